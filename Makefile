@@ -1,0 +1,64 @@
+# Every target does its own set-up: the virtual environment, the package with its extras, and Java.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.setup-stamp
+EXTRAS := spark,sql,dev,demo
+WORKERS ?= 2
+CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
+# A recipe line that starts a JVM, or may, begins with this.
+WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+
+# PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
+export PYTHON
+
+.PHONY: help setup test lint pytest demo bench conformance conformance-spark test-spark-versions format clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Make .venv, install the package with its extras, find or install Java
+	@home="$$(scripts/java.sh)" && echo "Java: $$home"
+
+$(STAMP): pyproject.toml scripts/venv.sh
+	scripts/venv.sh $(VENV)
+	$(PY) -m pip install --quiet --editable ".[$(EXTRAS)]"
+	touch $@
+
+test: lint pytest  ## Lint, type-check, check the direction of imports, run the tests
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+pytest: lint
+	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile
+
+demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
+	@$(WITH_JAVA) $(PY) -m windowpane.demo
+
+bench: setup  ## Run the benchmarks
+	@echo "no benchmarks yet"
+
+conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
+	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+
+conformance-spark: setup  ## Replay 100 conformance vectors through Structured Streaming
+	@$(WITH_JAVA) $(PY) -m windowpane.testing.conformance --engine spark --limit 100 $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+
+test-spark-versions:  ## Run the Spark tests on Spark 4.0 to 4.3 (downloads each)
+	@$(WITH_JAVA) scripts/test_spark_versions.sh
+
+format: setup  ## Format the code and apply the linter's safe fixes
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean:  ## Remove environments, caches and build results
+	rm -rf $(VENV) .venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Fixtures shared by all rooms: the conformance vectors, and one Spark session per test process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conformance_path import ABSENT, find_conformance_root
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: dict[str, bool | float | int | str | None] = {
+    "spark.driver.memory": "2g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def conformance_root() -> Path:
+    """The folder of the conformance vectors; the test is skipped where there is none."""
+    root = find_conformance_root()
+    if root is None:
+        pytest.skip(ABSENT)
+    return root
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A classic local Spark session with two cores, stopped at the end of the test process."""
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    scratch = folder / "tmp"
+    scratch.mkdir()
+    paths: dict[str, bool | float | int | str | None] = {
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        # Queries that name no checkpoint put theirs into the JVM's own tmpdir.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("windowpane-tests")
+    session = builder.config(map=SETTINGS | paths).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,72 @@
+"""windowpane: Flink's windows and RisingWave's OVER windows for PySpark Structured Streaming.
+
+``stream(df, ...)`` begins a windowed program; assigners, triggers, evictors and functions carry Flink's names; aggregates
+carry Spark SQL's. Example::
+
+    import windowpane as wp
+    from windowpane import TumblingEventTimeWindows
+
+    result = (
+        wp.stream(flights, event_time="scheduled", watermark="2 hours")
+        .key_by("origin")
+        .window(TumblingEventTimeWindows.of("1 hour"))
+        .aggregate(flights=wp.count(), delay=wp.avg("dep_delay"))
+    )
+"""
+
+from windowpane.errors import WindowpaneError
+from windowpane.sinks import DeltaTable, Files
+from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
+from windowpane.windowing.aggregates import *  # noqa: F403
+from windowpane.windowing.aggregates import __all__ as _aggregates
+from windowpane.windowing.assigners import *  # noqa: F403
+from windowpane.windowing.assigners import __all__ as _assigners
+from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from windowpane.windowing.functions import (
+    AggregateFunction,
+    ProcessContext,
+    ProcessWindowFunction,
+    RichFunction,
+    WindowFunctionSpec,
+)
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.triggers import *  # noqa: F403
+from windowpane.windowing.triggers import __all__ as _triggers
+from windowpane.windowing.windows import GLOBAL_WINDOW, GlobalWindow, TimeWindow, Window
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GLOBAL_WINDOW",
+    "MAX",
+    "MIN",
+    "AggregateFunction",
+    "CountEvictor",
+    "DeltaEvictor",
+    "DeltaTable",
+    "Evictor",
+    "Files",
+    "GlobalWindow",
+    "KeyedStream",
+    "OutputTag",
+    "ProcessContext",
+    "ProcessWindowFunction",
+    "Result",
+    "RichFunction",
+    "Stream",
+    "TimeEvictor",
+    "TimeWindow",
+    "TimestampedValue",
+    "Window",
+    "WindowFunctionSpec",
+    "WindowSpec",
+    "WindowedStream",
+    "WindowpaneError",
+    "__version__",
+    "stream",
+    *_aggregates,
+    *_assigners,
+    *_triggers,
+]

@@ -1,0 +1,116 @@
+"""The collector behind the row engine: what the operator emits, as tables by output number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.rows import key_values, output_table
+from windowpane.errors import UndeclaredSideOutputError
+from windowpane.operators.timer_service import TimerService
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.windows import TimeWindow, Window
+
+WINDOWS_MISSED = "windows_missed"
+DROPPED = "dropped"
+
+
+class _Result(NamedTuple):
+    row: Any
+    key: Any
+    window: Window
+    judged: int
+
+
+class _Late(NamedTuple):
+    row_number: int
+    missed: Sequence[Window]
+    dropped: bool
+
+
+class OutputCollector:
+    """Takes what a window operator emits in one batch.
+
+    The caller says which input row the operator is at (``row_number`` of ``rows``), so that late rows leave as they came.
+    """
+
+    def __init__(self, program: Program, timers: TimerService) -> None:
+        """Collect for ``program``; ``timers`` knows the watermark that downstream has seen."""
+        self.rows: pa.Table | None = None
+        self.row_number = 0
+        self._program = program
+        self._timers = timers
+        self._results: list[_Result] = []
+        self._sides: dict[int, list[_Result]] = {}
+        self._late: list[_Late] = []
+
+    def emit(self, key: Any, window: Window, value: Any) -> None:
+        """Take a result."""
+        self._results.append(_Result(value, key, window, self._timers.forwarded_watermark))
+
+    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+        """Take what a function wrote to a side output."""
+        number = self._program.output_of(tag)
+        if number is None:
+            raise UndeclaredSideOutputError(tag.name, [side.tag.name for side in self._program.side_outputs])
+        self._sides.setdefault(number, []).append(_Result(value, key, window, self._timers.forwarded_watermark))
+
+    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+        """Take a late element, if late data is asked for."""
+        if self._program.late_output is not None:
+            self._late.append(_Late(self.row_number, missed, dropped))
+
+    def tables(self) -> list[tuple[int, pa.Table]]:
+        """Return everything taken, by output number."""
+        return list(self._tables())
+
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+        if self._results:
+            yield MAIN, self._main_table()
+        if self._late and self._program.late_output is not None:
+            yield self._program.late_output, self._late_table()
+        for number, results in sorted(self._sides.items()):
+            side = self._program.side_outputs[number - 1]
+            yield number, output_table(side.tag.name, side.schema, ((r.row, r.key, r.window) for r in results))
+
+    def _main_table(self) -> pa.Table:
+        program, results = self._program, self._results
+        keys = [key_values(result.key, len(program.keys)) for result in results]
+        columns = [pa.array([key[i] for key in keys], field.type) for i, field in enumerate(program.keys)]
+        columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
+        main = output_table("main", program.main, ((r.row, r.key, r.window) for r in results))
+        columns += main.columns
+        columns += [pa.array([r.window.max_timestamp for r in results], pa.int64())]
+        columns += [pa.array([r.judged for r in results], pa.int64())]
+        return pa.table(columns, schema=program.main_schema)
+
+    def _late_table(self) -> pa.Table:
+        assert self.rows is not None, "late rows were rows of this batch"
+        assert self._program.late_output is not None
+        schema = self._program.side_outputs[self._program.late_output - 1].schema
+        kept = self.rows.select(self._program.late_columns).take(pa.array([late.row_number for late in self._late]))
+        missed = [[_bound_pair(window) for window in late.missed] for late in self._late]
+        missed_type = schema.field(WINDOWS_MISSED).type
+        micros = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
+        columns = [
+            *kept.columns,
+            pa.array(missed, micros).cast(missed_type),
+            pa.array([late.dropped for late in self._late]),
+        ]
+        return pa.table(columns, names=[*self._program.late_columns, WINDOWS_MISSED, DROPPED]).cast(schema)
+
+
+def _bounds(windows: Sequence[Window], side: str, kind: pa.DataType) -> pa.Array:
+    return pa.array([getattr(window, side, None) for window in windows], pa.int64()).cast(kind)
+
+
+def _bound_pair(window: Window) -> dict[str, int | None]:
+    if isinstance(window, TimeWindow):
+        return {"start": window.start, "end": window.end}
+    return {"start": None, "end": None}
+
+
+__all__ = ["DROPPED", "WINDOWS_MISSED", "WINDOW_END", "WINDOW_START", "OutputCollector"]

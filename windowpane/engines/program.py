@@ -1,0 +1,103 @@
+"""A program: everything an engine needs to run one windowed computation on a bucket, as one picklable value.
+
+Tables handed to an engine carry, besides the columns the functions see, the system columns named here; tables it returns carry
+``TIME`` and ``JUDGED`` for a window further downstream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.tags import OutputTag
+
+TIME = "__windowpane_time"
+"""Event time of a row in microseconds, null if it has none."""
+JUDGED = "__windowpane_judged"
+"""The watermark under which a row that comes out of a window is judged by the next window."""
+PARTITION = "__windowpane_partition"
+"""Input partition of a row."""
+POSITION = "__windowpane_position"
+"""Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+
+MAIN = 0
+"""Number of the main output; late data and side outputs follow, in the order of ``Program.side_outputs``."""
+
+
+class Upstream(Enum):
+    """Where rows come from, which decides whether the watermark or the rows go first in a batch (Flink's order, both times)."""
+
+    SOURCE = "source"
+    """A source: the batch's watermark was made from earlier rows, so it goes first."""
+    JUDGED_WINDOW = "window, rows say their watermark"
+    """Another window of the same query; each row says under which watermark it was emitted."""
+    WINDOW = "window"
+    """Another window, whose rows lost that: they are judged by the watermark of the batch before, which goes last."""
+
+
+@dataclass(frozen=True)
+class SideOutput:
+    """One side output: its tag, and the schema of its rows; ``is_late`` for the late data of the input."""
+
+    tag: OutputTag
+    schema: pa.Schema
+    is_late: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """One windowed computation, resolved against the types of its input.
+
+    Args:
+        spec: the windowed computation itself.
+        keys: names and types of the key columns in the output; empty for ``window_all``.
+        key_columns: names of the key columns in the input.
+        values: names of the columns that functions see.
+        main: names and types of the function's columns in the main output, after keys and window bounds.
+        window_bound: type of ``window_start`` and ``window_end``.
+        late_columns: names of the input columns that late rows carry.
+        side_outputs: late data and side outputs, in order.
+        order_by: columns that order the rows of a batch, before arrival order.
+        upstream: where rows come from.
+        description: the parts a restart compares, by name.
+    """
+
+    spec: WindowSpec
+    keys: pa.Schema
+    key_columns: tuple[str, ...]
+    values: tuple[str, ...]
+    main: pa.Schema
+    window_bound: pa.DataType
+    late_columns: tuple[str, ...] = ()
+    side_outputs: tuple[SideOutput, ...] = ()
+    order_by: tuple[str, ...] = ()
+    upstream: Upstream = Upstream.SOURCE
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output as an engine emits it: keys, window bounds, the function's columns, system columns."""
+        bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
+        system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
+        return pa.schema([*self.keys, *bounds, *self.main, *system])
+
+    def output_of(self, tag: OutputTag) -> int | None:
+        """Return the number of a side output, ``None`` if it is not declared."""
+        for number, side in enumerate(self.side_outputs, start=MAIN + 1):
+            if side.tag.name == tag.name:
+                return number
+        return None
+
+    @property
+    def late_output(self) -> int | None:
+        """The number of the late output, ``None`` if late data is not asked for."""
+        for number, side in enumerate(self.side_outputs, start=MAIN + 1):
+            if side.is_late:
+                return number
+        return None

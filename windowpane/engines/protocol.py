@@ -1,0 +1,57 @@
+"""What every engine answers: a bucket's rows and clocks in, tagged tables and counters out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from windowpane.state.blob_store import BlobStore
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clocks of a batch, in microseconds; the watermark in Flink's meaning: nothing at or below it is still expected."""
+
+    watermark: int
+    processing_time: int
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a bucket did in one batch; the last two are its state at the end of it."""
+
+    late_elements: int = 0
+    late_dropped: int = 0
+    firings: int = 0
+    merges: int = 0
+    open_windows: int = 0
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class BucketOutput:
+    """Tables by output number, and what the bucket wants to be called for.
+
+    Args:
+        tables: (output number, rows).
+        counters: what happened.
+        is_idle: whether nothing is left that a clock could change: no timer, no downstream that needs the watermark.
+        next_processing_time: the earliest processing-time timer in microseconds, ``None`` if there is none.
+    """
+
+    tables: Sequence[tuple[int, pa.Table]] = ()
+    counters: Counters = field(default_factory=Counters)
+    is_idle: bool = True
+    next_processing_time: int | None = None
+
+
+class Engine(Protocol):
+    """Runs one program on the buckets of one task."""
+
+    name: str
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket: advance the clocks, take the rows, and leave all state in ``store``."""

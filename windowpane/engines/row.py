@@ -1,0 +1,138 @@
+"""The row engine: the reference operator on a bucket, for every program and every custom class.
+
+State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``e`` and ``p`` for event-time and
+processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks stand in the header.
+
+Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
+takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were
+emitted under, and advances last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.bucket_header import BucketHeader
+from windowpane.engines.collecting import OutputCollector
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.rows import python_keys, python_rows
+from windowpane.errors import MissingTimestampError
+from windowpane.operators.timer_service import TimerService
+from windowpane.operators.window_operator import WindowOperator
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
+from windowpane.state.keyed import KeyedState
+from windowpane.state.sorted_pages import SortedPages
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.times import MIN
+
+
+class RowEngine:
+    """Runs any program, one row at a time."""
+
+    name = "row"
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self._program, store).run(rows, clock)
+
+
+class _Batch:
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: Program, store: BlobStore) -> None:
+        self._program = program
+        self._store = store
+        self._header = BucketHeader.read(store, program.description)
+        self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
+        self._state = KeyedState(self._pages[0])
+        self._timers = TimerService(TimerQueue(self._pages[1]), TimerQueue(self._pages[2]))
+        self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
+        self._collector = OutputCollector(program, self._timers)
+        self._operator = WindowOperator(program.spec, self._state, self._timers, self._collector)
+
+    def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        arrived = self._in_order(rows)
+        self._collector.rows = arrived
+        if self._program.upstream is Upstream.SOURCE:
+            self._advance(clock)
+            self._take(arrived)
+        else:
+            self._take_from_window(arrived)
+            self._advance(clock)
+        return self._close()
+
+    def _advance(self, clock: Clock) -> None:
+        self._operator.advance_watermark(max(clock.watermark, self._timers.watermark))
+        self._operator.advance_processing_time(max(clock.processing_time, self._timers.processing_time))
+
+    def _in_order(self, rows: Sequence[pa.Table]) -> pa.Table | None:
+        tables = [table for table in rows if table.num_rows]
+        if not tables:
+            return None
+        judged = [JUDGED] if self._program.upstream is Upstream.JUDGED_WINDOW else []
+        columns = [*judged, *self._program.order_by, PARTITION, POSITION]
+        merged = pa.concat_tables(tables, promote_options="permissive")
+        return merged.sort_by([(column, "ascending") for column in columns]).combine_chunks()
+
+    def _take(self, rows: pa.Table | None, start: int = 0) -> None:
+        if rows is not None:
+            for number, (key, value, timestamp, key_bytes) in enumerate(self._elements(rows), start):
+                self._collector.row_number = number
+                self._operator.process_element(key, value, timestamp, key_bytes)
+        self._operator.finish_batch()
+
+    def _take_from_window(self, rows: pa.Table | None) -> None:
+        if rows is None or self._program.upstream is Upstream.WINDOW:
+            self._take(rows)
+            return
+        for watermark, start, length in _runs(rows[JUDGED].to_pylist()):
+            self._operator.advance_watermark(max(watermark, self._timers.watermark))
+            self._take(rows.slice(start, length), start)
+
+    def _elements(self, rows: pa.Table) -> Iterator[tuple[Any, Any, int, bytes]]:
+        keys = python_keys(rows, self._program.key_columns)
+        values = python_rows(rows.select(self._program.values))
+        times = rows[TIME].to_pylist()
+        for key, value, time in zip(keys, values, times, strict=True):
+            if time is None and self._program.spec.assigner.is_event_time:
+                raise MissingTimestampError(self._program.spec.assigner, key, value)
+            yield key, value, MIN if time is None else time, encode_key(key)
+
+    def _close(self) -> BucketOutput:
+        self._state.flush()
+        for pages in self._pages:
+            pages.flush()
+        counted = self._operator.counters
+        opened = self._header.open_windows + counted.windows_opened - counted.windows_closed
+        timers = self._timers
+        BucketHeader(self._program.description, timers.watermark, timers.processing_time, opened).write(self._store)
+        counters = Counters(
+            counted.late_elements,
+            counted.late_dropped,
+            counted.firings,
+            counted.merges,
+            opened,
+            sum(pages.byte_size for pages in self._pages),
+        )
+        next_processing_time = timers.processing_time_queue.next_time()
+        idle = not any(len(pages) for pages in self._pages) and self._program.upstream is Upstream.SOURCE
+        return BucketOutput(self._collector.tables(), counters, idle, next_processing_time)
+
+
+def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield (value, start, length) of each run of equal values."""
+    start = 0
+    for value, run in groupby(values):
+        length = sum(1 for _ in run)
+        yield value, start, length
+        start += length

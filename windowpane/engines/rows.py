@@ -1,0 +1,125 @@
+"""Between Arrow tables and the plain rows that users' functions take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import OutputSchemaError, UnrepresentableValueError
+from windowpane.state.codec import encode_key
+
+
+def python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """Return a column as Python values.
+
+    Raises:
+        UnrepresentableValueError: a value Python has no type for (a timestamp after the year 9999), by name.
+    """
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError) as error:
+        raise UnrepresentableValueError(name, _culprit(column), error) from error
+
+
+def _culprit(column: pa.ChunkedArray) -> object:
+    for scalar in column:
+        try:
+            scalar.as_py()
+        except (OverflowError, ValueError):
+            return f"{scalar.cast(pa.int64()).as_py()} of type {column.type}" if _is_time(column.type) else scalar
+    return column.type
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind))
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return a table as a list of dicts."""
+    names = table.column_names
+    if not names:
+        return [{} for _ in range(table.num_rows)]
+    columns = [python_values(name, table[name]) for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
+    """Return the key of each row: ``None`` without key columns, the value itself for one, a tuple for several.
+
+    Entries of maps are put in order, so that maps with equal entries are equal keys.
+    """
+    if not names:
+        return [None] * table.num_rows
+    columns = []
+    for name in names:
+        canonical = _canonical(table[name].type)
+        values = python_values(name, table[name])
+        columns.append(values if canonical is None else [canonical(value) for value in values])
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _canonical(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what puts the map entries inside a value of this type in order, ``None`` if there can be none."""
+    if pa.types.is_map(kind):
+        inner = _canonical(kind.item_type) or (lambda value: value)
+        return lambda entries: entries and sorted(((k, inner(v)) for k, v in entries), key=lambda entry: encode_key(entry[0]))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = _canonical(kind.value_type)
+        return element and (lambda values: values and [element(value) for value in values])
+    if pa.types.is_struct(kind):
+        fields = {field.name: _canonical(field.type) for field in kind}
+        if any(fields.values()):
+            return lambda row: row and {name: (fields[name] or (lambda v: v))(value) for name, value in row.items()}
+    return None
+
+
+def key_values(key: Any, count: int) -> Sequence[Any]:
+    """Return the values of the key columns of a key as ``python_keys`` makes it."""
+    return (key,) if count == 1 else (key or ())
+
+
+def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, Any]]) -> pa.Table:
+    """Return the rows of one output as a table of ``schema``.
+
+    Args:
+        output: name of the output, for messages.
+        schema: names and types of the columns.
+        rows: (row as the function returned it, key, window).
+
+    Raises:
+        OutputSchemaError: a row has a column the schema lacks, or a value its column cannot hold.
+    """
+    emitted = list(rows)
+    named = [_named(output, schema, *row) for row in emitted]
+    return pa.table([_column(output, field, named, emitted) for field in schema], schema=schema)
+
+
+def _named(output: str, schema: pa.Schema, row: Any, key: Any, window: Any) -> Mapping[str, Any]:
+    if hasattr(row, "asDict"):
+        row = row.asDict()
+    if isinstance(row, tuple | list) and len(row) == len(schema):
+        return dict(zip(schema.names, row, strict=True))
+    if not isinstance(row, Mapping):
+        wanted = f"a dict with the columns {schema.names}"
+        raise OutputSchemaError(output, f"expected {wanted}, got a {type(row).__name__}", row, key, window)
+    unknown = [name for name in row if name not in schema.names]
+    if unknown:
+        reason = f"columns {unknown} are not in the declared schema {schema.names}"
+        raise OutputSchemaError(output, reason, row, key, window)
+    return row
+
+
+def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], emitted: Sequence[Any]) -> pa.Array:
+    values = [row.get(field.name) for row in named]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        for value, row in zip(values, emitted, strict=True):
+            try:
+                pa.array([value], field.type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
+                reason = f"column {field.name!r} is {field.type} and cannot hold {value!r} ({cause})"
+                raise OutputSchemaError(output, reason, *row) from error
+        raise

@@ -1,0 +1,245 @@
+"""Every error windowpane raises, under one base class.
+
+A message names the value, the key and the window it is about, and says what to do.
+"""
+
+from windowpane.instants import format_instant
+
+
+class WindowpaneError(Exception):
+    """Base class of all errors of windowpane."""
+
+
+class InvalidDurationError(WindowpaneError, ValueError):
+    """A duration that is no duration: unknown unit, wrong type, finer than a microsecond, beyond int64."""
+
+    def __init__(self, duration: object, reason: str) -> None:
+        """Name the value and what is wrong with it."""
+        super().__init__(
+            f"{duration!r} is not a duration: {reason}. Write text such as '10 minutes' or '1 hour 30 minutes' (units of "
+            "fixed length up to weeks), a timedelta, or an integer of microseconds."
+        )
+
+
+class InvalidSpecError(WindowpaneError, ValueError):
+    """A window assigner, trigger, evictor or plan whose parameters cannot work; refused when it is built."""
+
+
+class NonMergingTriggerError(InvalidSpecError):
+    """A trigger that cannot merge was put on an assigner whose windows merge (sessions)."""
+
+    def __init__(self, assigner: object, trigger: object) -> None:
+        """Name both and the way out."""
+        super().__init__(
+            f"{assigner!r} merges windows, but {trigger!r} cannot merge its state. Use a trigger whose can_merge() is true "
+            "(event time, processing time, count, continuous), or give yours can_merge and on_merge."
+        )
+
+
+class MissingTimestampError(WindowpaneError, ValueError):
+    """An element without a timestamp reached event-time windows that need one."""
+
+    def __init__(self, assigner: object, key: object, value: object) -> None:
+        """Name the element and the way out."""
+        super().__init__(
+            f"element {value!r} of key {key!r} has no timestamp, and {assigner!r} assigns windows by event time. Filter out rows "
+            "whose event time is null, give them one, or use processing-time or global windows."
+        )
+
+
+class TimestampOverflowError(WindowpaneError, OverflowError):
+    """A window of an element would begin or end beyond int64 microseconds."""
+
+    def __init__(self, timestamp: int, start: int, end: int) -> None:
+        """Name the element's time and the window that does not fit."""
+        super().__init__(
+            f"the window [{start}, {end}) of an element at {timestamp} µs ({format_instant(timestamp)}) does not fit into 64 bits "
+            "of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before the window."
+        )
+
+
+class InvalidSessionGapError(WindowpaneError, ValueError):
+    """A dynamic session gap that is not greater than zero."""
+
+    def __init__(self, gap: object, value: object) -> None:
+        """Name the gap and the element it was made from."""
+        super().__init__(
+            f"the session gap of element {value!r} is {gap!r}, but a gap must be an integer of microseconds greater than zero. "
+            "Mend the function given to with_dynamic_gap, or filter out the rows it has no gap for."
+        )
+
+
+class WindowTypeError(WindowpaneError, TypeError):
+    """A trigger or function met a kind of window it is not made for."""
+
+    def __init__(self, what: object, window: object) -> None:
+        """Name the part, the window and the way out."""
+        super().__init__(
+            f"{what!r} works on time windows and met {window}. On global windows use a count, delta, never or end-of-stream "
+            "trigger, or one of your own."
+        )
+
+
+class MergeBehindWatermarkError(WindowpaneError):
+    """Merging windows made one that ends behind the watermark (or behind the clock, for processing time)."""
+
+    def __init__(self, key: object, window: object, allowed_lateness: int, clock: str, now: int) -> None:
+        """Name key, window and time."""
+        super().__init__(
+            f"merging windows of key {key!r} gave {window}, which with an allowed lateness of {allowed_lateness} µs ends at or "
+            f"before the current {clock} {now} ({format_instant(now)}): its results could never be emitted. The assigner's "
+            "merge_windows must not shrink windows, and max timestamp + allowed lateness must stay within int64."
+        )
+
+
+class PerWindowStateError(WindowpaneError):
+    """A function asked for per-window state on merging windows, where no window lives long enough to own it."""
+
+    def __init__(self, key: object, window: object) -> None:
+        """Name key, window and the way out."""
+        super().__init__(
+            f"per-window state was asked for in {window} of key {key!r}, but merging windows (sessions) have none: a merge would "
+            "leave it without an owner. Use context.global_state, or keep it in the trigger with on_merge."
+        )
+
+
+class UndeclaredSideOutputError(WindowpaneError, KeyError):
+    """A function wrote to, or a caller asked for, a side output nobody declared."""
+
+    def __init__(self, tag: object, declared: object) -> None:
+        """Name the tag and those that are declared."""
+        self._message = (
+            f"side output {tag!r} is not declared; declared are {declared!r}. Declare it with .side_output(OutputTag(...)) (or "
+            ".side_output_late_data(...) for late rows) before the function is set."
+        )
+        super().__init__(self._message)
+
+    def __str__(self) -> str:
+        """Return the message (KeyError would print its repr)."""
+        return self._message
+
+
+class UserFunctionError(WindowpaneError):
+    """A function, trigger, evictor or assigner given by the user raised; the original error is the cause."""
+
+    def __init__(self, what: object, key: object, window: object, error: BaseException) -> None:
+        """Name the function, the key, the window and the error."""
+        super().__init__(
+            f"{what!r} raised {type(error).__name__}: {error} -- key {key!r}, window {window}. Nothing of this batch was "
+            "committed: mend the function and restart from the same checkpoint."
+        )
+
+
+class EndlessTimerError(WindowpaneError):
+    """A trigger registers one timer after the other without end while the watermark is at MAX."""
+
+    def __init__(self, trigger: object, key: object, window: object, firings: int) -> None:
+        """Name the trigger, the key and the window."""
+        super().__init__(
+            f"{trigger!r} fired {firings:,} timers in a row for key {key!r} in {window} within one watermark and is still "
+            "registering new ones that are already due. A periodic trigger on a global window never reaches the end of a bounded "
+            "stream: use time windows, or a count or end-of-stream trigger."
+        )
+
+
+class UnknownStateFormatError(WindowpaneError):
+    """A state blob is of another kind, or of a format version this windowpane does not read."""
+
+    def __init__(self, kind: str, found: str, supported: tuple[int, ...]) -> None:
+        versions = ", ".join(str(version) for version in supported)
+        super().__init__(
+            f"state blob of kind {kind!r}: found {found}, but this windowpane reads only "
+            f"format version(s) {versions} of {kind!r}. Upgrade windowpane, or restart with "
+            "the version that wrote the checkpoint."
+        )
+        self.kind = kind
+        self.found = found
+        self.supported = supported
+
+
+class UnencodableKeyError(WindowpaneError, TypeError):
+    """A key holds a value that has no canonical byte encoding."""
+
+    def __init__(self, value: object, reason: str) -> None:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        super().__init__(
+            f"cannot use {value!r} of type {kind} in a key: {reason}. Convert it first to "
+            "None, bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, or a list, tuple "
+            "or dict of these."
+        )
+        self.value = value
+
+
+class UnreadableStateError(WindowpaneError):
+    """State bytes do not decode: they are damaged, incomplete, or need something this machine lacks."""
+
+
+class PageLimitError(WindowpaneError, ValueError):
+    """A page limit of SortedPages is below one row or one byte."""
+
+
+class AggregateTypeError(WindowpaneError, TypeError):
+    """A built-in aggregate has no meaning for the types of its arguments; refused when the plan is built."""
+
+    def __init__(self, aggregate: object, types: object, wanted: str) -> None:
+        """Name the aggregate, the types it got and those it takes."""
+        super().__init__(f"{aggregate} got {types}, but takes {wanted}. Cast the column, or aggregate another one.")
+
+
+class AggregateOverflowError(WindowpaneError, OverflowError):
+    """The result of a built-in aggregate does not fit its result type; it is never wrapped or cut."""
+
+    def __init__(self, aggregate: object, value: object, result_type: object) -> None:
+        """Name the aggregate, the value and the type it does not fit."""
+        super().__init__(
+            f"the result of {aggregate} is {value}, which does not fit {result_type}. Cast the column "
+            "to a wider type (double or a decimal with fewer decimal places), or aggregate over smaller windows."
+        )
+
+
+class ChangedPlanError(WindowpaneError):
+    """A restart found state that another program wrote: its plan or schema differs from the one that runs now."""
+
+    def __init__(self, differences: dict[str, tuple[str | None, str | None]]) -> None:
+        """Name each part that differs, as it was and as it is."""
+        lines = [f"  {part}: was {was or 'absent'}, is {now or 'absent'}" for part, (was, now) in differences.items()]
+        super().__init__(
+            "the checkpoint was written by a different program; its state cannot be read by this one:\n"
+            + "\n".join(lines)
+            + "\nRestore these parts, or start with a new checkpoint location. Nothing was changed in the old one."
+        )
+        self.differences = differences
+
+
+class OutputSchemaError(WindowpaneError, TypeError):
+    """A row that a function returned does not fit the schema it was declared with."""
+
+    def __init__(self, output: str, reason: str, row: object, key: object, window: object) -> None:
+        """Name the output, what does not fit, the row, key and window."""
+        super().__init__(
+            f"output {output!r}: {reason}; the row is {row!r}, of key {key!r} in {window}. Return dicts that fit the declared "
+            "schema, or mend the schema given with the function."
+        )
+
+
+class UnknownColumnError(WindowpaneError, ValueError):
+    """A column that the DataFrame does not have."""
+
+    def __init__(self, column: object, role: str, available: object) -> None:
+        """Name the column, what it was wanted for, and the columns there are."""
+        super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {available}.")
+
+
+class UnsupportedTypeError(WindowpaneError, TypeError):
+    """A column of a type that cannot pass through Arrow, or cannot play the role it was given."""
+
+
+class UnrepresentableValueError(WindowpaneError, ValueError):
+    """A value that Spark can hold and Python cannot, such as a timestamp after the year 9999."""
+
+    def __init__(self, column: str, value: object, error: BaseException) -> None:
+        """Name the column and the value."""
+        super().__init__(
+            f"column {column!r} holds {value}, which Python cannot represent ({error}). Functions see rows as Python values: "
+            "filter such rows out, or cast the column to a number or a string before the window."
+        )

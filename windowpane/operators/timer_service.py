@@ -1,0 +1,67 @@
+"""The timer service: two clocks, and timers of both kinds by key and window.
+
+A clock that advances fires what is due, earliest first, timers registered meanwhile that are already due included; callbacks
+see the new time. Source of the rules: Flink's InternalTimerServiceImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windowpane.state.timers import Timer, TimerQueue
+from windowpane.windowing.times import MIN
+from windowpane.windowing.windows import Window
+
+OnTimer = Callable[[Timer], None]
+
+
+class TimerService:
+    """Clocks and timers of one operator instance.
+
+    ``watermark`` and ``processing_time`` are microseconds; ``forwarded_watermark`` is the watermark that downstream has seen:
+    it follows only after all timers have fired, since results of a watermark come before the watermark itself.
+    """
+
+    def __init__(self, event_time: TimerQueue, processing_time: TimerQueue) -> None:
+        """Start with both clocks at ``MIN``: a recovery brings timers back, not the time."""
+        self.event_time = event_time
+        self.processing_time_queue = processing_time
+        self.watermark = MIN
+        self.forwarded_watermark = MIN
+        self.processing_time = MIN
+
+    def restore_clocks(self, watermark: int, processing_time: int) -> None:
+        """Set both clocks without firing."""
+        self.watermark = self.forwarded_watermark = watermark
+        self.processing_time = processing_time
+
+    def register_event_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Set an event-time timer; one that is already due fires when the watermark next advances."""
+        self.event_time.add(time, key_bytes, window)
+
+    def register_processing_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Set a processing-time timer."""
+        self.processing_time_queue.add(time, key_bytes, window)
+
+    def delete_event_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Take an event-time timer back."""
+        self.event_time.remove(time, key_bytes, window)
+
+    def delete_processing_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Take a processing-time timer back."""
+        self.processing_time_queue.remove(time, key_bytes, window)
+
+    def advance_watermark(self, watermark: int, on_timer: OnTimer) -> None:
+        """Move the watermark forward and fire what is due; a watermark that goes back changes nothing."""
+        if watermark < self.watermark:
+            return
+        self.watermark = watermark
+        while (timer := self.event_time.poll(watermark)) is not None:
+            on_timer(timer)
+        self.forwarded_watermark = watermark
+
+    def advance_processing_time(self, time: int, on_timer: OnTimer) -> None:
+        """Move the clock and fire what is due. Unlike a watermark, a clock that is set back stays set back."""
+        self.processing_time = time
+        while (timer := self.processing_time_queue.poll(time)) is not None:
+            on_timer(timer)

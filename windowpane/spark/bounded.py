@@ -1,0 +1,33 @@
+"""Process a static DataFrame: the same engine, state in memory, and the watermark at ``MAX`` once all rows are taken.
+
+Every window fires, as at the end of a bounded stream in Flink. Nothing is late: there was no watermark before the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import Clock
+from windowpane.plan import make_engine
+from windowpane.spark.blobs import unpack
+from windowpane.spark.process import output_rows
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.times import MAX, MIN
+
+
+def bounded_processor(program: Program) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that runs ``program`` on one whole bucket."""
+
+    def run(bucket: pa.Table) -> pa.Table:
+        engine, store = make_engine(program), MemoryBlobStore()
+        now = time.time_ns() // 1_000
+        tables = [unpack(blob) for blob in bucket["blob"].to_pylist()]
+        taken = engine.run(store, tables, Clock(MIN, now))
+        ended = engine.run(store, [], Clock(MAX, MAX))
+        return pa.concat_tables([output_rows(taken), output_rows(ended)])
+
+    return run

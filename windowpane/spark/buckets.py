@@ -1,0 +1,60 @@
+"""Buckets: how keys are spread over the partitions of a stateful operator.
+
+A bucket is what one Python call handles: all keys of a shuffle partition. Bucket ids are chosen so that Spark's hash
+partitioning puts bucket ``i`` on partition ``i``: the shuffle is even, and no task has two buckets while another has none.
+
+The number of buckets is the number of state partitions that the *checkpoint* pins, not what the session says today: a restart
+under another ``spark.sql.shuffle.partitions`` must find each key in the bucket that holds its state.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import count
+
+from pyspark import TaskContext
+
+_PINNED = "spark.sql.streaming.internal.stateStore.partitions"
+_SESSION = "spark.sql.shuffle.partitions"
+_DEFAULT = 200
+_SEED = 42
+
+
+@cache
+def bucket_ids(partitions: int) -> tuple[int, ...]:
+    """Return, for each partition, the smallest int that Spark's hash partitioning sends there."""
+    placed: dict[int, int] = {}
+    for candidate in count():
+        placed.setdefault(spark_hash(candidate) % partitions, candidate)
+        if len(placed) == partitions:
+            return tuple(placed[partition] for partition in range(partitions))
+    raise AssertionError("count() does not end")
+
+
+def spark_hash(value: int) -> int:
+    """Return Spark's ``hash(value)`` of a 32-bit int: Murmur3 (x86, 32 bit) with seed 42, as a signed int."""
+    k = _rotate(value * 0xCC9E2D51, 15) * 0x1B873593
+    h = (_rotate(_SEED ^ (k & 0xFFFFFFFF), 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    h ^= 4
+    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
+    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - 2**32 if h >= 2**31 else h
+
+
+def _rotate(value: int, bits: int) -> int:
+    value &= 0xFFFFFFFF
+    return ((value << bits) | (value >> (32 - bits))) & 0xFFFFFFFF
+
+
+def state_partitions(fallback: int) -> int:
+    """Return the number of state partitions of the query this task belongs to."""
+    context = TaskContext.get()
+    for name in (_PINNED, _SESSION):
+        pinned = context.getLocalProperty(name) if context is not None else None
+        if pinned is not None:
+            return int(pinned)
+    return fallback
+
+
+__all__ = ["bucket_ids", "spark_hash", "state_partitions"]

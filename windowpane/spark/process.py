@@ -1,0 +1,95 @@
+"""Process: an engine on the blobs and the state of a bucket, inside ``transformWithState``.
+
+Once a batch Spark calls a bucket that has rows, then those whose timer is due. A bucket that is not idle asks to be called at
+the next move of the watermark (or of the clock, in processing-time mode): one timer, one millisecond ahead. So every bucket
+that could fire sees every watermark, and knows which one downstream has seen before.
+
+Watermarks: Spark's w, in milliseconds, means nothing *below* w is still expected, Flink's means nothing at or below; so the
+operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.plan import make_engine
+from windowpane.spark.blob_state import SparkBlobStore
+from windowpane.spark.blobs import pack, unpack
+from windowpane.windowing.times import MIN
+
+COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes")
+SCHEMA = "output int, blob binary, " + ", ".join(f"{name} bigint" for name in COUNTERS)
+COUNTER_ROW = -1
+
+_ARROW = pa.schema([("output", pa.int32()), ("blob", pa.binary()), *[(name, pa.int64()) for name in COUNTERS]])
+
+_NO_TIMERS = "None"
+_PROCESSING_TIME = "ProcessingTime"
+
+
+class BucketProcessor(StatefulProcessor):
+    """Runs a program on the buckets of one state partition, for one batch.
+
+    Args:
+        program: the program.
+        time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
+        delay: microseconds by which the operator's watermark stays behind Spark's.
+    """
+
+    def __init__(self, program: Program, time_mode: str, delay: int = 0) -> None:
+        self._program = program
+        self._time_mode = time_mode
+        self._delay = delay
+
+    def init(self, handle: Any) -> None:
+        """Open the state; called once a state partition and batch, and once on the driver."""
+        self._handle = handle
+        self._engine = make_engine(self._program)
+        self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
+        self._called: set[Any] = set()
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
+        tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
+        yield self._run(key, tables, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
+        if key not in self._called:
+            yield self._run(key, [], timerValues)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Any:
+        self._called.add(key)
+        spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
+        now = self._now(timer_values)
+        output = self._engine.run(self._store, tables, Clock(self._watermark(spark_watermark), now * 1000))
+        if self._time_mode != _NO_TIMERS and not output.is_idle:
+            tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
+            self._handle.registerTimer(tick + 1)
+        return output_rows(output).to_pandas()
+
+    def _watermark(self, spark_watermark: int) -> int:
+        return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay
+
+    def _now(self, timer_values: Any) -> int:
+        now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1
+        return now if now > 0 else time.time_ns() // 1_000_000
+
+
+def output_rows(output: BucketOutput) -> pa.Table:
+    """Return what a bucket emitted as rows of ``SCHEMA``: one blob a table, and one row of counters."""
+    counters = [getattr(output.counters, name) for name in COUNTERS]
+    rows = [(number, pack(table), *[0] * len(COUNTERS)) for number, table in output.tables]
+    columns = zip(*rows, (COUNTER_ROW, b"", *counters), strict=True)
+    return pa.table([pa.array(values, field.type) for values, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)

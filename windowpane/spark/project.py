@@ -1,0 +1,84 @@
+"""Project: the columns a program needs, computed by Spark before the operator, as few as the plan allows.
+
+Keys, aggregate arguments and ordering columns may be names or PySpark Columns. A name stands for itself; a Column gets a column
+of its own under a reserved name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.program import JUDGED, TIME
+from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.plan import FunctionPlan
+from windowpane.spark.encode import KEY_HASH
+from windowpane.spark.types import contains_unhashable
+
+RESERVED = "__windowpane_"
+
+
+@dataclass
+class Projection:
+    """The columns to select from a DataFrame, by name in the projected one."""
+
+    dataframe: Any
+    columns: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, expression: Any, role: str, reserved: str) -> str:
+        """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
+        if isinstance(expression, str):
+            self._require(expression, role)
+            self.columns.setdefault(expression, F.col(quoted(expression)))
+            return expression
+        if not hasattr(expression, "cast"):
+            raise InvalidSpecError(f"{role}: expected a column name or a PySpark Column, got {expression!r}.")
+        name = RESERVED + reserved
+        self.columns[name] = expression.alias(name)
+        return name
+
+    def _require(self, name: str, role: str) -> None:
+        if name not in self.dataframe.columns:
+            raise UnknownColumnError(name, role, self.dataframe.columns)
+
+    def add_keys(self, keys: Sequence[Any]) -> tuple[tuple[str, ...], T.StructType]:
+        """Select the key columns; return their names in the projection and their fields as the output has them."""
+        names = tuple(self.add(key, "key_by", f"key_{number}") for number, key in enumerate(keys))
+        if not names:
+            return (), T.StructType([])
+        given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
+        if len(set(given.columns)) != len(given.columns):
+            raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
+        if not any(contains_unhashable(column.dataType) for column in given.schema.fields):
+            self.columns[KEY_HASH] = F.xxhash64(*[self.columns[name] for name in names]).alias(KEY_HASH)
+        return names, given.schema
+
+    def add_arguments(self, function: FunctionPlan) -> dict[str, tuple[str, ...]]:
+        """Select the arguments of built-in aggregates; return their columns by output name."""
+        slots: dict[str, tuple[str, ...]] = {}
+        for name, aggregate in function.aggregates:
+            role = f"aggregate {name}={aggregate}"
+            slots[name] = tuple(
+                self.add(argument, role, f"argument_{name}_{number}") for number, argument in enumerate(aggregate.arguments)
+            )
+        return slots
+
+    def add_system(self) -> None:
+        """Select the columns that rows of an earlier window carry."""
+        for name in (TIME, JUDGED):
+            if name in self.dataframe.columns:
+                self.columns[name] = F.col(name)
+
+    def select(self) -> Any:
+        """Return the projected DataFrame."""
+        return self.dataframe.select(*self.columns.values())
+
+
+def quoted(name: str) -> str:
+    """Return a column name so that dots and spaces in it mean themselves."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

@@ -1,0 +1,25 @@
+"""The one thing windowpane asks of a state backend: a map of short names to blobs.
+
+Key layout: the callers own the names; each data structure prefixes its own. Who may mutate: the one task that
+runs the bucket. Recovery: the backend's. A store is transactional per micro-batch, all of a batch's calls or
+none survive, so nothing built on it needs a write-ahead log.
+"""
+
+from typing import Protocol
+
+
+class BlobStore(Protocol):
+    """A map of short ``str`` keys to ``bytes``.
+
+    Over Spark's ``transformWithState`` every call costs about 200 µs whatever the size of the blob, so
+    callers keep the number of calls low and the blobs large.
+    """
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``, in place of what was there."""
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``; an absent key is no error."""

@@ -1,0 +1,486 @@
+"""How state is written as bytes: the frame around every blob, and the canonical encoding of keys.
+
+Frame: magic (3 bytes), length of the kind (1), kind (ASCII), format version (2, big endian), body. A reader
+names the kind and the versions it understands and refuses everything else, so a checkpoint is never misread.
+
+Key encoding: one tag byte, then the value. Fixed-width values follow as they are; the others carry a length
+(one byte below 255, else 0xff and eight bytes) or a count of encoded items. What a value's encoding holds
+therefore says where it ends: no encoding is a proper prefix of another, and concatenated encodings decode one
+after the other.
+
+The encoding is canonical: equal values of one type give equal bytes, and unequal values never do. Types are
+told apart (1, True, 1.0 and Decimal 1 are four keys). It is not order-preserving; ``encode_int64`` is. Four
+equalities need a rule, since neither Python nor SQL settles them for keys:
+
+- every NaN is one key, and so are 0.0 and -0.0, Decimal 1.0 and 1.00;
+- aware datetimes are one key when instant *and* zone are the same; all spellings of UTC are one zone;
+- a wall time that a daylight-saving gap skips is the instant it stands for, and decodes to that instant;
+- subclasses of the builtin types (``Row``, named tuples, ``IntEnum``) are the builtin value they extend.
+
+These functions hold no state: nothing here mutates or needs recovery.
+"""
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from windowpane.errors import UnencodableKeyError, UnknownStateFormatError, UnreadableStateError
+
+# --- the frame -----------------------------------------------------------------------------------------
+
+_MAGIC = b"\xabWP"
+_VERSION = struct.Struct(">H")
+
+
+def frame(kind: str, version: int, body: bytes) -> bytes:
+    """Return ``body`` as a blob that says what it is.
+
+    Args:
+        kind: ASCII name of the format, at most 255 characters.
+        version: format version, 0 to 65535.
+        body: the content.
+
+    >>> unframe("page", 1, frame("page", 1, b"rows"))
+    b'rows'
+    """
+    name = kind.encode("ascii")
+    return b"".join((_MAGIC, bytes((len(name),)), name, _VERSION.pack(version), body))
+
+
+def unframe(kind: str, supported: int | tuple[int, ...], blob: bytes) -> bytes:
+    """Return the body of a framed blob.
+
+    Args:
+        kind: the kind the caller expects.
+        supported: the format version, or versions, the caller reads; with several, ``frame_version`` tells
+            which one it is.
+        blob: what ``frame`` returned.
+
+    Raises:
+        UnknownStateFormatError: no frame, another kind, or a version that is not supported.
+    """
+    versions = (supported,) if isinstance(supported, int) else supported
+    header = _header(blob)
+    if header is None:
+        raise UnknownStateFormatError(kind, f"bytes without a windowpane frame ({blob[:16]!r})", versions)
+    found_kind, version, start = header
+    if found_kind != kind:
+        raise UnknownStateFormatError(kind, f"kind {found_kind!r}, version {version}", versions)
+    if version not in versions:
+        raise UnknownStateFormatError(kind, f"version {version}", versions)
+    return blob[start:]
+
+
+def frame_version(blob: bytes) -> int | None:
+    """Return the format version of a framed blob, or None if it has no frame."""
+    header = _header(blob)
+    return None if header is None else header[1]
+
+
+def _header(blob: bytes) -> tuple[str, int, int] | None:
+    """Return kind, version and where the body starts; None if these bytes were never framed."""
+    if len(blob) < 6 or blob[:3] != _MAGIC:
+        return None
+    end = 4 + blob[3]
+    if len(blob) < end + 2:
+        return None
+    (version,) = _VERSION.unpack_from(blob, end)
+    return blob[4:end].decode("ascii", "replace"), version, end + 2
+
+
+# --- order-preserving integers -------------------------------------------------------------------------
+
+_UINT64 = struct.Struct(">Q")
+_BIAS = 1 << 63
+
+
+def encode_int64(number: int) -> bytes:
+    """Return 8 bytes whose byte order is the numeric order: big endian with the sign bit flipped.
+
+    Raises:
+        UnencodableKeyError: ``number`` does not fit into 64 bits.
+
+    >>> encode_int64(-1) < encode_int64(0) < encode_int64(256)
+    True
+    """
+    try:
+        return _UINT64.pack(number + _BIAS)
+    except struct.error:
+        raise UnencodableKeyError(number, "it must be an integer of 64 bits") from None
+
+
+def decode_int64(data: bytes) -> int:
+    """Return the integer of ``encode_int64``.
+
+    Raises:
+        UnreadableStateError: not exactly 8 bytes.
+    """
+    if len(data) != 8:
+        raise UnreadableStateError(f"{data!r} is not an encoded 64-bit integer: {len(data)} bytes instead of 8")
+    return int.from_bytes(data, "big") - _BIAS
+
+
+# --- lengths -------------------------------------------------------------------------------------------
+
+_LONG = 255
+
+
+def _length(count: int) -> bytes:
+    return bytes((count,)) if count < _LONG else b"\xff" + _UINT64.pack(count)
+
+
+def _read_length(data: bytes, at: int) -> tuple[int, int]:
+    count = data[at]
+    if count < _LONG:
+        return count, at + 1
+    return _UINT64.unpack_from(data, at + 1)[0], at + 9
+
+
+def _read_content(data: bytes, at: int) -> tuple[bytes, int]:
+    count, start = _read_length(data, at)
+    end = start + count
+    if end > len(data):
+        raise IndexError(f"{count} bytes announced, {len(data) - start} left")
+    return data[start:end], end
+
+
+# --- encoders ------------------------------------------------------------------------------------------
+
+_Encoder = Callable[[Any], bytes]
+
+_EPOCH = datetime(1970, 1, 1)
+_SECOND = 1_000_000
+
+
+def _tagged(tag: bytes) -> tuple[bytes, ...]:
+    """The tag with each one-byte length after it, made once: short strings are what keys are made of."""
+    return tuple(tag + bytes((count,)) for count in range(_LONG))
+
+
+_STR_HEADS = _tagged(b"s")
+_INT64 = struct.Struct(">cq")
+_FLOAT = struct.Struct(">cd")
+_DAY = struct.Struct(">cI")
+_NAN = b"f\x7f\xf8\x00\x00\x00\x00\x00\x00"
+
+
+def encode_key(value: object) -> bytes:
+    """Return the canonical encoding of a key: equal keys give equal bytes, and only they do.
+
+    Args:
+        value: None, bool, int of any size, float, str, bytes, bytearray, Decimal, date, datetime, time,
+            timedelta, or a list, tuple or dict of these, nested as you like.
+
+    Raises:
+        UnencodableKeyError: a value of another type, an aware time in a zone without a name, or a dict two of
+            whose keys are one key here (two NaNs).
+
+    >>> decode_key(encode_key(("LGA", 7)))
+    ('LGA', 7)
+    """
+    encoder = _ENCODERS.get(type(value))
+    return encoder(value) if encoder else _encode_subclass(value)
+
+
+def _encode_int(value: int) -> bytes:
+    try:
+        return _INT64.pack(b"i", value)
+    except struct.error:
+        digits = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+        return b"I" + _length(len(digits)) + digits
+
+
+def _encode_float(value: float) -> bytes:
+    if value != value:
+        return _NAN
+    return _FLOAT.pack(b"f", value + 0.0)  # -0.0 + 0.0 is 0.0
+
+
+def _encode_str(value: str) -> bytes:
+    try:
+        text = value.encode()
+    except UnicodeEncodeError:
+        text = value.encode("utf-8", "surrogatepass")
+    count = len(text)
+    return _STR_HEADS[count] + text if count < _LONG else b"s" + _length(count) + text
+
+
+def _encode_bytes(value: bytes) -> bytes:
+    return b"b" + _length(len(value)) + value
+
+
+def _encode_decimal(value: Decimal) -> bytes:
+    text = _decimal_text(value).encode("ascii")
+    return b"D" + _length(len(text)) + text
+
+
+def _decimal_text(value: Decimal) -> str:
+    """One text per value; not by ``Decimal.normalize``, which rounds to the precision of the context."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return "NaN" if value.is_nan() else "-Infinity" if sign else "Infinity"
+    coefficient = "".join(map(str, digits))
+    significant = coefficient.rstrip("0")
+    if not significant:
+        return "0"
+    return f"{'-' * sign}{significant}E{exponent + len(coefficient) - len(significant)}"
+
+
+def _encode_date(value: date) -> bytes:
+    return _DAY.pack(b"d", value.toordinal())
+
+
+def _encode_datetime(value: datetime) -> bytes:
+    if value.tzinfo is None:
+        return _INT64.pack(b"t", _micros(value - _EPOCH))
+    offset = value.utcoffset()
+    zone = _encode_zone(value.tzinfo, value)
+    assert offset is not None  # fixed offsets and named zones always have one for a datetime
+    instant = _micros(value.replace(tzinfo=None) - _EPOCH) - _micros(offset)
+    if not _FIRST_INSTANT <= instant <= _LAST_INSTANT:
+        raise UnencodableKeyError(value, "in UTC it lies outside the years 1 to 9999")
+    return _INT64.pack(b"z", instant) + zone
+
+
+def _encode_time(value: time) -> bytes:
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    micros = seconds * _SECOND + value.microsecond
+    if value.tzinfo is None:
+        return _INT64.pack(b"c", micros)
+    return _INT64.pack(b"k", micros) + _encode_zone(value.tzinfo, value)
+
+
+def _encode_zone(zone: tzinfo, value: object) -> bytes:
+    """A fixed offset as the offset (labels are no part of its equality), a named zone as its name."""
+    if isinstance(zone, timezone):
+        return _INT64.pack(b"+", _micros(zone.utcoffset(None)))
+    if not isinstance(zone, ZoneInfo) or zone.key is None:
+        raise UnencodableKeyError(value, f"its zone {zone!r} is neither a fixed offset nor a named ZoneInfo")
+    if zone.key == "UTC":
+        return _encode_zone(UTC, value)
+    return _encode_str(zone.key)
+
+
+def _encode_timedelta(value: timedelta) -> bytes:
+    return b"p" + _encode_int(_micros(value))
+
+
+def _encode_list(value: list[object]) -> bytes:
+    return b"[" + _length(len(value)) + b"".join(map(encode_key, value))
+
+
+def _encode_tuple(value: tuple[object, ...]) -> bytes:
+    """As for lists, with the two types that keys are made of dispatched in place."""
+    parts = [b"(" + _length(len(value))]
+    for item in value:
+        kind = type(item)
+        if kind is str:
+            parts.append(_encode_str(item))  # type: ignore[arg-type]
+        elif kind is int:
+            parts.append(_encode_int(item))  # type: ignore[arg-type]
+        else:
+            parts.append(encode_key(item))
+    return b"".join(parts)
+
+
+def _encode_dict(value: dict[object, object]) -> bytes:
+    entries = {encode_key(key): encode_key(item) for key, item in value.items()}
+    if len(entries) < len(value):
+        raise UnencodableKeyError(value, "several of its keys have one encoding, as two NaNs do")
+    return b"{" + _length(len(entries)) + b"".join(key + entries[key] for key in sorted(entries))
+
+
+def _encode_subclass(value: object) -> bytes:
+    for base in type(value).__mro__[1:]:
+        if base in _EXTENSIBLE:
+            return _ENCODERS[base](value)
+    raise UnencodableKeyError(value, "keys need a canonical encoding, which this type has not")
+
+
+def _micros(span: timedelta) -> int:
+    return (span.days * 86_400 + span.seconds) * _SECOND + span.microseconds
+
+
+_FIRST_INSTANT = _micros(datetime.min - _EPOCH)
+_LAST_INSTANT = _micros(datetime.max - _EPOCH)
+
+# Subclasses of the time types are not taken for their base: a pandas Timestamp would lose its nanoseconds.
+_EXTENSIBLE = frozenset((int, float, str, bytes, bytearray, list, tuple, dict))
+
+_ENCODERS: dict[type, _Encoder] = {
+    type(None): lambda value: b"N",
+    bool: lambda value: b"T" if value else b"F",
+    int: _encode_int,
+    float: _encode_float,
+    str: _encode_str,
+    bytes: _encode_bytes,
+    bytearray: _encode_bytes,
+    Decimal: _encode_decimal,
+    date: _encode_date,
+    datetime: _encode_datetime,
+    time: _encode_time,
+    timedelta: _encode_timedelta,
+    list: _encode_list,
+    tuple: _encode_tuple,
+    dict: _encode_dict,
+}
+
+
+# --- decoders ------------------------------------------------------------------------------------------
+
+_Decoder = Callable[[bytes, int], tuple[object, int]]
+
+_READ_INT64 = struct.Struct(">q")
+_READ_FLOAT = struct.Struct(">d")
+_READ_DAY = struct.Struct(">I")
+
+
+def decode_key(data: bytes) -> object:
+    """Return the key that ``encode_key`` made these bytes of; subclasses come back as builtins.
+
+    Raises:
+        UnreadableStateError: the bytes are no encoding, or hold more than one.
+    """
+    value, end = decode_key_at(data, 0)
+    if end != len(data):
+        raise UnreadableStateError(f"{data!r} is not one encoded key: it goes on after byte {end}")
+    return value
+
+
+def decode_key_at(data: bytes, at: int) -> tuple[object, int]:
+    """Return the key encoded at offset ``at`` and the offset behind it, for keys written one after the other.
+
+    Raises:
+        UnreadableStateError: no whole encoding starts there.
+    """
+    try:
+        return _decode(data, at)
+    except (IndexError, KeyError, TypeError, ValueError, ArithmeticError, struct.error) as cause:
+        raise UnreadableStateError(f"{data!r} holds no whole encoded key at byte {at}: {cause}") from cause
+
+
+def _decode(data: bytes, at: int) -> tuple[object, int]:
+    return _DECODERS[data[at]](data, at + 1)
+
+
+def _constant(value: object) -> _Decoder:
+    return lambda data, at: (value, at)
+
+
+def _decode_int(data: bytes, at: int) -> tuple[int, int]:
+    return _READ_INT64.unpack_from(data, at)[0], at + 8
+
+
+def _decode_big_int(data: bytes, at: int) -> tuple[int, int]:
+    digits, end = _read_content(data, at)
+    return int.from_bytes(digits, "big", signed=True), end
+
+
+def _decode_float(data: bytes, at: int) -> tuple[float, int]:
+    return _READ_FLOAT.unpack_from(data, at)[0], at + 8
+
+
+def _decode_str(data: bytes, at: int) -> tuple[str, int]:
+    text, end = _read_content(data, at)
+    return text.decode("utf-8", "surrogatepass"), end
+
+
+def _decode_decimal(data: bytes, at: int) -> tuple[Decimal, int]:
+    text, end = _read_content(data, at)
+    return Decimal(text.decode("ascii")), end
+
+
+def _decode_date(data: bytes, at: int) -> tuple[date, int]:
+    return date.fromordinal(_READ_DAY.unpack_from(data, at)[0]), at + 4
+
+
+def _decode_naive_datetime(data: bytes, at: int) -> tuple[datetime, int]:
+    micros, end = _decode_int(data, at)
+    return _EPOCH + timedelta(microseconds=micros), end
+
+
+def _decode_aware_datetime(data: bytes, at: int) -> tuple[datetime, int]:
+    instant, middle = _decode_naive_datetime(data, at)
+    zone, end = _decode_zone(data, middle)
+    return instant.replace(tzinfo=UTC).astimezone(zone), end
+
+
+def _decode_naive_time(data: bytes, at: int) -> tuple[time, int]:
+    micros, end = _decode_int(data, at)
+    return (_EPOCH + timedelta(microseconds=micros)).time(), end
+
+
+def _decode_aware_time(data: bytes, at: int) -> tuple[time, int]:
+    wall, middle = _decode_naive_time(data, at)
+    zone, end = _decode_zone(data, middle)
+    return wall.replace(tzinfo=zone), end
+
+
+def _decode_zone(data: bytes, at: int) -> tuple[tzinfo, int]:
+    if data[at] == ord("+"):
+        micros, end = _decode_int(data, at + 1)
+        return timezone(timedelta(microseconds=micros)), end
+    name, end = _decode_str(data, at + 1)
+    try:
+        return ZoneInfo(name), end
+    except ZoneInfoNotFoundError as cause:
+        raise UnreadableStateError(
+            f"a key has the time zone {name!r}, which this machine does not know: install the package tzdata"
+        ) from cause
+
+
+def _decode_timedelta(data: bytes, at: int) -> tuple[timedelta, int]:
+    micros, end = _decode(data, at)
+    assert isinstance(micros, int)
+    return timedelta(microseconds=micros), end
+
+
+def _decode_list(data: bytes, at: int) -> tuple[list[object], int]:
+    count, at = _read_length(data, at)
+    items = []
+    for _ in range(count):
+        item, at = _decode(data, at)
+        items.append(item)
+    return items, at
+
+
+def _decode_tuple(data: bytes, at: int) -> tuple[tuple[object, ...], int]:
+    items, end = _decode_list(data, at)
+    return tuple(items), end
+
+
+def _decode_dict(data: bytes, at: int) -> tuple[dict[object, object], int]:
+    count, at = _read_length(data, at)
+    entries = {}
+    for _ in range(count):
+        key, at = _decode(data, at)
+        entries[key], at = _decode(data, at)
+    return entries, at
+
+
+_DECODERS: dict[int, _Decoder] = {
+    ord(tag): decoder
+    for tag, decoder in {
+        "N": _constant(None),
+        "T": _constant(True),
+        "F": _constant(False),
+        "i": _decode_int,
+        "I": _decode_big_int,
+        "f": _decode_float,
+        "s": _decode_str,
+        "b": _read_content,
+        "D": _decode_decimal,
+        "d": _decode_date,
+        "t": _decode_naive_datetime,
+        "z": _decode_aware_datetime,
+        "c": _decode_naive_time,
+        "k": _decode_aware_time,
+        "p": _decode_timedelta,
+        "[": _decode_list,
+        "(": _decode_tuple,
+        "{": _decode_dict,
+    }.items()
+}

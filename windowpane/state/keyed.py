@@ -1,0 +1,188 @@
+"""Keyed state: values and lists by (key, window, name), over ordered entries.
+
+Entry layout, in the order of the bytes::
+
+    key | window | name | 0x00                  -> the pickled value
+    key | window | name | 0x01 | chunk number   -> a pickled list of elements, appended by one flush
+
+so all state of a window stands together, and all of a key. Appending to a list writes one new chunk and reads none; a list of
+more than ``MAX_CHUNKS`` chunks is rewritten as one when it is next read and flushed.
+
+Who may mutate: the operator of the bucket, one element at a time, under the current key. Changes live in a cache of Python
+objects until ``flush`` writes them to the entries; recovery needs no more than the entries. Payloads are pickled Python
+objects: a checkpoint is trusted storage.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from windowpane.state.codec import decode_key_at, encode_key
+from windowpane.state.entries import Entries
+from windowpane.state.namespaces import decode_namespace, encode_namespace
+from windowpane.windowing.windows import Window
+
+MAX_CHUNKS = 8
+
+_VALUE, _CHUNK = b"\x00", b"\x01"
+_ABSENT: Any = object()
+
+
+class _List:
+    """A list in the cache: elements as far as they are read, those appended since, and the chunks that stand in the entries."""
+
+    __slots__ = ("appended", "chunks", "rewrite", "stored")
+
+    def __init__(self) -> None:
+        self.stored: list[Any] | None = None
+        self.appended: list[Any] = []
+        self.chunks: list[bytes] | None = None
+        self.rewrite = False
+
+
+class KeyedState:
+    """Values and lists of the current key, by window and name.
+
+    Example:
+        >>> state = KeyedState(MemoryEntries())
+        >>> state.set_current_key(("JFK",))
+        >>> state.put(None, "seen", 1); state.get(None, "seen")
+        1
+    """
+
+    def __init__(self, entries: Entries) -> None:
+        """Read from and flush to ``entries``."""
+        self._entries = entries
+        self._values: dict[bytes, Any] = {}
+        self._lists: dict[bytes, _List] = {}
+        self._dirty: set[bytes] = set()
+        self._names: dict[str, bytes] = {}
+        self.current_key: Any = None
+        self.current_key_bytes = encode_key(None)
+
+    def set_current_key(self, key: Any, key_bytes: bytes | None = None) -> None:
+        """Make ``key`` the key that all calls speak of."""
+        self.current_key = key
+        self.current_key_bytes = encode_key(key) if key_bytes is None else key_bytes
+
+    def get(self, window: Window | None, name: str) -> Any:
+        """Return the value, ``None`` if there is none."""
+        return self._load(self._address(window, name))
+
+    def put(self, window: Window | None, name: str, value: Any) -> None:
+        """Set the value; ``None`` removes it."""
+        address = self._address(window, name)
+        self._values[address] = value
+        self._dirty.add(address)
+
+    def remove(self, window: Window | None, name: str) -> None:
+        """Remove the value, if there is one."""
+        if self.get(window, name) is not None:
+            self.put(window, name, None)
+
+    def append(self, window: Window | None, name: str, element: Any) -> None:
+        """Append to the list, which need not be read for it."""
+        address = self._address(window, name)
+        self._cached_list(address).appended.append(element)
+        self._dirty.add(address)
+
+    def get_list(self, window: Window | None, name: str) -> list[Any]:
+        """Return the list, empty if there is none."""
+        cached = self._read_list(self._address(window, name))
+        assert cached.stored is not None
+        return cached.stored + cached.appended
+
+    def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
+        """Set the list; an empty one removes it."""
+        address = self._address(window, name)
+        cached = self._read_list(address)
+        cached.stored, cached.appended, cached.rewrite = [], list(elements), True
+        self._dirty.add(address)
+
+    def has_list(self, window: Window | None, name: str) -> bool:
+        """Return whether the list has an element."""
+        address = self._address(window, name)
+        cached = self._lists.get(address)
+        if cached is not None and (cached.appended or cached.stored is not None):
+            return bool(cached.appended or cached.stored)
+        return next(self._chunks(address), None) is not None
+
+    def flush(self) -> None:
+        """Write all changes to the entries and forget the cache."""
+        for address in self._dirty:
+            if address in self._lists:
+                self._flush_list(address, self._lists[address])
+            elif self._values[address] is None:
+                self._entries.delete(address + _VALUE)
+            else:
+                self._entries.put(address + _VALUE, pickle.dumps(self._values[address], protocol=5))
+        self._dirty.clear()
+        self._values.clear()
+        self._lists.clear()
+
+    def count(self) -> int:
+        """Return the number of values and lists that are not empty, over all keys; flushes first."""
+        self.flush()
+        return len({_address_of(entry) for entry, _ in self._entries.scan(b"")})
+
+    def slots(self) -> Iterator[tuple[Any, Window | None, str]]:
+        """Yield (key, window, name) of every value and list that is not empty; flushes first."""
+        self.flush()
+        for address in sorted({_address_of(entry) for entry, _ in self._entries.scan(b"")}):
+            key, at = decode_key_at(address, 0)
+            window, at = decode_namespace(address, at)
+            yield key, window, str(decode_key_at(address, at)[0])
+
+    def _address(self, window: Window | None, name: str) -> bytes:
+        encoded = self._names.get(name)
+        if encoded is None:
+            encoded = self._names[name] = encode_key(name)
+        return self.current_key_bytes + encode_namespace(window) + encoded
+
+    def _load(self, address: bytes) -> Any:
+        value = self._values.get(address, _ABSENT)
+        if value is _ABSENT:
+            stored = self._entries.get(address + _VALUE)
+            value = self._values[address] = None if stored is None else pickle.loads(stored)
+        return value
+
+    def _cached_list(self, address: bytes) -> _List:
+        cached = self._lists.get(address)
+        if cached is None:
+            cached = self._lists[address] = _List()
+        return cached
+
+    def _chunks(self, address: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._entries.scan(address + _CHUNK, address + _CHUNK + b"\xff" * 9)
+
+    def _read_list(self, address: bytes) -> _List:
+        cached = self._cached_list(address)
+        if cached.stored is None:
+            cached.stored, cached.chunks = [], []
+            for key, blob in self._chunks(address):
+                cached.chunks.append(key)
+                cached.stored.extend(pickle.loads(blob))
+            cached.rewrite = len(cached.chunks) >= MAX_CHUNKS
+        return cached
+
+    def _flush_list(self, address: bytes, cached: _List) -> None:
+        chunks = cached.chunks if cached.chunks is not None else [key for key, _ in self._chunks(address)]
+        elements, number = cached.appended, 0
+        if cached.rewrite:
+            elements = (cached.stored or []) + elements
+            for key in chunks:
+                self._entries.delete(key)
+        elif chunks:
+            number = int.from_bytes(chunks[-1][-8:], "big") + 1
+        if elements:
+            key = address + _CHUNK + number.to_bytes(8, "big")
+            self._entries.put(key, pickle.dumps(elements, protocol=5))
+
+
+def _address_of(entry: bytes) -> bytes:
+    _, at = decode_key_at(entry, 0)
+    _, at = decode_namespace(entry, at)
+    _, at = decode_key_at(entry, at)
+    return entry[:at]

@@ -1,0 +1,81 @@
+"""Timer queues: timers by time, over ordered entries.
+
+Entry layout: ``time (order-preserving) | key | window -> empty``. An entry is its timer, so a timer is unique per (key, window,
+time), setting it twice is setting it once, and what is due is a prefix of the map. Who may mutate: the timer service of the
+bucket. Recovery needs no more than the entries.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from windowpane.state.codec import decode_int64, decode_key_at, encode_int64
+from windowpane.state.entries import Entries
+from windowpane.state.namespaces import decode_namespace, encode_namespace
+from windowpane.windowing.times import MAX
+from windowpane.windowing.windows import Window
+
+
+class Timer(NamedTuple):
+    """A timer of a key and window, due at ``time`` (microseconds)."""
+
+    time: int
+    key: Any
+    window: Window | None
+    key_bytes: bytes
+
+
+class TimerQueue:
+    """The timers of one time domain, earliest first; timers of one time in the order of key and window."""
+
+    def __init__(self, entries: Entries) -> None:
+        """Keep the timers in ``entries``."""
+        self._entries = entries
+        self._due: list[bytes] = []
+        self._loaded: bytes | None = b""  # entries below stand in _due as well; None: all of them
+
+    def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Set a timer, once."""
+        entry = encode_int64(time) + key_bytes + encode_namespace(window)
+        if self._loaded is None or entry < self._loaded:
+            heapq.heappush(self._due, entry)
+        self._entries.put(entry, b"")
+
+    def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Take a timer back; nothing happens if it is not set."""
+        self._entries.delete(encode_int64(time) + key_bytes + encode_namespace(window))
+
+    def poll(self, now: int) -> Timer | None:
+        """Return and remove the earliest timer with ``time <= now``, also one set meanwhile; ``None`` if none is due."""
+        self._load(now)
+        while self._due and decode_int64(self._due[0][:8]) <= now:
+            entry = heapq.heappop(self._due)
+            if self._entries.get(entry) is not None:
+                self._entries.delete(entry)
+                return _timer(entry)
+        return None
+
+    def _load(self, now: int) -> None:
+        high = None if now == MAX else encode_int64(now + 1)
+        if self._loaded is None or (high is not None and high <= self._loaded):
+            return
+        for entry, _ in self._entries.scan(self._loaded, high):
+            heapq.heappush(self._due, entry)
+        self._loaded = high
+
+    def next_time(self) -> int | None:
+        """Return the time of the earliest timer, ``None`` if there is none."""
+        first = next(self._entries.scan(b""), None)
+        return None if first is None else decode_int64(first[0][:8])
+
+    def __iter__(self) -> Iterator[Timer]:
+        """Yield all timers, earliest first."""
+        return (_timer(entry) for entry, _ in self._entries.scan(b""))
+
+
+def _timer(entry: bytes) -> Timer:
+    key, end = decode_key_at(entry, 8)
+    window, _ = decode_namespace(entry, end)
+    return Timer(decode_int64(entry[:8]), key, window, entry[8:end])

@@ -1,0 +1,342 @@
+"""The fluent API of windowed streams: Flink's words in Flink's order, on any DataFrame.
+
+``stream(df, ...)`` -> ``key_by`` or ``window_all`` -> ``window`` -> ``trigger`` ... -> a terminal function -> ``Result``. Every
+step returns a new value; the terminal function resolves names and types against the DataFrame and refuses what cannot work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from windowpane.errors import InvalidSpecError
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.sinks import Sink
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.evictors import Evictor
+from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.spec import Refine, count_window
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.windows import Window
+
+if TYPE_CHECKING:
+    from windowpane.spark.build import Source, Windowed
+
+WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
+
+
+def stream(
+    dataframe: Any,
+    event_time: str | None = None,
+    watermark: Duration | None = None,
+    heartbeat: str | None = None,
+    name: str = "windowpane",
+) -> Stream:
+    """Begin a windowed program on a DataFrame.
+
+    Args:
+        dataframe: streaming or static, Spark classic or Connect. Static means bounded: at the end every window fires.
+        event_time: name of a timestamp column; needed by event-time windows.
+        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it; leave it
+            out where the DataFrame has a watermark already. Rows behind it are late.
+        heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
+        name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
+            ``state_bytes``) among the ``observedMetrics`` of the query's progress; give each its own where one query has several.
+
+    Returns:
+        A stream to call ``key_by`` or ``window_all`` on.
+
+    Example:
+        >>> flights = wp.stream(df, event_time="scheduled", watermark="2 hours")
+    """
+    from windowpane.spark.build import Source
+
+    return Stream(Source(dataframe, event_time, watermark, heartbeat, name))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of rows with an event time, not yet keyed."""
+
+    source: Source
+
+    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
+        """Give each combination of key values windows of its own.
+
+        Args:
+            keys: column names or PySpark Columns; NULL is an ordinary key.
+            order_by: name(s) or Column(s) that order the rows of a micro-batch, before their order of arrival.
+        """
+        if not keys:
+            raise InvalidSpecError("key_by needs at least one key; use window_all for windows without keys.")
+        return KeyedStream(self.source, tuple(keys), _several(order_by))
+
+    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
+        """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
+        return WindowedStream(self.source, (), _several(order_by), assigner)
+
+    def count_window_all(self, size: int, slide: int | None = None, order_by: Any = ()) -> WindowedStream:
+        """Count windows over all rows, see ``KeyedStream.count_window``."""
+        return _count_windowed(self.source, (), _several(order_by), size, slide)
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """A stream whose windows are kept apart by key."""
+
+    source: Source
+    keys: tuple[Any, ...]
+    order_by: tuple[Any, ...]
+
+    def window(self, assigner: WindowAssigner) -> WindowedStream:
+        """Assign each row to windows."""
+        return WindowedStream(self.source, self.keys, self.order_by, assigner)
+
+    def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
+        """Fire at every ``size`` rows of a key and start anew; with ``slide``, every ``slide`` rows over the last ``size``."""
+        return _count_windowed(self.source, self.keys, self.order_by, size, slide)
+
+
+def _count_windowed(
+    source: Source, keys: tuple[Any, ...], order_by: tuple[Any, ...], size: int, slide: int | None
+) -> WindowedStream:
+    assigner, trigger, evictor = count_window(size, slide)
+    return WindowedStream(source, keys, order_by, assigner, trigger, evictor)
+
+
+@dataclass(frozen=True)
+class WindowedStream:
+    """A stream in windows: set trigger, evictor, lateness and side outputs, then end with a function.
+
+    User functions take rows as dicts, and return rows as dicts of the declared ``schema`` (a DDL string or StructType). The
+    key they see is the value itself for one key column, a tuple for several, ``None`` for ``window_all``.
+    """
+
+    source: Source
+    keys: tuple[Any, ...]
+    order_by: tuple[Any, ...]
+    assigner: WindowAssigner
+    _trigger: Trigger | None = None
+    _evictor: Evictor | None = None
+    _lateness: int = 0
+    _late_tag: OutputTag | None = None
+    _side_tags: tuple[OutputTag, ...] = ()
+    _refine: Refine = "last"
+
+    def trigger(self, trigger: Trigger) -> WindowedStream:
+        """Fire by ``trigger`` instead of the assigner's default."""
+        return dataclasses.replace(self, _trigger=trigger)
+
+    def evictor(self, evictor: Evictor) -> WindowedStream:
+        """Remove elements before or after the function by ``evictor``; every element is kept then."""
+        return dataclasses.replace(self, _evictor=evictor)
+
+    def allowed_lateness(self, lateness: Duration) -> WindowedStream:
+        """Keep event-time windows that long behind the watermark: late rows within it refine their results."""
+        return dataclasses.replace(self, _lateness=to_micros(lateness))
+
+    def side_output_late_data(self, tag: OutputTag) -> WindowedStream:
+        """Send late rows to a side output, with ``windows_missed`` and ``dropped`` (false: another window took the row)."""
+        return dataclasses.replace(self, _late_tag=tag)
+
+    def side_output(self, *tags: OutputTag) -> WindowedStream:
+        """Declare side outputs that the process function writes to with ``context.output(tag, row)``."""
+        return dataclasses.replace(self, _side_tags=(*self._side_tags, *tags))
+
+    def refine(self, refine: Refine) -> WindowedStream:
+        """Fire ``"last"``: once a batch for each window late rows touched (default), or ``"each"``: for every late row."""
+        return dataclasses.replace(self, _refine=refine)
+
+    # Terminal functions.
+
+    def reduce(
+        self, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None, schema: Any = None
+    ) -> Result:
+        """Combine rows two by two; only the combined row is kept.
+
+        Args:
+            function: takes two rows and returns one of the same columns.
+            process: sees the combined row when the window fires, and needs ``schema``.
+            schema: columns of the result; without ``process``, those of the input.
+        """
+        return self._result(FunctionPlan("reduce", WindowFunctionSpec.reduce(function, process), schema=schema))
+
+    def aggregate(
+        self,
+        function: AggregateFunction | None = None,
+        process: ProcessWindowFunction | None = None,
+        schema: Any = None,
+        /,
+        **aggregates: Any,
+    ) -> Result:
+        """Aggregate incrementally: by built-in aggregates, or by an ``AggregateFunction`` of your own.
+
+        Args:
+            function: your own function; needs ``schema``.
+            process: sees the result as a row when the window fires; needs ``schema``.
+            schema: columns of the result, where a function of yours makes it.
+            aggregates: built-in aggregates by output name. (``process=`` and ``schema=`` may be given by name, too.)
+
+        Example:
+            >>> windowed.aggregate(flights=wp.count(), delay=wp.avg("dep_delay"))
+            >>> windowed.aggregate(Median(), schema="median double")
+        """
+        if isinstance(aggregates.get("function"), AggregateFunction):
+            function = aggregates.pop("function")
+        if not isinstance(aggregates.get("process"), Aggregate):
+            process = aggregates.pop("process", process)
+        if not isinstance(aggregates.get("schema"), Aggregate):
+            schema = aggregates.pop("schema", schema)
+        if (function is None) == (not aggregates):
+            raise InvalidSpecError("aggregate takes either an AggregateFunction or built-in aggregates by name.")
+        if function is not None:
+            return self._result(FunctionPlan("aggregate", WindowFunctionSpec.aggregate(function, process), schema=schema))
+        if process is not None and schema is None:
+            raise InvalidSpecError("aggregate with process= needs schema=, the columns that the process function returns.")
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise InvalidSpecError(f"aggregate {name}: expected an aggregate such as wp.count(), got {aggregate!r}.")
+        named = tuple(aggregates.items())
+        return self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema))
+
+    def fold(
+        self,
+        initial: Any,
+        function: Callable[[Any, Any], Any],
+        schema: Any,
+        merge: Callable[[Any, Any], Any] | None = None,
+        process: ProcessWindowFunction | None = None,
+    ) -> Result:
+        """Fold rows into a value, starting from ``initial`` (a value, or a function that makes one).
+
+        Args:
+            initial: the value of no rows; an immutable value, or a function that returns a new one.
+            function: takes the folded value and a row, returns the folded value.
+            schema: columns of the result.
+            merge: merges two folded values; needed by sessions.
+            process: sees the folded value when the window fires.
+        """
+        make = initial if callable(initial) else _Constant(initial)
+        return self._result(FunctionPlan("fold", WindowFunctionSpec.fold(make, function, merge, process), schema=schema))
+
+    def apply(self, function: WindowFunction, schema: Any) -> Result:
+        """Call ``function(key, window, rows)`` for each firing; it returns any number of rows. All rows are kept."""
+        return self._result(FunctionPlan("apply", WindowFunctionSpec.apply(function), schema=schema))
+
+    def process(self, function: ProcessWindowFunction, schema: Any) -> Result:
+        """Run a process function: like ``apply``, with clocks, state and side outputs. All rows are kept."""
+        return self._result(FunctionPlan("process", WindowFunctionSpec.full(function), schema=schema))
+
+    def _result(self, function: FunctionPlan) -> Result:
+        from windowpane.spark.build import Windowed
+
+        plan = WindowPlan(
+            keys=tuple(key if isinstance(key, str) else "<column>" for key in self.keys),
+            assigner=self.assigner,
+            function=function,
+            trigger=self._trigger,
+            evictor=self._evictor,
+            allowed_lateness=self._lateness,
+            late_tag=self._late_tag,
+            side_tags=self._side_tags,
+            refine=self._refine,
+        )
+        return Result(Windowed(self.source, plan, self.keys, self.order_by))
+
+
+@dataclass(frozen=True)
+class _Constant:
+    value: Any
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Result:
+    """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
+
+    Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's columns.
+    """
+
+    _windowed: Windowed
+
+    @cached_property
+    def df(self) -> Any:
+        """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``."""
+        return self._windowed.output("main")
+
+    def get_side_output(self, tag: OutputTag | str) -> Any:
+        """Return a side output as a DataFrame.
+
+        Raises:
+            UndeclaredSideOutputError: nobody declared it.
+        """
+        return self._windowed.output(tag if isinstance(tag, str) else tag.name)
+
+    def start(
+        self,
+        *,
+        checkpoint: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        query_name: str | None = None,
+        **sinks: Sink,
+    ) -> Any:
+        """Start one query that writes several outputs, with the state kept once.
+
+        Args:
+            checkpoint: checkpoint location; a temporary one if left out, from which no restart can go on.
+            trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
+                itself, also for programs that wait for the clock.
+            query_name: name of the query.
+            sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
+                ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id.
+
+        Returns:
+            The ``StreamingQuery``.
+
+        Raises:
+            UndeclaredSideOutputError: a sink for an output nobody declared.
+            InvalidSpecError: the DataFrame is static: write ``df`` instead.
+
+        Example:
+            >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
+        """
+        from windowpane.spark.running import start
+
+        return start(self._windowed, sinks, checkpoint, trigger, query_name)
+
+    def explain(self) -> str:
+        """Return the plan as text: which engine runs it, and why."""
+        return self._windowed.plan.explain()
+
+    # A window over windowed results.
+
+    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
+        """Go on with a second window, in the same query, over the results of this one.
+
+        Event time is that of the results (the last microsecond of their window), and lateness is judged as in Flink: results
+        that a watermark brings come before that watermark.
+        """
+        return self._downstream().key_by(*keys, order_by=order_by)
+
+    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
+        """Go on with a second window over all results, see ``key_by``."""
+        return self._downstream().window_all(assigner, order_by)
+
+    def _downstream(self) -> Stream:
+        from windowpane.spark.build import Source
+
+        earlier = self._windowed
+        results = earlier.output("main", with_system=True)
+        return Stream(Source(results, name=f"{earlier.source.name}_next", upstream=earlier))
+
+
+def _several(columns: Any) -> tuple[Any, ...]:
+    return tuple(columns) if isinstance(columns, tuple | list) else (columns,)

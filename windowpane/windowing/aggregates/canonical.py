@@ -1,0 +1,177 @@
+"""Values in a form that Python compares and hashes as Spark SQL does.
+
+Spark SQL: NaN equals NaN and is larger than every number, -0.0 equals 0.0; arrays compare element by element,
+structs field by field, and a NULL inside them comes first; maps are equal whatever the order of their
+entries.
+
+Invariant: for a, b of one type, ``freeze(a) == freeze(b)`` exactly when Spark finds them equal, frozen values
+hash, and ``<`` orders them as Spark does. ``thaw`` turns back to an equal value. Values arrive as pyarrow's
+``to_pylist`` makes them: arrays as lists, structs as dicts, maps as lists of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class _Largest:
+    """The place of NaN: equal to itself only, greater than everything else."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+    def __reduce__(self) -> str:
+        return "NAN"
+
+    def __repr__(self) -> str:
+        return "NaN"
+
+
+class _Smallest:
+    """The place of a NULL inside an array or struct: equal to itself only, less than everything else."""
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+    def __reduce__(self) -> str:
+        return "NULL"
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NAN = _Largest()
+NULL = _Smallest()
+
+
+class Form(Protocol):
+    """The canonical form of the values of one type."""
+
+    def freeze(self, value: Any) -> Any:
+        """Return the comparable, hashable form of a value that is not None."""
+
+    def thaw(self, frozen: Any) -> Any:
+        """Return the value again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainForm:
+    """Types whose Python values already compare as Spark's do: numbers, text, binary, times, booleans."""
+
+    def freeze(self, value: Hashable) -> Hashable:
+        return value
+
+    def thaw(self, frozen: Hashable) -> Hashable:
+        return frozen
+
+
+@dataclass(frozen=True, slots=True)
+class FloatForm:
+    """Floating point: one NaN, one zero."""
+
+    def freeze(self, value: float) -> float | _Largest:
+        # Adding 0.0 turns -0.0 into 0.0 and leaves every other number as it is.
+        return value + 0.0 if value == value else NAN
+
+    def thaw(self, frozen: float | _Largest) -> float:
+        return float("nan") if isinstance(frozen, _Largest) else frozen
+
+
+@dataclass(frozen=True, slots=True)
+class _NullableForm:
+    """An element of an array, a field of a struct, a value of a map: may be NULL."""
+
+    form: Form
+
+    def freeze(self, value: Any) -> Any:
+        return NULL if value is None else self.form.freeze(value)
+
+    def thaw(self, frozen: Any) -> Any:
+        return None if frozen is NULL else self.form.thaw(frozen)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayForm:
+    """Arrays: tuples of frozen elements."""
+
+    item: Form
+
+    def freeze(self, value: list[Any]) -> tuple[Any, ...]:
+        return tuple(map(self.item.freeze, value))
+
+    def thaw(self, frozen: tuple[Any, ...]) -> list[Any]:
+        return list(map(self.item.thaw, frozen))
+
+
+@dataclass(frozen=True, slots=True)
+class StructForm:
+    """Structs: tuples of frozen fields in the order of the type."""
+
+    fields: tuple[tuple[str, Form], ...]
+
+    def freeze(self, value: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(form.freeze(value[name]) for name, form in self.fields)
+
+    def thaw(self, frozen: tuple[Any, ...]) -> dict[str, Any]:
+        return {name: form.thaw(part) for (name, form), part in zip(self.fields, frozen, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class MapForm:
+    """Maps: tuples of frozen entries sorted by key."""
+
+    key: Form
+    item: Form
+
+    def freeze(self, value: list[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+        entries = ((self.key.freeze(key), self.item.freeze(item)) for key, item in value)
+        return tuple(sorted(entries, key=itemgetter(0)))
+
+    def thaw(self, frozen: tuple[tuple[Any, Any], ...]) -> list[tuple[Any, Any]]:
+        return [(self.key.thaw(key), self.item.thaw(item)) for key, item in frozen]
+
+
+def form_of(value_type: pa.DataType) -> Form:
+    """Return the canonical form of the values of an Arrow type."""
+    if pa.types.is_floating(value_type):
+        return FloatForm()
+    if pa.types.is_map(value_type):
+        return MapForm(form_of(value_type.key_type), _NullableForm(form_of(value_type.item_type)))
+    if is_array(value_type):
+        return ArrayForm(_NullableForm(form_of(value_type.value_type)))
+    if pa.types.is_struct(value_type):
+        return StructForm(tuple((field.name, _NullableForm(form_of(field.type))) for field in value_type))
+    return PlainForm()
+
+
+def is_array(value_type: pa.DataType) -> bool:
+    """Whether an Arrow type is a list of any layout (maps, which are lists of entries to Arrow, are not)."""
+    return bool(
+        pa.types.is_list(value_type)
+        or pa.types.is_large_list(value_type)
+        or pa.types.is_fixed_size_list(value_type)
+        or pa.types.is_list_view(value_type)
+        or pa.types.is_large_list_view(value_type)
+    )
+
+
+def is_orderable(value_type: pa.DataType) -> bool:
+    """Whether Spark SQL orders values of this type: all but maps and what contains them."""
+    if pa.types.is_map(value_type):
+        return False
+    if is_array(value_type):
+        return is_orderable(value_type.value_type)
+    if pa.types.is_struct(value_type):
+        return all(is_orderable(field.type) for field in value_type)
+    return True

@@ -1,0 +1,107 @@
+"""approx_count_distinct: a HyperLogLog sketch of Apache DataSketches.
+
+Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (2007). The
+sketch is deterministic: equal values in equal order give equal results on every machine. A sketch pickles as
+its compact bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from datasketches import hll_sketch, hll_union, tgt_hll_type
+
+from windowpane.windowing.aggregates.canonical import Form, form_of
+from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+
+_REGISTERS = tgt_hll_type.HLL_8
+_MIN_LG_K, _MAX_LG_K = 7, 21
+# A merged sketch has a standard error of 1.04 / sqrt(k); one that only saw updates does better.
+_ERROR_OF_ONE_REGISTER = 1.04
+
+
+def lg_k_for(rsd: float) -> int:
+    """Return log2 of the least number of registers with a relative standard deviation of at most ``rsd``."""
+    registers = (_ERROR_OF_ONE_REGISTER / rsd) ** 2
+    return min(max(math.ceil(math.log2(registers)), _MIN_LG_K), _MAX_LG_K)
+
+
+class DistinctSketch:
+    """A HyperLogLog sketch that pickles."""
+
+    __slots__ = ("hll",)
+
+    def __init__(self, hll: hll_sketch) -> None:
+        self.hll = hll
+
+    def __reduce__(self) -> tuple[Callable[[bytes], DistinctSketch], tuple[bytes]]:
+        return _restored, (self.hll.serialize_compact(),)
+
+
+def _restored(image: bytes) -> DistinctSketch:
+    return DistinctSketch(hll_sketch.deserialize(image))
+
+
+def _number(value: float) -> float:
+    return value
+
+
+def _text(value: str) -> str:
+    # The sketch skips empty text, which is a value like any other.
+    return "=" + value
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """Any other value by the text of its canonical form: equal values print alike."""
+
+    form: Form
+
+    def __call__(self, value: Any) -> str:
+        return repr(self.form.freeze(value))
+
+
+def _datum_of(value_type: pa.DataType) -> Callable[[Any], int | float | str]:
+    # The sketch itself knows one NaN and one zero. Unsigned 64-bit integers are beyond its int64.
+    if pa.types.is_signed_integer(value_type) or pa.types.is_floating(value_type):
+        return _number
+    if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+        return _text
+    return _Printed(form_of(value_type))
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxCountDistinct:
+    """The estimated number of distinct values. Accumulator: a DistinctSketch."""
+
+    lg_k: int
+    datum: Callable[[Any], int | float | str]
+    result_type: ClassVar[pa.DataType] = pa.int64()
+
+    def create_accumulator(self) -> DistinctSketch:
+        return DistinctSketch(hll_sketch(self.lg_k, _REGISTERS))
+
+    def add(self, accumulator: DistinctSketch, value: Any) -> DistinctSketch:
+        if value is not None:
+            accumulator.hll.update(self.datum(value))
+        return accumulator
+
+    def merge(self, left: DistinctSketch, right: DistinctSketch) -> DistinctSketch:
+        if right.hll.is_empty():
+            return left
+        union = hll_union(self.lg_k)
+        union.update(left.hll)
+        union.update(right.hll)
+        return DistinctSketch(union.get_result(_REGISTERS))
+
+    def get_result(self, accumulator: DistinctSketch) -> int:
+        return round(float(accumulator.hll.get_estimate()))
+
+
+def bind_approx_count_distinct(call: Call) -> BoundAggregate:
+    """Bind ``approx_count_distinct(column, rsd)``."""
+    return ApproxCountDistinct(lg_k_for(call.parameters["rsd"]), _datum_of(call.type))

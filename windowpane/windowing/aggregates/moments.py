@@ -1,0 +1,90 @@
+"""var_pop, var_samp, stddev_pop, stddev_samp: one pass over central moments.
+
+Accumulator: the list [count, mean, m2] of floats, m2 being the sum of squared distances from the mean. The
+update is Welford's, the merge that of Chan, Golub and LeVeque (1979), in the order of operations of Spark's
+``CentralMomentAgg``, so that doubles agree to the last bit when the rows come in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+import pyarrow as pa
+
+from windowpane.windowing.aggregates.decimals import is_spark_decimal
+from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """The variance; ``missing`` degrees of freedom are 0 for the population, 1 for a sample."""
+
+    missing: int
+    result_type: ClassVar[pa.DataType] = pa.float64()
+
+    def create_accumulator(self) -> list[float]:
+        return [0.0, 0.0, 0.0]
+
+    def add(self, accumulator: list[float], value: float | Decimal | None) -> list[float]:
+        if value is not None:
+            count, mean, m2 = accumulator
+            count += 1.0
+            delta = float(value) - mean
+            step = delta / count
+            accumulator[:] = count, mean + step, m2 + delta * (delta - step)
+        return accumulator
+
+    def merge(self, left: list[float], right: list[float]) -> list[float]:
+        left_count, left_mean, left_m2 = left
+        right_count, right_mean, right_m2 = right
+        count = left_count + right_count
+        delta = right_mean - left_mean
+        step = delta / count if count else 0.0
+        m2 = left_m2 + right_m2 + delta * step * left_count * right_count
+        return [count, left_mean + step * right_count, m2]
+
+    def get_result(self, accumulator: list[float]) -> float | None:
+        count, _, m2 = accumulator
+        return m2 / (count - self.missing) if count > self.missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class StandardDeviation(Variance):
+    """The square root of the variance."""
+
+    def get_result(self, accumulator: list[float]) -> float | None:
+        count, _, m2 = accumulator
+        return math.sqrt(m2 / (count - self.missing)) if count > self.missing else None
+
+
+def _checked(call: Call) -> None:
+    numeric = pa.types.is_integer(call.type) or pa.types.is_floating(call.type) or is_spark_decimal(call.type)
+    if not numeric:
+        raise call.refusal("a number")
+
+
+def bind_var_pop(call: Call) -> BoundAggregate:
+    """Bind ``var_pop(column)``."""
+    _checked(call)
+    return Variance(0)
+
+
+def bind_var_samp(call: Call) -> BoundAggregate:
+    """Bind ``var_samp(column)``."""
+    _checked(call)
+    return Variance(1)
+
+
+def bind_stddev_pop(call: Call) -> BoundAggregate:
+    """Bind ``stddev_pop(column)``."""
+    _checked(call)
+    return StandardDeviation(0)
+
+
+def bind_stddev_samp(call: Call) -> BoundAggregate:
+    """Bind ``stddev_samp(column)``."""
+    _checked(call)
+    return StandardDeviation(1)

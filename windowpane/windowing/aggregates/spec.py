@@ -1,0 +1,71 @@
+"""The spec of an aggregate: its name, its arguments and its constant parameters, not yet bound to types."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import AggregateTypeError, InvalidSpecError
+from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
+from windowpane.windowing.aggregates.registry import BINDERS
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Aggregate:
+    """One aggregate as written: what ``wp.sum("x")`` returns. Prints as it is written, compares and hashes.
+
+    Two specs are equal if their names, arguments and parameters are. Column names compare by text, Spark
+    Columns by identity: ``==`` on those builds an expression.
+
+    Args:
+        name: The name of the aggregate, ``"sum"``.
+        arguments: Column names, or Spark Columns that Spark computes before the operator.
+        parameters: Constants by name in the order of the signature, ``(("q", 0.9),)``.
+
+    Example:
+        >>> from windowpane.windowing import aggregates as agg
+        >>> agg.quantile("delay", 0.9)
+        quantile('delay', q=0.9)
+    """
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    parameters: tuple[tuple[str, Hashable], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name not in BINDERS:
+            raise InvalidSpecError(f"there is no aggregate {self.name!r}; there are {', '.join(BINDERS)}.")
+
+    def bind(self, argument_types: Sequence[pa.DataType]) -> BoundAggregate:
+        """Return the aggregate for arguments of these Arrow types, in order.
+
+        Raises:
+            AggregateTypeError: the aggregate has no meaning for these types; names both.
+        """
+        types = tuple(t.value_type if pa.types.is_dictionary(t) else t for t in argument_types)
+        if len(types) != len(self.arguments):
+            got = f"{len(types)} argument types"
+            raise AggregateTypeError(self, got, f"one for each of its {len(self.arguments)} arguments")
+        return BINDERS[self.name](Call(repr(self), types, dict(self.parameters)))
+
+    def parameter(self, name: str) -> Any:
+        """Return a constant parameter by name."""
+        return dict(self.parameters)[name]
+
+    def _identity(self) -> tuple[Hashable, ...]:
+        arguments = tuple(each if isinstance(each, str) else id(each) for each in self.arguments)
+        return self.name, arguments, self.parameters
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity() == other._identity() if isinstance(other, Aggregate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        arguments = [repr(argument) for argument in self.arguments]
+        parameters = [f"{name}={value!r}" for name, value in self.parameters]
+        return f"{self.name}({', '.join(arguments + parameters)})"

@@ -1,0 +1,24 @@
+"""Window assigners: which windows an element belongs to. One family a file; subclass ``WindowAssigner`` for your own."""
+
+from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
+from windowpane.windowing.assigners.global_windows import GlobalWindows
+from windowpane.windowing.assigners.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
+from windowpane.windowing.assigners.stagger import WindowStagger
+from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+
+__all__ = [
+    "AssignerContext",
+    "CumulateEventTimeWindows",
+    "EventTimeSessionWindows",
+    "GlobalWindows",
+    "MergingWindowAssigner",
+    "ProcessingTimeSessionWindows",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
+    "WindowAssigner",
+    "WindowStagger",
+]

@@ -1,0 +1,89 @@
+"""Session windows: activity of a key with no pause as long as the gap; windows that overlap or touch merge.
+
+Source of the rules: Flink's EventTimeSessionWindows, ProcessingTimeSessionWindows and their dynamic variants. As in Flink, an
+element without a timestamp is accepted and opens the session ``[MIN, MIN + gap)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from windowpane.errors import InvalidSessionGapError, InvalidSpecError
+from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner
+from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from windowpane.windowing.windows import TimeWindow, time_window
+
+GapFunction = Callable[[Any], Duration]
+
+
+@dataclass(frozen=True)
+class _SessionWindows(MergingWindowAssigner):
+    gap: int | GapFunction
+
+    def __post_init__(self) -> None:
+        if not callable(self.gap) and self.gap <= 0:
+            raise InvalidSpecError(f"{type(self).__name__}: the gap must be greater than zero, but is {self.gap} µs.")
+
+    @classmethod
+    def with_gap(cls, gap: Duration) -> Self:
+        """Return the assigner whose sessions end after a pause of ``gap``.
+
+        Raises:
+            InvalidSpecError: the gap is not positive.
+        """
+        return cls(to_micros(gap))
+
+    @classmethod
+    def with_dynamic_gap(cls, gap_of: GapFunction) -> Self:
+        """Return the assigner whose gap ``gap_of`` tells for each element.
+
+        Args:
+            gap_of: takes the element (a row as a dict) and returns a duration greater than zero; an
+                ``InvalidSessionGapError`` names the element where it does not.
+
+        Example:
+            >>> EventTimeSessionWindows.with_dynamic_gap(lambda row: "30 min" if row["tier"] == "gold" else "5 min")
+        """
+        return cls(gap_of)
+
+    def _session_from(self, instant: int, element: Any) -> Sequence[TimeWindow]:
+        gap = to_micros(self.gap(element)) if callable(self.gap) else self.gap
+        if gap <= 0:
+            raise InvalidSessionGapError(gap, element)
+        return (time_window(instant, instant + gap, instant),)
+
+
+@dataclass(frozen=True)
+class EventTimeSessionWindows(_SessionWindows):
+    """Sessions by event time.
+
+    Example:
+        >>> EventTimeSessionWindows.with_gap("30 minutes")
+        EventTimeSessionWindows(gap=1800000000)
+    """
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return ``[timestamp, timestamp + gap)``, to be merged with the key's open sessions."""
+        return self._session_from(timestamp, element)
+
+    def default_trigger(self) -> Trigger:
+        """Return the event-time trigger."""
+        return EventTimeTrigger()
+
+
+@dataclass(frozen=True)
+class ProcessingTimeSessionWindows(_SessionWindows):
+    """Sessions by the clock of the machine that processes the element."""
+
+    is_event_time = False
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return ``[now, now + gap)``, to be merged with the key's open sessions."""
+        return self._session_from(context.current_processing_time, element)
+
+    def default_trigger(self) -> Trigger:
+        """Return the processing-time trigger."""
+        return ProcessingTimeTrigger()

@@ -1,0 +1,84 @@
+"""Sliding windows: fixed size, a new one each slide; they overlap where the slide is shorter than the size.
+
+Where the slide is longer, elements between two windows belong to none. Source of the rules: Flink's SlidingEventTimeWindows
+and SlidingProcessingTimeWindows, with their bound of 10,000,000 windows an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from windowpane.windowing.windows import TimeWindow, time_window, window_start
+
+MAX_WINDOWS_PER_ELEMENT = 10_000_000
+
+
+@dataclass(frozen=True)
+class _SlidingWindows(WindowAssigner):
+    size: int
+    slide: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        given = f"but size is {self.size} µs, slide {self.slide} µs and offset {self.offset} µs"
+        if self.size <= 0 or self.slide <= 0 or abs(self.offset) >= self.slide:
+            raise InvalidSpecError(f"{type(self).__name__} parameters must satisfy abs(offset) < slide and size > 0, {given}.")
+        if self.size // self.slide > MAX_WINDOWS_PER_ELEMENT:
+            raise InvalidSpecError(
+                f"{type(self).__name__} parameters must satisfy size / slide <= {MAX_WINDOWS_PER_ELEMENT}, {given}: "
+                "each element would belong to more windows than that. Use a longer slide."
+            )
+
+    @classmethod
+    def of(cls, size: Duration, slide: Duration, offset: Duration = 0) -> Self:
+        """Return the assigner for windows of ``size``, one starting every ``slide``, shifted by ``offset``.
+
+        Raises:
+            InvalidSpecError: size or slide not positive, ``abs(offset) >= slide``, or size / slide > 10,000,000.
+        """
+        return cls(to_micros(size), to_micros(slide), to_micros(offset))
+
+    def _windows_at(self, instant: int) -> Sequence[TimeWindow]:
+        last = window_start(instant, self.offset, self.slide)
+        starts = range(last, instant - self.size, -self.slide)
+        return [time_window(start, start + self.size, instant) for start in starts]
+
+
+@dataclass(frozen=True)
+class SlidingEventTimeWindows(_SlidingWindows):
+    """Overlapping windows of fixed size by event time.
+
+    Example:
+        >>> SlidingEventTimeWindows.of("1 minute", "10 seconds")
+        SlidingEventTimeWindows(size=60000000, slide=10000000, offset=0)
+    """
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the windows that hold ``timestamp``, latest first; an element without one is refused."""
+        require_timestamp(self, element, timestamp, context)
+        return self._windows_at(timestamp)
+
+    def default_trigger(self) -> Trigger:
+        """Return the event-time trigger."""
+        return EventTimeTrigger()
+
+
+@dataclass(frozen=True)
+class SlidingProcessingTimeWindows(_SlidingWindows):
+    """Overlapping windows of fixed size by the clock of the machine that processes the element."""
+
+    is_event_time = False
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the windows that hold the current processing time, latest first."""
+        return self._windows_at(context.current_processing_time)
+
+    def default_trigger(self) -> Trigger:
+        """Return the processing-time trigger."""
+        return ProcessingTimeTrigger()

@@ -1,0 +1,84 @@
+"""Tumbling windows: fixed size, no overlap, each element in exactly one.
+
+Source of the rules: Flink's TumblingEventTimeWindows and TumblingProcessingTimeWindows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
+from windowpane.windowing.assigners.stagger import WindowStagger
+from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from windowpane.windowing.windows import TimeWindow, time_window, window_start
+
+
+@dataclass(frozen=True)
+class _TumblingWindows(WindowAssigner):
+    size: int
+    offset: int = 0
+    stagger: WindowStagger = WindowStagger.ALIGNED
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or abs(self.offset) >= self.size:
+            raise InvalidSpecError(
+                f"{type(self).__name__} parameters must satisfy abs(offset) < size and size > 0, but size is {self.size} µs and "
+                f"offset is {self.offset} µs. An offset shifts the window starts within one size."
+            )
+
+    @classmethod
+    def of(cls, size: Duration, offset: Duration = 0, stagger: WindowStagger = WindowStagger.ALIGNED) -> Self:
+        """Return the assigner for windows of ``size``, starting at multiples of it plus ``offset``.
+
+        Args:
+            size: length of a window.
+            offset: shift of all starts from the epoch; may be negative, ``abs(offset) < size``.
+            stagger: shift of each parallel instance.
+
+        Raises:
+            InvalidSpecError: the size is not positive or the offset not smaller than it.
+        """
+        return cls(to_micros(size), to_micros(offset), stagger)
+
+    def _window_at(self, instant: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        offset = self.stagger.staggered(self.offset, self.size, context)
+        start = window_start(instant, offset, self.size)
+        return (time_window(start, start + self.size, instant),)
+
+
+@dataclass(frozen=True)
+class TumblingEventTimeWindows(_TumblingWindows):
+    """Windows of fixed size by event time.
+
+    Example:
+        >>> TumblingEventTimeWindows.of("1 hour", offset="15 minutes")
+        TumblingEventTimeWindows(size=3600000000, offset=900000000, stagger=WindowStagger.ALIGNED)
+    """
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the one window that holds ``timestamp``; an element without one is refused."""
+        require_timestamp(self, element, timestamp, context)
+        return self._window_at(timestamp, context)
+
+    def default_trigger(self) -> Trigger:
+        """Return the event-time trigger."""
+        return EventTimeTrigger()
+
+
+@dataclass(frozen=True)
+class TumblingProcessingTimeWindows(_TumblingWindows):
+    """Windows of fixed size by the clock of the machine that processes the element."""
+
+    is_event_time = False
+
+    def assign_windows(self, element: Any, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
+        """Return the one window that holds the current processing time."""
+        return self._window_at(context.current_processing_time, context)
+
+    def default_trigger(self) -> Trigger:
+        """Return the processing-time trigger."""
+        return ProcessingTimeTrigger()

@@ -1,0 +1,241 @@
+"""Window functions: what a firing window's contents are turned into.
+
+Incremental functions (reduce, aggregate, fold) keep one accumulator a window; full functions (apply, process) see every
+element. The two combine: the accumulator's result is handed to the full function, together with the window. Source of the
+contracts: Flink's ReduceFunction, AggregateFunction, WindowFunction and ProcessWindowFunction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.triggers.base import ValueState
+from windowpane.windowing.windows import Window
+
+
+class AggregateFunction(ABC):
+    """Folds elements into an accumulator, incrementally; accumulators merge where sessions do.
+
+    Accumulators must pickle. On Spark an element is a row as a dict, and the result is one, too.
+
+    Example:
+        >>> class Mean(AggregateFunction):
+        ...     def create_accumulator(self): return (0, 0)
+        ...     def add(self, value, accumulator): return accumulator[0] + value["x"], accumulator[1] + 1
+        ...     def get_result(self, accumulator): return {"mean": accumulator[0] / accumulator[1]}
+        ...     def merge(self, left, right): return left[0] + right[0], left[1] + right[1]
+    """
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """Return the accumulator of no elements."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Return the accumulator with ``value`` added; changing it in place is allowed."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """Return the result; the accumulator must stay usable, since a window can fire again."""
+
+    @abstractmethod
+    def merge(self, left: Any, right: Any) -> Any:
+        """Return the accumulator of both; ``left`` is that of the earlier window."""
+
+
+class RichFunction:
+    """A function with a life cycle. Reduce and aggregate functions must not be rich, as in Flink: they run outside a context."""
+
+    def open(self) -> None:
+        """Prepare, once for each instance of the operator."""
+
+    def close(self) -> None:
+        """Release what ``open`` took."""
+
+
+class ProcessContext(Protocol):
+    """What a process function may ask while a window fires."""
+
+    @property
+    def window(self) -> Window:
+        """The firing window."""
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark in microseconds, ``MIN`` before the first."""
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time in microseconds."""
+
+    def window_state(self, name: str) -> ValueState:
+        """Return the state of that name of this key and window; refused on merging windows. Drop it in ``clear``."""
+
+    def global_state(self, name: str) -> ValueState:
+        """Return the state of that name of this key, shared by all its windows and never cleaned up by itself."""
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit ``value`` to a side output."""
+
+
+class ProcessWindowFunction(ABC):
+    """Sees all elements of a firing window (or the one result of an incremental function) and emits any number of rows.
+
+    Example:
+        >>> class Spread(ProcessWindowFunction):
+        ...     def process(self, key, context, elements):
+        ...         values = [row["x"] for row in elements]
+        ...         yield {"spread": max(values) - min(values)}
+    """
+
+    @abstractmethod
+    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any] | None:
+        """Return the rows to emit for this firing."""
+
+    def clear(self, context: ProcessContext) -> None:
+        """Drop per-window state: called once, when the window is cleaned up."""
+
+
+@dataclass(frozen=True)
+class ApplyFunction(ProcessWindowFunction):
+    """A plain function ``(key, window, elements) -> rows`` as a process function."""
+
+    function: Callable[[Any, Window, Sequence[Any]], Iterable[Any] | None]
+
+    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any] | None:
+        """Call the function."""
+        return self.function(key, context.window, elements)
+
+
+@dataclass(frozen=True)
+class PassThrough(ProcessWindowFunction):
+    """Emits what it is given: the function behind a plain reduce, aggregate or fold."""
+
+    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        """Return the elements."""
+        return elements
+
+
+@dataclass(frozen=True)
+class ReduceAggregate(AggregateFunction):
+    """A reduce function as an aggregate function: the accumulator is the reduced element, in a tuple, or ``None``."""
+
+    reduce: Callable[[Any, Any], Any]
+
+    def create_accumulator(self) -> tuple[Any] | None:
+        """Return none: there is nothing to reduce."""
+        return None
+
+    def add(self, value: Any, accumulator: tuple[Any] | None) -> tuple[Any]:
+        """Reduce, or take the first element as it is."""
+        return (value,) if accumulator is None else (self.reduce(accumulator[0], value),)
+
+    def get_result(self, accumulator: tuple[Any] | None) -> Any:
+        """Return the reduced element; ``None`` for no elements (an evictor took them all)."""
+        return None if accumulator is None else accumulator[0]
+
+    def merge(self, left: tuple[Any] | None, right: tuple[Any] | None) -> tuple[Any] | None:
+        """Reduce the two."""
+        if left is None or right is None:
+            return left or right
+        return (self.reduce(left[0], right[0]),)
+
+
+@dataclass(frozen=True)
+class FoldAggregate(AggregateFunction):
+    """A fold as an aggregate function. Folds cannot merge unless told how; on sessions they are refused without ``merge``."""
+
+    initial: Callable[[], Any]
+    fold: Callable[[Any, Any], Any]
+    merge_folds: Callable[[Any, Any], Any] | None = None
+
+    def create_accumulator(self) -> Any:
+        """Return the initial value."""
+        return self.initial()
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Fold the element in."""
+        return self.fold(accumulator, value)
+
+    def get_result(self, accumulator: Any) -> Any:
+        """Return the folded value."""
+        return accumulator
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Merge two folded values."""
+        if self.merge_folds is None:
+            raise InvalidSpecError("fold without merge= met windows that merge; give fold(..., merge=function) or use aggregate.")
+        return self.merge_folds(left, right)
+
+
+@dataclass(frozen=True)
+class WindowFunctionSpec:
+    """What happens to a window's contents: an optional incremental function, then a full one.
+
+    Args:
+        accumulate: folds elements as they come; ``None`` keeps them all.
+        process: gets ``[result]`` of the accumulator, or all elements.
+        kind: the word the user said (``"reduce"``, ``"process"``, ...), for plans and messages.
+    """
+
+    kind: str
+    process: ProcessWindowFunction
+    accumulate: AggregateFunction | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse rich functions where they would run without a context, as Flink does."""
+        inner = self.accumulate.reduce if isinstance(self.accumulate, ReduceAggregate) else self.accumulate
+        if isinstance(inner, RichFunction):
+            raise InvalidSpecError(
+                f"the function of {self.kind} can not be a RichFunction, but {inner!r} is one. Use a plain function, "
+                f"and put what needs a life cycle into the process function beside it."
+            )
+
+    @classmethod
+    def reduce(cls, function: Callable[[Any, Any], Any], process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
+        """Return the spec of a reduce, with an optional full function behind it."""
+        return cls("reduce", process or PassThrough(), ReduceAggregate(function))
+
+    @classmethod
+    def aggregate(cls, function: AggregateFunction, process: ProcessWindowFunction | None = None) -> WindowFunctionSpec:
+        """Return the spec of an aggregate, with an optional full function behind it."""
+        return cls("aggregate", process or PassThrough(), function)
+
+    @classmethod
+    def fold(
+        cls,
+        initial: Callable[[], Any],
+        function: Callable[[Any, Any], Any],
+        merge: Callable[[Any, Any], Any] | None = None,
+        process: ProcessWindowFunction | None = None,
+    ) -> WindowFunctionSpec:
+        """Return the spec of a fold, with an optional full function behind it."""
+        return cls("fold", process or PassThrough(), FoldAggregate(initial, function, merge))
+
+    @classmethod
+    def apply(cls, function: Callable[[Any, Window, Sequence[Any]], Iterable[Any] | None]) -> WindowFunctionSpec:
+        """Return the spec of a plain function over all elements."""
+        return cls("apply", ApplyFunction(function))
+
+    @classmethod
+    def full(cls, function: ProcessWindowFunction) -> WindowFunctionSpec:
+        """Return the spec of a process function over all elements."""
+        return cls("process", function)
+
+
+__all__ = [
+    "AggregateFunction",
+    "ApplyFunction",
+    "FoldAggregate",
+    "PassThrough",
+    "ProcessContext",
+    "ProcessWindowFunction",
+    "ReduceAggregate",
+    "RichFunction",
+    "WindowFunctionSpec",
+]

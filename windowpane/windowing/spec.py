@@ -1,0 +1,88 @@
+"""One windowed computation as a value: assigner, trigger, evictor, lateness and function, checked when it is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from windowpane.errors import InvalidSpecError, NonMergingTriggerError
+from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
+from windowpane.windowing.functions import FoldAggregate, WindowFunctionSpec
+from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    EventTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+
+Refine = Literal["last", "each"]
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """One windowed computation.
+
+    Args:
+        assigner: which windows an element belongs to.
+        function: what a firing window's contents are turned into.
+        trigger: when a window fires; the assigner's default where none is given.
+        evictor: which elements leave a firing window; with one, every element is kept.
+        allowed_lateness: microseconds a window is kept behind the watermark; processing-time assigners ignore it.
+        refine: ``"each"`` fires for every late element as Flink does; ``"last"`` fires once a batch for each refined window.
+
+    Raises:
+        NonMergingTriggerError: the assigner's windows merge and the trigger cannot.
+        InvalidSpecError: negative lateness, or a fold that cannot merge on merging windows.
+    """
+
+    assigner: WindowAssigner
+    function: WindowFunctionSpec
+    trigger: Trigger
+    evictor: Evictor | None = None
+    allowed_lateness: int = 0
+    refine: Refine = "each"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if not 0 <= self.allowed_lateness <= MAX:
+            raise InvalidSpecError(f"The allowed lateness cannot be negative, but is {self.allowed_lateness} µs.")
+        if self.merges and not self.trigger.can_merge():
+            raise NonMergingTriggerError(self.assigner, self.trigger)
+        fold = self.function.accumulate
+        if self.merges and self.evictor is None and isinstance(fold, FoldAggregate) and fold.merge_folds is None:
+            raise InvalidSpecError(
+                f"{self.assigner!r} merges windows and a fold cannot be merged; give fold(..., merge=function) or use aggregate."
+            )
+        if self.refine not in ("last", "each"):
+            raise InvalidSpecError(f"refine must be 'last' or 'each', but is {self.refine!r}.")
+
+    @property
+    def merges(self) -> bool:
+        """Whether windows of one key merge."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
+    def coalesces_refinements(self) -> bool:
+        """Whether several late firings of one window in one batch come out as one, the last.
+
+        Only where the trigger fires once for each late element by itself, and where evicting once or many times is the same.
+        Count, delta and custom triggers fire at every boundary, whatever ``refine`` says.
+        """
+        inner = self.trigger.inner if isinstance(self.trigger, PurgingTrigger) else self.trigger
+        plain = isinstance(inner, EventTimeTrigger | ContinuousEventTimeTrigger)
+        harmless = self.evictor is None or type(self.evictor) in (CountEvictor, TimeEvictor)
+        return self.refine == "last" and plain and harmless
+
+
+def count_window(size: int, slide: int | None = None) -> tuple[WindowAssigner, Trigger, Evictor | None]:
+    """Return the assigner, trigger and evictor of a count window, as Flink builds it.
+
+    ``count_window(n)`` is a global window with a purging count trigger; ``count_window(n, slide)`` keeps the last ``n``
+    elements and fires every ``slide``.
+    """
+    if slide is None:
+        return GlobalWindows(), PurgingTrigger(CountTrigger(size)), None
+    return GlobalWindows(), CountTrigger(slide), CountEvictor(size)

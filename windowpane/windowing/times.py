@@ -1,0 +1,139 @@
+"""Instants and durations: every time inside windowpane is an int64 count of microseconds.
+
+An instant counts from 1970-01-01T00:00:00Z. ``MIN`` and ``MAX`` are the limits of int64 and mean "before everything" (no
+watermark yet, an element without a timestamp) and "after everything" (the end of a bounded stream).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from windowpane.errors import InvalidDurationError
+from windowpane.instants import MAX, MIN, format_instant
+
+__all__ = [
+    "MAX",
+    "MIN",
+    "Duration",
+    "add_clamped",
+    "format_instant",
+    "format_micros",
+    "to_micros",
+    "truncate",
+    "wrap_int64",
+]
+
+Duration = int | str | dt.timedelta
+
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_SHORT = {"us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000, "m": 60_000_000}
+_SHORT |= {"h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
+_TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)", re.IGNORECASE)
+
+
+def to_micros(duration: Duration) -> int:
+    """Return ``duration`` in microseconds.
+
+    Args:
+        duration: text such as ``"10 minutes"`` or ``"1 hour 30 min"``, a ``timedelta``, or an integer of microseconds.
+
+    Raises:
+        InvalidDurationError: the text is not understood, the type is another one, or the result is no int64.
+
+    Example:
+        >>> to_micros("1 hour 30 minutes")
+        5400000000
+    """
+    if isinstance(duration, bool):
+        raise InvalidDurationError(duration, "a bool is no duration")
+    if isinstance(duration, int):
+        micros = duration
+    elif isinstance(duration, dt.timedelta):
+        micros = duration // dt.timedelta(microseconds=1)
+    elif isinstance(duration, str):
+        micros = _parse(duration)
+    else:
+        raise InvalidDurationError(duration, f"its type is {type(duration).__name__}")
+    if not MIN <= micros <= MAX:
+        raise InvalidDurationError(duration, "it does not fit into 64 bits of microseconds")
+    return micros
+
+
+def _parse(text: str) -> int:
+    body = text.strip()
+    if body.lower().startswith("interval "):
+        body = body[len("interval ") :].strip().strip("'\"")
+    position, total = 0, 0
+    while position < len(body):
+        term = _TERM.match(body, position)
+        if term is None:
+            raise InvalidDurationError(text, f"{body[position:]!r} is not a number with a unit")
+        total += _scaled(term.group(1), _unit(term.group(2), text), text)
+        position = term.end()
+    if position == 0:
+        raise InvalidDurationError(text, "it is empty")
+    return total
+
+
+def _unit(word: str, text: str) -> int:
+    lower = word.lower()
+    micros = _SHORT.get(lower) or _UNITS.get(lower.removesuffix("s"))
+    if micros is None:
+        raise InvalidDurationError(text, f"{word!r} is not a unit of fixed length")
+    return micros
+
+
+def _scaled(number: str, unit: int, text: str) -> int:
+    whole, _, fraction = number.partition(".")
+    if not fraction:
+        return int(whole) * unit
+    scaled = int(whole + fraction) * unit
+    scale: int = 10 ** len(fraction)
+    micros, rest = divmod(scaled, scale)
+    if rest:
+        raise InvalidDurationError(text, f"{number} is finer than a microsecond")
+    return micros
+
+
+def format_micros(micros: int) -> str:
+    """Return a duration in the largest unit that divides it, as ``to_micros`` reads it back.
+
+    Example:
+        >>> format_micros(5_400_000_000)
+        '90 minutes'
+    """
+    for name in ("day", "hour", "minute", "second", "millisecond"):
+        unit = _UNITS[name]
+        if micros and micros % unit == 0:
+            count = micros // unit
+            return f"{count} {name}{'' if abs(count) == 1 else 's'}"
+    return f"{micros} microseconds"
+
+
+def add_clamped(instant: int, duration: int) -> int:
+    """Return ``instant + duration``, held inside int64: lateness beyond the end of time is the end of time."""
+    return max(MIN, min(MAX, instant + duration))
+
+
+def wrap_int64(value: int) -> int:
+    """Return ``value`` as two's complement int64 arithmetic has it: the overflow some rules of Flink rest on."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def truncate(instant: int, interval: int) -> int:
+    """Return ``instant`` rounded toward zero to a multiple of ``interval``: Java's division, not the floor of Python's.
+
+    Example:
+        >>> truncate(-7, 5)
+        -5
+    """
+    return instant - instant % interval if instant >= 0 else instant + -instant % interval

@@ -1,0 +1,158 @@
+"""What every trigger answers, and what its context gives it.
+
+A trigger is a stateless spec: clocks, timers and state come from the context, state by name. Source of the contract: Flink's
+Trigger, TriggerResult, TriggerContext and OnMergeContext.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Protocol
+
+from windowpane.windowing.windows import TimeWindow, Window
+
+
+class TriggerResult(Enum):
+    """What happens to a window after a trigger's callback."""
+
+    CONTINUE = (False, False)
+    """Nothing."""
+    FIRE = (True, False)
+    """The function sees the contents and its results are emitted; the contents stay."""
+    PURGE = (False, True)
+    """The contents are dropped without being seen; trigger state and timers stay."""
+    FIRE_AND_PURGE = (True, True)
+    """The function sees the contents, then they are dropped."""
+
+    @property
+    def is_fire(self) -> bool:
+        """Whether the function is called."""
+        return self.value[0]
+
+    @property
+    def is_purge(self) -> bool:
+        """Whether the contents are dropped."""
+        return self.value[1]
+
+
+class ValueState(Protocol):
+    """One value that belongs to the current key and window; ``None`` means empty."""
+
+    def get(self) -> Any:
+        """Return the value, ``None`` if there is none."""
+
+    def update(self, value: Any) -> None:
+        """Set the value."""
+
+    def clear(self) -> None:
+        """Remove the value."""
+
+
+class ReducingState(Protocol):
+    """A value of the current key and window that grows by a reduce function, and so can merge."""
+
+    def get(self) -> Any:
+        """Return the value, ``None`` if there is none."""
+
+    def add(self, value: Any) -> None:
+        """Combine ``value`` into the state."""
+
+    def clear(self) -> None:
+        """Remove the value."""
+
+
+class TriggerContext(Protocol):
+    """Clocks, timers and state of the current key and window."""
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark in microseconds, ``MIN`` before the first."""
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time in microseconds."""
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Ask for ``on_event_time`` once the watermark reaches ``time``; a second registration of one time is no second timer."""
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Ask for ``on_processing_time`` once the clock reaches ``time``."""
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Take an event-time timer back."""
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Take a processing-time timer back."""
+
+    def value_state(self, name: str) -> ValueState:
+        """Return this trigger's value state of that name in the current key and window."""
+
+    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+        """Return this trigger's reducing state of that name in the current key and window."""
+
+    def prefixed(self, prefix: str) -> TriggerContext:
+        """Return this context with every state name prefixed, so that a nested trigger keeps its state apart."""
+
+
+class MergeContext(TriggerContext, Protocol):
+    """The context of ``on_merge``: the current window is the result of the merge."""
+
+    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+        """Combine the state of that name of all merged windows into that of the result, and clear the old ones."""
+
+    def prefixed(self, prefix: str) -> MergeContext:
+        """Return this context with every state name prefixed."""
+
+
+class Trigger(ABC):
+    """Decides when a window fires and when its contents are dropped. Setting one replaces the assigner's default.
+
+    Subclass it for your own: the three callbacks, ``clear``, and for sessions ``can_merge`` and ``on_merge``.
+
+    Example:
+        >>> class FireOnMarker(Trigger):
+        ...     def on_element(self, element, timestamp, window, context):
+        ...         return TriggerResult.FIRE if element["marker"] else TriggerResult.CONTINUE
+        ...     def clear(self, window, context): pass
+    """
+
+    @abstractmethod
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Answer for an element just added to ``window``; ``timestamp`` is ``MIN`` where the element has none."""
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Answer for an event-time timer set for ``time``. The cleanup timer of the window calls it, too."""
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Answer for a processing-time timer set for ``time``. The cleanup timer of the window calls it, too."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """Return whether this trigger works on merging windows (sessions); then ``on_merge`` must carry its state over."""
+        return False
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Carry state and timers of the merged windows over to ``window``, their result. It cannot fire."""
+
+    @abstractmethod
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Drop state and timers of ``window``: called when it is cleaned up or merged away, not when it is purged."""
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether this trigger may register processing-time timers: by default, whether it overrides ``on_processing_time``."""
+        return type(self).on_processing_time is not Trigger.on_processing_time
+
+    def check_window(self, window: Window) -> None:
+        """Refuse a kind of window this trigger cannot work on; called before each callback. The default takes every kind."""
+
+
+def reject_unless_time_window(trigger: Trigger, window: Window) -> None:
+    """Refuse the global window for a trigger that is made for time windows only."""
+    if not isinstance(window, TimeWindow):
+        from windowpane.errors import WindowTypeError
+
+        raise WindowTypeError(trigger, window)

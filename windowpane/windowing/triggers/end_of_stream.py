@@ -1,0 +1,36 @@
+"""Fire once, when a bounded stream ends. Source of the rule: Flink's GlobalWindows.EndOfStreamTrigger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.windows import Window
+
+
+@dataclass(frozen=True)
+class EndOfStreamTrigger(Trigger):
+    """Fires when the watermark reaches ``MAX``, that is when a bounded stream has ended."""
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Wait for the end."""
+        context.register_event_time_timer(MAX)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire at the end of the stream."""
+        return TriggerResult.FIRE if time == MAX else TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """Return true: the timer is set anew."""
+        return True
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Wait for the end."""
+        context.register_event_time_timer(MAX)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Delete the timer."""
+        context.delete_event_time_timer(MAX)

@@ -1,0 +1,25 @@
+"""Never fire: the default of global windows. Source of the rule: Flink's GlobalWindows.NeverTrigger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.windows import Window
+
+
+@dataclass(frozen=True)
+class NeverTrigger(Trigger):
+    """Never fires, never purges."""
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Continue."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """Return true: there is nothing to carry over."""
+        return True
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Do nothing: there is nothing to drop."""

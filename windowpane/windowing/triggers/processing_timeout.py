@@ -1,0 +1,91 @@
+"""Fire a window at the latest some time after its (first or last) element, whatever the inner trigger waits for.
+
+Source of the rule: Flink's ProcessingTimeoutTrigger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.windowing.times import Duration, add_clamped, to_micros
+from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.windows import Window
+
+_TIMEOUT = "timeout"
+_INNER = "inner/"
+
+
+@dataclass(frozen=True)
+class ProcessingTimeoutTrigger(Trigger):
+    """Wraps a trigger and fires on any timer, its own timeout included.
+
+    Args:
+        inner: the trigger that decides otherwise; where it purges, the timeout purges, too.
+        timeout: microseconds of processing time.
+        reset_timer_on_new_record: whether each element starts the timeout anew, rather than only the first.
+        clear_on_timeout: whether the inner trigger's state is cleared when a timer fires.
+
+    Example:
+        >>> ProcessingTimeoutTrigger.of(CountTrigger.of(1000), "5 seconds")
+        ProcessingTimeoutTrigger(inner=CountTrigger(max_count=1000), timeout=5000000, ...)
+    """
+
+    inner: Trigger
+    timeout: int
+    reset_timer_on_new_record: bool = False
+    clear_on_timeout: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        inner: Trigger,
+        timeout: Duration,
+        reset_timer_on_new_record: bool = False,
+        clear_on_timeout: bool = True,
+    ) -> ProcessingTimeoutTrigger:
+        """Return the trigger that fires ``inner`` at the latest ``timeout`` after the first (or last) element."""
+        return cls(inner, to_micros(timeout), reset_timer_on_new_record, clear_on_timeout)
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Ask the inner trigger; if it does not fire, see that a timeout is pending."""
+        result = self.inner.on_element(element, timestamp, window, context.prefixed(_INNER))
+        if result.is_fire:
+            self.clear(window, context)
+            return result
+        timeout = context.value_state(_TIMEOUT)
+        pending = timeout.get()
+        if pending is not None and self.reset_timer_on_new_record:
+            context.delete_processing_time_timer(pending)
+            pending = None
+        if pending is None:
+            due = add_clamped(context.current_processing_time, self.timeout)
+            timeout.update(due)
+            context.register_processing_time_timer(due)
+        return result
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire, whatever the inner trigger answers to its timer."""
+        return self._fire(self.inner.on_event_time(time, window, context.prefixed(_INNER)), window, context)
+
+    def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire: the timeout or a timer of the inner trigger is due."""
+        return self._fire(self.inner.on_processing_time(time, window, context.prefixed(_INNER)), window, context)
+
+    def _fire(self, inner_result: TriggerResult, window: Window, context: TriggerContext) -> TriggerResult:
+        if self.clear_on_timeout:
+            self.clear(window, context)
+        return TriggerResult.FIRE_AND_PURGE if inner_result.is_purge else TriggerResult.FIRE
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Drop the timeout and clear the inner trigger."""
+        timeout = context.value_state(_TIMEOUT)
+        pending = timeout.get()
+        if pending is not None:
+            context.delete_processing_time_timer(pending)
+            timeout.clear()
+        self.inner.clear(window, context.prefixed(_INNER))
+
+    def check_window(self, window: Window) -> None:
+        """Refuse what the inner trigger refuses."""
+        self.inner.check_window(window)

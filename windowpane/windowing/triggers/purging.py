@@ -1,0 +1,66 @@
+"""Drop the contents at each firing: windows that report what is new, not what has come so far.
+
+Source of the rule: Flink's PurgingTrigger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.windows import Window
+
+
+@dataclass(frozen=True)
+class PurgingTrigger(Trigger):
+    """Wraps a trigger and turns each FIRE into FIRE_AND_PURGE.
+
+    Example:
+        >>> PurgingTrigger.of(CountTrigger.of(10))
+        PurgingTrigger(inner=CountTrigger(max_count=10))
+    """
+
+    inner: Trigger
+
+    @classmethod
+    def of(cls, inner: Trigger) -> PurgingTrigger:
+        """Return ``inner`` with every firing purging."""
+        return cls(inner)
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Forward, and purge what fires."""
+        return _purging(self.inner.on_element(element, timestamp, window, context))
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Forward, and purge what fires."""
+        return _purging(self.inner.on_event_time(time, window, context))
+
+    def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Forward, and purge what fires."""
+        return _purging(self.inner.on_processing_time(time, window, context))
+
+    def can_merge(self) -> bool:
+        """Return what the inner trigger answers."""
+        return self.inner.can_merge()
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Forward."""
+        self.inner.on_merge(window, context)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Forward."""
+        self.inner.clear(window, context)
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether the inner trigger does."""
+        return self.inner.uses_processing_time
+
+    def check_window(self, window: Window) -> None:
+        """Refuse what the inner trigger refuses."""
+        self.inner.check_window(window)
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result.is_fire else result

@@ -1,0 +1,105 @@
+"""Windows: what an assigner puts an element into.
+
+A ``TimeWindow`` is the half-open interval ``[start, end)`` of microseconds; ``GLOBAL_WINDOW`` holds everything. Results of a
+window carry its ``max_timestamp``, the last instant inside it. Source of the rules: Flink's TimeWindow and GlobalWindow.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windowpane.errors import TimestampOverflowError
+from windowpane.windowing.times import MAX, MIN, format_instant
+
+
+class Window(ABC):
+    """A set of elements that belong together. Windows compare and hash by value."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """The largest timestamp, in microseconds, that still belongs to this window."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TimeWindow(Window):
+    """The time from ``start`` (inclusive) to ``end`` (exclusive), in microseconds.
+
+    Example:
+        >>> TimeWindow(0, 10).max_timestamp
+        9
+    """
+
+    start: int
+    end: int
+
+    @property
+    def max_timestamp(self) -> int:
+        """The last microsecond inside: ``end - 1``."""
+        return self.end - 1
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """Whether the two overlap or touch: touching sessions merge, as in Flink."""
+        return self.start <= other.end and self.end >= other.start
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """Return the smallest window that contains both."""
+        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+    def __str__(self) -> str:
+        """Return the window as ``[start, end)`` in UTC."""
+        return f"[{format_instant(self.start)}, {format_instant(self.end)})"
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalWindow(Window):
+    """The one window for all elements. Use the instance ``GLOBAL_WINDOW``."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """``MAX``: the global window ends when time does."""
+        return MAX
+
+    def __str__(self) -> str:
+        """Return the word GLOBAL."""
+        return "GLOBAL"
+
+
+GLOBAL_WINDOW = GlobalWindow()
+
+
+def time_window(start: int, end: int, timestamp: int) -> TimeWindow:
+    """Return ``TimeWindow(start, end)`` of the element at ``timestamp``.
+
+    Raises:
+        TimestampOverflowError: a bound does not fit into int64. Flink wraps silently here; windowpane refuses.
+    """
+    if start < MIN or end > MAX:
+        raise TimestampOverflowError(timestamp, start, end)
+    return TimeWindow(start, end)
+
+
+def window_start(timestamp: int, offset: int, size: int) -> int:
+    """Return the start of the window of length ``size`` that holds ``timestamp``, right for negative times as well.
+
+    Example:
+        >>> window_start(-1, 0, 10)
+        -10
+    """
+    return timestamp - (timestamp - offset) % size
+
+
+def merge_overlapping(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWindow]]]:
+    """Group windows that overlap or touch; return ``(cover, members)`` for each group of two or more different windows."""
+    groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
+    for window in sorted(set(windows)):
+        if groups and groups[-1][0].intersects(window):
+            cover, members = groups[-1]
+            groups[-1] = (cover.cover(window), [*members, window])
+        else:
+            groups.append((window, [window]))
+    return [group for group in groups if len(group[1]) > 1]
