@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +41,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A classic local Spark session with two cores, stopped at the end of the test process."""
     from pyspark.sql import SparkSession
 
+    # Workers run the interpreter of the tests, activated or not.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
     scratch = folder / "tmp"
     scratch.mkdir()

@@ -3,11 +3,23 @@
 A message names the value, the key and the window it is about, and says what to do.
 """
 
+from __future__ import annotations
+
+from typing import Self
+
 from windowpane.instants import format_instant
 
 
 class WindowpaneError(Exception):
     """Base class of all errors of windowpane."""
+
+    def located(self, **place: object) -> Self:
+        """Add where it happened (key, element, window) to the message, once, and return the error."""
+        if not getattr(self, "_located", False):
+            where = ", ".join(f"{name} {value!r}" for name, value in place.items())
+            self.args = (f"{self.args[0]} [{where}]", *self.args[1:])
+            self._located = True
+        return self
 
 
 class InvalidDurationError(WindowpaneError, ValueError):
@@ -53,8 +65,8 @@ class TimestampOverflowError(WindowpaneError, OverflowError):
     def __init__(self, timestamp: int, start: int, end: int) -> None:
         """Name the element's time and the window that does not fit."""
         super().__init__(
-            f"the window [{start}, {end}) of an element at {timestamp} µs ({format_instant(timestamp)}) does not fit into 64 bits "
-            "of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before the window."
+            f"the window [{start}, {end}) of an element at {timestamp} µs ({format_instant(timestamp)}) does not fit into "
+            "64 bits of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before the window."
         )
 
 
@@ -108,15 +120,14 @@ class UndeclaredSideOutputError(WindowpaneError, KeyError):
 
     def __init__(self, tag: object, declared: object) -> None:
         """Name the tag and those that are declared."""
-        self._message = (
+        super().__init__(
             f"side output {tag!r} is not declared; declared are {declared!r}. Declare it with .side_output(OutputTag(...)) (or "
             ".side_output_late_data(...) for late rows) before the function is set."
         )
-        super().__init__(self._message)
 
     def __str__(self) -> str:
         """Return the message (KeyError would print its repr)."""
-        return self._message
+        return str(self.args[0])
 
 
 class UserFunctionError(WindowpaneError):
@@ -131,14 +142,14 @@ class UserFunctionError(WindowpaneError):
 
 
 class EndlessTimerError(WindowpaneError):
-    """A trigger registers one timer after the other without end while the watermark is at MAX."""
+    """A trigger registers one timer after the other, so that one advance of a clock would never end."""
 
     def __init__(self, trigger: object, key: object, window: object, firings: int) -> None:
         """Name the trigger, the key and the window."""
         super().__init__(
-            f"{trigger!r} fired {firings:,} timers in a row for key {key!r} in {window} within one watermark and is still "
-            "registering new ones that are already due. A periodic trigger on a global window never reaches the end of a bounded "
-            "stream: use time windows, or a count or end-of-stream trigger."
+            f"{trigger!r} fired {firings:,} timers in a row for key {key!r} in {window} within one advance of the clock and is "
+            "still registering new ones that are already due. A periodic trigger on a global window never reaches the end of "
+            "a bounded stream, and a trigger must not register the timer it was called for: use time windows, or a count or end-of-stream trigger."
         )
 
 

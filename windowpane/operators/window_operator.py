@@ -12,13 +12,14 @@ them, under the current key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from windowpane.errors import EndlessTimerError, MergeBehindWatermarkError, UserFunctionError, WindowpaneError
+from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError
 from windowpane.operators.contents import contents_for
 from windowpane.operators.contexts import OperatorProcessContext, OperatorTriggerContext
+from windowpane.operators.endless_timers import EndlessTimerGuard
 from windowpane.operators.merging_window_set import Merge
 from windowpane.operators.placement import MergingPlacement, Placement, PlainPlacement
 from windowpane.operators.timer_service import TimerService
@@ -32,8 +33,6 @@ from windowpane.windowing.times import MAX, MIN, add_clamped, wrap_int64
 from windowpane.windowing.triggers import TriggerResult
 from windowpane.windowing.windows import Window
 
-MAX_FIRINGS_AT_MAX = 100_000
-"""Timers before MAX that windows without an end may fire at watermark MAX: more than this is a trigger that never ends."""
 OPERATOR_STATE = "operator/"
 
 
@@ -94,7 +93,8 @@ class WindowOperator:
         self._refinements: dict[tuple[bytes, Window], tuple[Any, TriggerResult]] = {}
         self._window: Window | None = None
         self._running: object = spec
-        self._endless = 0
+        self._element: tuple[Any] | None = None
+        self._clockwork = EndlessTimerGuard(spec.trigger)
         if isinstance(spec.function.process, RichFunction):
             spec.function.process.open()
 
@@ -143,6 +143,7 @@ class WindowOperator:
         """
         self._enter(key, key_bytes)
         self.counters.elements += 1
+        self._element = (value,)
         self._guarded(lambda: self._process(key, value, timestamp))
 
     def _process(self, key: Any, value: Any, timestamp: int) -> None:
@@ -200,7 +201,7 @@ class WindowOperator:
         pending, self._refinements = self._refinements, {}
         for (key_bytes, window), (key, result) in pending.items():
             self._enter(key, key_bytes)
-            self._window = window
+            self._window, self._element = window, None
             self._guarded(lambda window=window, result=result: self._refine(window, result))  # type: ignore[misc]
 
     def _refine(self, window: Window, result: TriggerResult) -> None:
@@ -213,22 +214,18 @@ class WindowOperator:
 
     def advance_watermark(self, watermark: int) -> None:
         """Move the watermark to ``watermark`` microseconds and fire what is due."""
-        self._endless = 0
-        self.timers.advance_watermark(watermark, self._on_event_timer)
-
-    def _on_event_timer(self, timer: Timer) -> None:
-        if self.timers.watermark == MAX and timer.window is not None and timer.window.max_timestamp == MAX > timer.time:
-            self._endless += 1
-            if self._endless > MAX_FIRINGS_AT_MAX:
-                raise EndlessTimerError(self._trigger, timer.key, timer.window, self._endless)
-        self._on_timer(timer, event_time=True)
+        self._clockwork.restart()
+        self.timers.advance_watermark(watermark, lambda timer: self._on_timer(timer, event_time=True))
 
     def advance_processing_time(self, time: int) -> None:
         """Move the clock to ``time`` microseconds and fire what is due."""
+        self._clockwork.restart()
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 
     def _on_timer(self, timer: Timer, event_time: bool) -> None:
         assert timer.window is not None, "only windows have timers here"
+        self._clockwork.check(timer)
+        self._element = None
         self._enter(timer.key, timer.key_bytes)
         self._guarded(lambda: self._fire_timer(timer.time, timer.window, event_time))
 
@@ -316,15 +313,11 @@ class WindowOperator:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except WindowpaneError:
-            raise
+        except WindowpaneError as error:
+            raise error.located(key=self._state.current_key, **self._where()) from error.__cause__
         except Exception as error:
-            raise UserFunctionError(self._running, self._state.current_key, self._window, error) from error
+            failed = UserFunctionError(self._running, self._state.current_key, self._window, error)
+            raise failed.located(**self._where()) from error
 
-
-def drain(operator: WindowOperator, elements: Iterable[tuple[Any, Any, int]]) -> None:
-    """Run a bounded stream of (key, value, timestamp) to its end: all elements, then the watermark ``MAX``."""
-    for key, value, timestamp in elements:
-        operator.process_element(key, value, timestamp)
-    operator.finish_batch()
-    operator.advance_watermark(MAX)
+    def _where(self) -> dict[str, object]:
+        return {} if self._element is None else {"element": self._element[0]}

@@ -55,7 +55,8 @@ class ContinuousProcessingTimeTrigger(Trigger):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._register_next(time, window, context)
+        if time < window.max_timestamp:  # at the end there is no next one; Flink relies on the cleanup that follows
+            self._register_next(time, window, context)
         return TriggerResult.FIRE
 
     def _register_next(self, time: int, window: Window, context: TriggerContext) -> None:

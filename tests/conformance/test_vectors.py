@@ -1,0 +1,70 @@
+"""Every vector within reach, plain and with a restart after every step: what is replayed must pass, what is skipped is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conformance_path import ABSENT, find_conformance_root
+from windowpane.testing.conformance.runner import replay_paths
+from windowpane.testing.conformance.vectors import find_files, read_cases
+from windowpane.testing.conformance.verdicts import Options
+
+COPIED = Path(__file__).parent / "oracle"
+RISINGWAVE = ("op_hop_window.json", "op_hop_window_watermark.json", "op_watermark_filter.json")
+REASONS = {
+    "window bounds that overflow int64 are refused instead of wrapping",
+    "a null key is an ordinary key",
+    "windowpane sets no parallelism for an operator, so there is none to refuse",
+}
+RESTARTS = pytest.mark.parametrize("restart", [False, True], ids=["plain", "restart-every-step"])
+
+
+def shared_files() -> list[Path]:
+    root = find_conformance_root()
+    if root is None:
+        return []
+    return [*find_files([root / "flink", root / "oracle"]), *(root / "risingwave" / name for name in RISINGWAVE)]
+
+
+def replay(file: Path, restart: bool) -> tuple[int, list[str], Counter[str]]:
+    """Return how many passed, what failed and differed, and the reasons for skipping."""
+    passed, failed, skipped = 0, [], Counter[str]()
+    for case, verdict in replay_paths([file], options=Options(restart)):
+        passed += verdict.passed
+        failed += [f"{case.id}: {each}" for each in verdict.differences if verdict.failed]
+        skipped.update([verdict.skipped] if verdict.skipped else [])
+    return passed, failed, skipped
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", find_files([COPIED]), ids=lambda file: file.stem)
+def test_copied_vectors(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart)
+
+    assert failed == []
+    assert set(skipped) <= REASONS
+    assert passed == len(list(read_cases(file))) - skipped.total()
+    assert passed >= 8
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", shared_files(), ids=lambda file: file.stem)
+def test_shared_vectors(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart)
+
+    assert failed == []
+    assert set(skipped) <= REASONS
+    assert skipped.total() <= 2
+    assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+def test_the_shared_vectors_are_all_there(conformance_root: Path) -> None:
+    counts = Counter(file.parent.name for file in shared_files())
+
+    assert counts["flink"] >= 29, ABSENT
+    assert counts["oracle"] >= 9, ABSENT
+    assert sum(len(list(read_cases(file))) for file in shared_files()) >= 683
+    assert conformance_root.is_dir()

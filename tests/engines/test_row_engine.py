@@ -1,0 +1,132 @@
+"""The row engine on a bucket equals the reference operator, on random programs, with a restart after every batch."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, note, settings
+
+from tests.engines.programs import Batch, batches, late_of, program_of, results_of, specs, table_of
+from windowpane.engines.program import JUDGED, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row import RowEngine
+from windowpane.errors import ChangedPlanError, MissingTimestampError, UnknownStateFormatError
+from windowpane.state.codec import frame
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing import WindowTestHarness
+from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
+from windowpane.windowing.functions import WindowFunctionSpec
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.triggers import EventTimeTrigger
+from windowpane.windowing.windows import GLOBAL_WINDOW
+
+SUM = WindowFunctionSpec.fold(int, lambda held, row: held + row["v"], lambda left, right: left + right)
+AS_ROW = WindowFunctionSpec.apply(lambda key, window, rows: [{"value": str([row["v"] for row in rows])}])
+
+
+def run_batch(program, store: MemoryBlobStore, batch: Batch) -> BucketOutput:
+    """Run one batch with a new engine, so that nothing survives but the store; rows come in two tables, out of order."""
+    tables = [table_of(batch, first=1, every=2), table_of(batch, first=0, every=2)]
+    return RowEngine(program).run(store, tables, Clock(batch.watermark, batch.processing_time))
+
+
+def reference(harness: WindowTestHarness, batch: Batch) -> tuple[list, list]:
+    harness.process_watermark(batch.watermark)
+    harness.set_processing_time(batch.processing_time)
+    for key, value, time in batch.rows:
+        harness.process_element({"k": key, "v": value}, time, key)
+    harness.finish_batch()
+    bounds = (lambda window: (None, None)) if harness.output and harness.output[0].window == GLOBAL_WINDOW else None
+    results = [(r.key, *(bounds or _bounds)(r.window), r.value["value"]) for r in harness.output]
+    late = [(r.key, r.value["v"], r.dropped, [_bounds(window) for window in r.windows_missed]) for r in harness.late]
+    harness.take_emitted()
+    return results, late
+
+
+def _bounds(window) -> tuple[int, int]:
+    return window.start, window.end
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(specs(), batches())
+def test_random_programs_agree_with_the_reference_operator_batch_by_batch(spec, stream):
+    note(repr(spec))
+    harness, store, program = WindowTestHarness(spec), MemoryBlobStore(), program_of(spec)
+    opened = 0
+    for batch in stream:
+        output = run_batch(program, store, batch)
+        expected, expected_late = reference(harness, batch)
+        assert sorted(results_of(output), key=repr) == sorted(expected, key=repr)
+        assert late_of(output) == expected_late
+        opened = harness.counters.windows_opened - harness.counters.windows_closed
+        assert output.counters.open_windows == opened
+
+
+def test_a_bucket_with_nothing_left_is_idle_and_keeps_only_its_header():
+    spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
+    store, program = MemoryBlobStore(), program_of(spec)
+    first = run_batch(program, store, Batch(-1, 0, (("a", 1, 5),)))
+    assert not first.is_idle
+    last = run_batch(program, store, Batch(9, 1, ()))
+    assert results_of(last) == [("a", 0, 10, "[1]")]
+    assert last.is_idle
+    assert store.keys() == ["header"]
+
+
+def test_the_watermark_survives_a_restart_and_never_goes_back():
+    spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
+    store, program = MemoryBlobStore(), program_of(spec)
+    run_batch(program, store, Batch(30, 0, ()))
+    output = run_batch(program, store, Batch(20, 0, (("a", 1, 15),)))
+    assert late_of(output) == [("a", 1, True, [(10, 20)])]
+
+
+def test_rows_of_an_earlier_window_are_judged_by_the_watermark_they_carry():
+    spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
+    program = program_of(spec)
+    downstream = type(program)(**{**program.__dict__, "upstream": Upstream.JUDGED_WINDOW})
+    batch = Batch(50, 0, (("a", 1, 5), ("a", 2, 6)))
+    rows = table_of(batch).append_column(JUDGED, pa.array([8, 9], pa.int64()))
+    output = RowEngine(downstream).run(MemoryBlobStore(), [rows], Clock(50, 0))
+    assert results_of(output) == [("a", 0, 10, "[1]")], "under watermark 8 the window is open"
+    assert late_of(output) == [("a", 2, True, [(0, 10)])], "under watermark 9 it is over"
+
+
+def test_rows_of_an_earlier_window_without_a_watermark_come_before_the_batchs_own():
+    spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
+    program = program_of(spec)
+    downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW})
+    output = RowEngine(downstream).run(MemoryBlobStore(), [table_of(Batch(0, 0, (("a", 1, 5),)))], Clock(50, 0))
+    assert results_of(output) == [("a", 0, 10, "[1]")]
+    assert not output.is_idle, "it must see every watermark, to judge the next rows by the one before"
+
+
+def test_a_row_without_event_time_is_refused_with_key_and_value_even_by_sessions():
+    for assigner in (TumblingEventTimeWindows(10), EventTimeSessionWindows(10)):
+        program = program_of(WindowSpec(assigner, AS_ROW, EventTimeTrigger()))
+        rows = table_of(Batch(0, 0, (("a", 7, 5),)))
+        rows = rows.set_column(2, rows.column_names[2], pa.nulls(1, pa.int64()))
+        with pytest.raises(MissingTimestampError, match=r"'v': 7.*key 'a'"):
+            RowEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
+
+
+def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on():
+    spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
+    store, program = MemoryBlobStore(), program_of(spec)
+    run_batch(program, store, Batch(-1, 0, (("a", 1, 5),)))
+    before = store.snapshot()
+    changed = type(program)(**{**program.__dict__, "description": (("program", "another"), ("trigger", "count"))})
+    with pytest.raises(ChangedPlanError, match=r"program: was random, is another\n  trigger: was absent, is count"):
+        run_batch(changed, store, Batch(20, 0, ()))
+    assert store.snapshot() == before
+    assert results_of(run_batch(program, store, Batch(20, 0, ()))) == [("a", 0, 10, "[1]")]
+
+
+def test_state_of_an_unknown_format_version_is_refused_by_name():
+    program = program_of(WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger()))
+    store = MemoryBlobStore()
+    store.put("header", frame("bucket-header", 99, json.dumps({}).encode()))
+    with pytest.raises(UnknownStateFormatError, match=r"bucket-header.*99"):
+        run_batch(program, store, Batch(0, 0, ()))

@@ -1,0 +1,27 @@
+"""Harnesses for programs of windows, without Spark and in milliseconds, and the replay of conformance vectors.
+
+``WindowTestHarness`` runs a whole windowed computation, ``TriggerTestHarness`` one trigger alone.
+
+Example:
+    >>> from windowpane.testing import WindowTestHarness
+    >>> from windowpane.windowing.assigners import TumblingEventTimeWindows
+    >>> harness = WindowTestHarness(TumblingEventTimeWindows.of(10), trigger=MyTrigger())
+    >>> harness.process_element({"marker": True}, timestamp=3, key="JFK")
+    >>> [record.value for record in harness.take_output()]
+    [[{'marker': True}]]
+"""
+
+from windowpane.testing.harness import StateEntry, WindowTestHarness
+from windowpane.testing.records import LateRecord, OutputRecord, SideRecord, WatermarkRecord
+from windowpane.testing.trigger_harness import Firing, TriggerTestHarness
+
+__all__ = [
+    "Firing",
+    "LateRecord",
+    "OutputRecord",
+    "SideRecord",
+    "StateEntry",
+    "TriggerTestHarness",
+    "WatermarkRecord",
+    "WindowTestHarness",
+]

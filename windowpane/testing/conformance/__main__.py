@@ -1,0 +1,46 @@
+"""``python -m windowpane.testing.conformance PATH...``: replay vectors and print what differs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from windowpane.testing.conformance.engines import ENGINES
+from windowpane.testing.conformance.report import report
+from windowpane.testing.conformance.runner import replay_paths
+from windowpane.testing.conformance.verdicts import Options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m windowpane.testing.conformance",
+        description="Replay conformance vectors through an engine. Exit code 1 if any case failed.",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a vector file, or a folder of them")
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="row", help="what runs the cases")
+    parser.add_argument(
+        "--restart-every-step",
+        action="store_true",
+        help="take a snapshot after each step and go on with what is restored from it",
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the cases whose id contains TEXT")
+    parser.add_argument("--limit", type=int, metavar="N", help="stop after N cases that were not skipped")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    options = Options(restart=given.restart_every_step)
+    try:
+        failed = report(replay_paths(given.paths, given.engine, options, given.only, given.limit), print)
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Which engine understands which kinds of cases.
+
+An engine is a dict from kind to ``replay(case, options) -> differences``. A replay raises ``NotUnderstoodError`` for what it
+leaves out, and the case is skipped with that reason. Engines that need more than this package are imported when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windowpane.testing.conformance.kinds import (
+    assigner,
+    hop_window,
+    merging_window_set,
+    refused,
+    time_window,
+    timer_service,
+    trigger,
+    tumble_start,
+    watermark_filter,
+    window_operator,
+    window_operator_chain,
+)
+from windowpane.testing.conformance.vectors import Case
+from windowpane.testing.conformance.verdicts import Difference, Options
+
+Replay = Callable[[Case, Options], list[Difference]]
+Engine = dict[str, Replay]
+
+
+def row_engine() -> Engine:
+    """Return the reference operators, element by element."""
+    return {
+        "window_operator": window_operator.replay,
+        "window_operator_chain": window_operator_chain.replay,
+        "refused": refused.replay,
+        "assigner": assigner.replay,
+        "trigger": trigger.replay,
+        "merging_window_set": merging_window_set.replay,
+        "time_window": time_window.replay,
+        "timer_service": timer_service.replay,
+        "hop_window": hop_window.replay,
+        "watermark_filter": watermark_filter.replay,
+        "tumble_start": tumble_start.replay,
+    }
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"row": row_engine, "spark": dict}

@@ -1,0 +1,69 @@
+"""Replays the cases of vector files through an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from windowpane.testing.conformance.engines import ENGINES, Engine
+from windowpane.testing.conformance.fields import NotUnderstoodError
+from windowpane.testing.conformance.vectors import Case, find_files, read_cases
+from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
+
+_LATER = {
+    "over_window": "OVER windows",
+    "sort": "the sort operator of OVER windows",
+    "affected_range_rows": "the frame finder of OVER windows",
+    "merge_rows_frames": "the frame finder of OVER windows",
+    "rows_frame_bounds": "the frame finder of OVER windows",
+    "range_find_left_right": "the frame finder of OVER windows",
+    "range_logical_order": "the frame finder of OVER windows",
+    "sql": "SQL",
+}
+
+
+def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) -> Verdict:
+    """Return the verdict of a case. An exception nobody expected fails the case and leaves the others to run."""
+    replay = engine.get(case.kind)
+    if replay is None:
+        return Verdict(skipped=_missing(case.kind, engine_name))
+    try:
+        return Verdict(replay(case, options))
+    except NotUnderstoodError as reason:
+        return Verdict(skipped=str(reason))
+    except Exception as error:
+        return Verdict([Difference("replay", "no exception", error)])
+
+
+def _missing(kind: str, engine: str) -> str:
+    if kind in _LATER:
+        return f"{_LATER[kind]}: not built yet (kind {kind})"
+    return f"kind {kind} is not understood by engine {engine}"
+
+
+def replay_paths(
+    paths: Sequence[Path],
+    engine: str = "row",
+    options: Options | None = None,
+    only: str = "",
+    limit: int | None = None,
+) -> Iterator[tuple[Case, Verdict]]:
+    """Yield the verdict of every case below ``paths``.
+
+    Args:
+        paths: files, or folders of them.
+        engine: one of ``ENGINES``.
+        options: how to replay.
+        only: a part that the id of a case must contain.
+        limit: stop after this many cases that were not skipped.
+    """
+    understood, replayed = ENGINES[engine](), 0
+    for file in find_files(paths):
+        for case in read_cases(file):
+            if only not in case.id:
+                continue
+            if limit is not None and replayed >= limit:
+                return
+            verdict = replay_case(case, understood, engine, options or Options())
+            replayed += verdict.skipped is None
+            yield case, verdict

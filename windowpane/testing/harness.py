@@ -1,0 +1,274 @@
+"""A window operator on a test bench: feed elements and clocks, read everything it does. No Spark.
+
+The harness owns the state, the timers and the log of what was emitted. A snapshot holds state and timers only: as in Flink, a
+restored operator has no watermark (``MIN``), the processing time 0 and counters at zero, and its log is empty. Source of the
+idea: Flink's OneInputStreamOperatorTestHarness.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.operators.contents import CONTENTS
+from windowpane.operators.placement import MERGING_WINDOW_SET
+from windowpane.operators.timer_service import TimerService
+from windowpane.operators.window_operator import OperatorCounters, WindowOperator
+from windowpane.state.codec import frame, unframe
+from windowpane.state.entries import MemoryEntries
+from windowpane.state.keyed import KeyedState
+from windowpane.state.timers import Timer, TimerQueue
+from windowpane.testing.records import (
+    Emitted,
+    LateRecord,
+    OutputRecord,
+    RecordingCollector,
+    SideRecord,
+    WatermarkRecord,
+    require_declared,
+)
+from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.evictors import Evictor
+from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import MIN, Duration, to_micros
+from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.windows import Window
+
+SNAPSHOT = "harness-snapshot"
+SNAPSHOT_VERSION = 1
+
+
+class StateEntry(NamedTuple):
+    """One value or list that is not empty: contents, trigger or function state, or a key's merging window set."""
+
+    key: Any
+    window: Window | None
+    name: str
+
+
+class ListElements(ProcessWindowFunction):
+    """Emits the elements of a firing window as one list: what a test of a trigger or an assigner wants to see."""
+
+    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        """Emit one list a firing."""
+        return [list(elements)]
+
+
+class WindowTestHarness:
+    """Runs one windowed computation, element by element.
+
+    Times are integers of microseconds. The watermark starts at ``MIN``, the processing time at 0.
+
+    Args:
+        assigner: a window assigner, or a whole ``WindowSpec`` (then leave the other parts out).
+        trigger: the trigger; the assigner's default where none is given.
+        evictor: the evictor, if any.
+        allowed_lateness: how long windows are kept behind the watermark: a duration, integers are microseconds.
+        function: what a firing window is turned into; where none is given, one list of the window's elements.
+        side_outputs: the declared side outputs; ``None`` accepts every tag.
+
+    Raises:
+        InvalidSpecError: parts that do not fit together, as everywhere in windowpane.
+
+    Example:
+        A custom trigger is tested like this:
+
+        >>> class FireOnMarker(Trigger):
+        ...     def on_element(self, element, timestamp, window, context):
+        ...         return TriggerResult.FIRE if element["marker"] else TriggerResult.CONTINUE
+        ...     def clear(self, window, context): pass
+        >>> harness = WindowTestHarness(TumblingEventTimeWindows.of(10), FireOnMarker())
+        >>> harness.process_element({"marker": False}, timestamp=1, key="JFK")
+        >>> harness.process_element({"marker": True}, timestamp=2, key="JFK")
+        >>> [record.value for record in harness.take_output()]
+        [[{'marker': False}, {'marker': True}]]
+        >>> harness.process_watermark(9)
+        >>> harness.output, harness.state_entries()
+        ([], [])
+    """
+
+    def __init__(
+        self,
+        assigner: WindowAssigner | WindowSpec,
+        trigger: Trigger | None = None,
+        evictor: Evictor | None = None,
+        allowed_lateness: Duration = 0,
+        function: WindowFunctionSpec | None = None,
+        side_outputs: Sequence[OutputTag] | None = None,
+    ) -> None:
+        """Build the operator over empty state."""
+        if isinstance(assigner, WindowSpec):
+            _reject_parts_beside_spec(trigger, evictor, allowed_lateness, function)
+            self.spec = assigner
+        else:
+            self.spec = WindowSpec(
+                assigner,
+                function or WindowFunctionSpec.full(ListElements()),
+                trigger or assigner.default_trigger(),
+                evictor,
+                to_micros(allowed_lateness),
+            )
+        self._declared = None if side_outputs is None else [tag.name for tag in side_outputs]
+        self._build({}, {}, {})
+
+    def _build(self, keyed: dict[bytes, bytes], event: dict[bytes, bytes], processing: dict[bytes, bytes]) -> None:
+        self._entries = (MemoryEntries(keyed), MemoryEntries(event), MemoryEntries(processing))
+        self._state = KeyedState(self._entries[0])
+        self._timers = TimerService(TimerQueue(self._entries[1]), TimerQueue(self._entries[2]))
+        self._timers.restore_clocks(MIN, 0)
+        self._collector = RecordingCollector(self._declared)
+        self.operator = WindowOperator(self.spec, self._state, self._timers, self._collector)
+
+    # What goes in.
+
+    def process_element(self, value: Any, timestamp: int | None = None, key: Any = None) -> None:
+        """Feed one element; without a ``timestamp`` it has none, without a ``key`` it is that of ``window_all``.
+
+        Raises:
+            WindowpaneError: whatever the operator refuses; the state is then as the failed element left it.
+        """
+        self.operator.process_element(key, value, MIN if timestamp is None else timestamp)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Move the watermark: what is due fires, then the watermark is passed on. One that goes back is ignored."""
+        if watermark < self._timers.watermark:
+            return
+        self.operator.advance_watermark(watermark)
+        self._collector.log.append(WatermarkRecord(watermark))
+
+    def set_processing_time(self, time: int) -> None:
+        """Set the clock: what is due fires."""
+        self.operator.advance_processing_time(time)
+
+    def finish_batch(self) -> None:
+        """End a micro-batch: with ``refine="last"`` the refinements held back fire now."""
+        self.operator.finish_batch()
+
+    def restore_clocks(self, watermark: int, processing_time: int) -> None:
+        """Set both clocks without firing, as an engine does that keeps the watermark across restarts."""
+        self._timers.restore_clocks(watermark, processing_time)
+
+    # What comes out.
+
+    @property
+    def emitted(self) -> list[Emitted]:
+        """Everything emitted and not taken yet, in order: results, side outputs, late elements, watermarks."""
+        return list(self._collector.log)
+
+    @property
+    def output(self) -> list[OutputRecord]:
+        """The results not taken yet."""
+        return [record for record in self._collector.log if isinstance(record, OutputRecord)]
+
+    @property
+    def late(self) -> list[LateRecord]:
+        """The elements that missed windows and were not taken yet."""
+        return [record for record in self._collector.log if isinstance(record, LateRecord)]
+
+    def side_output(self, tag: OutputTag | str) -> list[SideRecord]:
+        """Return what was written to a side output and not taken yet.
+
+        Raises:
+            UndeclaredSideOutputError: side outputs were declared and this is none of them.
+        """
+        name = tag if isinstance(tag, str) else tag.name
+        require_declared(name, self._declared)
+        records = [record for record in self._collector.log if isinstance(record, SideRecord)]
+        return [record for record in records if record.tag.name == name]
+
+    def take_output(self) -> list[OutputRecord]:
+        """Return the results and forget them; side outputs, late elements and watermarks stay."""
+        taken = self.output
+        self._collector.log = [record for record in self._collector.log if not isinstance(record, OutputRecord)]
+        return taken
+
+    def take_emitted(self) -> list[Emitted]:
+        """Return everything emitted, in order, and forget it."""
+        taken, self._collector.log = self._collector.log, []
+        return taken
+
+    # What is inside.
+
+    @property
+    def watermark(self) -> int:
+        """The watermark."""
+        return self._timers.watermark
+
+    @property
+    def processing_time(self) -> int:
+        """The processing time."""
+        return self._timers.processing_time
+
+    @property
+    def counters(self) -> OperatorCounters:
+        """What has happened since the harness was built or restored."""
+        return self.operator.counters
+
+    @property
+    def event_time_timers(self) -> list[Timer]:
+        """The event-time timers, earliest first; those of cleanup are among them."""
+        return list(self._timers.event_time)
+
+    @property
+    def processing_time_timers(self) -> list[Timer]:
+        """The processing-time timers, earliest first."""
+        return list(self._timers.processing_time_queue)
+
+    def state_entries(self) -> list[StateEntry]:
+        """Return what is kept, by key, window and name: ``[]`` is what a window should leave behind."""
+        return [StateEntry(*slot) for slot in self._state.slots()]
+
+    def window_contents(self, key: Any, window: Window) -> list[Any]:
+        """Return the elements kept for a window, or the one result of an incremental function; ``[]`` for none."""
+        state_window = self.state_window(key, window) if self.spec.merges else window
+        if state_window is None:
+            return []
+        self._state.set_current_key(key)
+        accumulate = self.spec.function.accumulate
+        if accumulate is not None and self.spec.evictor is None:
+            return [accumulate.get_result(held) for held in self._state.get(state_window, CONTENTS) or ()]
+        return [element.value for element in self._state.get_list(state_window, CONTENTS)]
+
+    def state_window(self, key: Any, window: Window) -> Window | None:
+        """Return the window under which a live merging window keeps its contents, ``None`` if it is not live."""
+        self._state.set_current_key(key)
+        mapping: dict[Window, Window] = self._state.get(None, MERGING_WINDOW_SET) or {}
+        return mapping.get(window)
+
+    # Failure and recovery.
+
+    def snapshot(self) -> bytes:
+        """End the batch and return state and timers."""
+        self.finish_batch()
+        self._state.flush()
+        body = pickle.dumps([entries.copy() for entries in self._entries], protocol=5)
+        return frame(SNAPSHOT, SNAPSHOT_VERSION, body)
+
+    @classmethod
+    def restore(cls, snapshot: bytes, *args: Any, **parts: Any) -> Self:
+        """Return a harness over the state of ``snapshot``; all other arguments are those of the constructor.
+
+        The watermark is ``MIN``, the processing time 0, and counters and log are empty.
+
+        Raises:
+            UnknownStateFormatError: the bytes are no snapshot of a harness.
+
+        Example:
+            >>> harness = WindowTestHarness.restore(harness.snapshot(), TumblingEventTimeWindows.of(10))
+        """
+        harness = cls(*args, **parts)
+        harness._build(*pickle.loads(unframe(SNAPSHOT, SNAPSHOT_VERSION, snapshot)))
+        return harness
+
+
+def _reject_parts_beside_spec(*parts: Any) -> None:
+    given = [part for part in parts if part]
+    if given:
+        raise InvalidSpecError(
+            f"WindowTestHarness was given a WindowSpec and {given!r} beside it. A WindowSpec is complete: put the parts into it, "
+            "or give an assigner in its place."
+        )

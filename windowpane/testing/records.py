@@ -1,0 +1,84 @@
+"""What a harness records of an operator, in the order in which it was emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import UndeclaredSideOutputError
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.windows import Window
+
+
+@dataclass(frozen=True)
+class OutputRecord:
+    """A result of a window; ``timestamp`` is the window's max timestamp in microseconds."""
+
+    key: Any
+    window: Window
+    value: Any
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class SideRecord:
+    """What a process function wrote to the side output ``tag``."""
+
+    tag: OutputTag
+    key: Any
+    window: Window
+    value: Any
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class LateRecord:
+    """An element that missed windows.
+
+    ``dropped`` says that no window accepted it (Flink's late output has exactly these); otherwise it missed only some.
+    """
+
+    key: Any
+    value: Any
+    timestamp: int
+    windows_missed: tuple[Window, ...]
+    dropped: bool
+
+
+@dataclass(frozen=True)
+class WatermarkRecord:
+    """A watermark passed on, after the results it caused."""
+
+    watermark: int
+
+
+Emitted = OutputRecord | SideRecord | LateRecord | WatermarkRecord
+
+
+class RecordingCollector:
+    """Keeps what an operator emits in one log. Side outputs outside ``declared`` are refused; ``None`` accepts all."""
+
+    def __init__(self, declared: Sequence[str] | None = None) -> None:
+        """Start with an empty log."""
+        self.log: list[Emitted] = []
+        self._declared = declared
+
+    def emit(self, key: Any, window: Window, value: Any) -> None:
+        """Record a result."""
+        self.log.append(OutputRecord(key, window, value, window.max_timestamp))
+
+    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+        """Record a side output."""
+        require_declared(tag.name, self._declared)
+        self.log.append(SideRecord(tag, key, window, value, window.max_timestamp))
+
+    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+        """Record an element that missed windows."""
+        self.log.append(LateRecord(key, value, timestamp, tuple(missed), dropped))
+
+
+def require_declared(name: str, declared: Sequence[str] | None) -> None:
+    """Refuse a side output that is not among the declared ones."""
+    if declared is not None and name not in declared:
+        raise UndeclaredSideOutputError(name, list(declared))
