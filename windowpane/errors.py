@@ -149,7 +149,8 @@ class EndlessTimerError(WindowpaneError):
         super().__init__(
             f"{trigger!r} fired {firings:,} timers in a row for key {key!r} in {window} within one advance of the clock and is "
             "still registering new ones that are already due. A periodic trigger on a global window never reaches the end of "
-            "a bounded stream, and a trigger must not register the timer it was called for: use time windows, or a count or end-of-stream trigger."
+            "a bounded stream, and a trigger must not register the timer it was called for: use "
+            "time windows, or a count or end-of-stream trigger."
         )
 
 

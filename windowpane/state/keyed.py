@@ -57,7 +57,8 @@ class KeyedState:
         self._entries = entries
         self._values: dict[bytes, Any] = {}
         self._lists: dict[bytes, _List] = {}
-        self._dirty: set[bytes] = set()
+        self._dirty_values: set[bytes] = set()
+        self._dirty_lists: set[bytes] = set()
         self._names: dict[str, bytes] = {}
         self.current_key: Any = None
         self.current_key_bytes = encode_key(None)
@@ -75,7 +76,7 @@ class KeyedState:
         """Set the value; ``None`` removes it."""
         address = self._address(window, name)
         self._values[address] = value
-        self._dirty.add(address)
+        self._dirty_values.add(address)
 
     def remove(self, window: Window | None, name: str) -> None:
         """Remove the value, if there is one."""
@@ -86,7 +87,7 @@ class KeyedState:
         """Append to the list, which need not be read for it."""
         address = self._address(window, name)
         self._cached_list(address).appended.append(element)
-        self._dirty.add(address)
+        self._dirty_lists.add(address)
 
     def get_list(self, window: Window | None, name: str) -> list[Any]:
         """Return the list, empty if there is none."""
@@ -99,7 +100,7 @@ class KeyedState:
         address = self._address(window, name)
         cached = self._read_list(address)
         cached.stored, cached.appended, cached.rewrite = [], list(elements), True
-        self._dirty.add(address)
+        self._dirty_lists.add(address)
 
     def has_list(self, window: Window | None, name: str) -> bool:
         """Return whether the list has an element."""
@@ -111,16 +112,15 @@ class KeyedState:
 
     def flush(self) -> None:
         """Write all changes to the entries and forget the cache."""
-        for address in self._dirty:
-            if address in self._lists:
-                self._flush_list(address, self._lists[address])
-            elif self._values[address] is None:
+        for address in self._dirty_lists:
+            self._flush_list(address, self._lists[address])
+        for address in self._dirty_values:
+            if self._values[address] is None:
                 self._entries.delete(address + _VALUE)
             else:
                 self._entries.put(address + _VALUE, pickle.dumps(self._values[address], protocol=5))
-        self._dirty.clear()
-        self._values.clear()
-        self._lists.clear()
+        for cache in (self._dirty_values, self._dirty_lists, self._values, self._lists):
+            cache.clear()
 
     def count(self) -> int:
         """Return the number of values and lists that are not empty, over all keys; flushes first."""
