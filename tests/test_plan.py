@@ -1,0 +1,111 @@
+"""Plans: checked when built, described the same in every process, resolved against types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.errors import InvalidSpecError, NonMergingTriggerError
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, describe
+from windowpane.windowing.functions import WindowFunctionSpec
+
+COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int32()), ("t", TIMESTAMP)])
+TYPES = InputTypes(COLUMNS, pa.schema([("k", pa.string())]), ("k",), TIMESTAMP, {"n": (), "s": ("v",)})
+HOURLY = wp.TumblingEventTimeWindows.of("1 hour")
+
+
+def plan(**changes) -> WindowPlan:
+    return WindowPlan(**{"keys": ("k",), "assigner": HOURLY, "function": COUNT, "event_time": "t", **changes})
+
+
+def a_gap(row):
+    return row["v"]
+
+
+def test_equal_plans_compare_and_print_equal():
+    assert plan() == plan()
+    assert repr(plan()) == repr(plan())
+    assert plan() != plan(allowed_lateness=1)
+
+
+def test_a_description_names_functions_and_not_their_addresses():
+    sessions = wp.EventTimeSessionWindows.with_dynamic_gap(a_gap)
+    assert describe(sessions) == f"EventTimeSessionWindows(gap={__name__}.a_gap)"
+    assert describe(wp.PurgingTrigger.of(wp.CountTrigger.of(3))) == "PurgingTrigger(inner=CountTrigger(max_count=3))"
+    assert "0x" not in describe(wp.DeltaTrigger.of(1.0, lambda old, new: new - old))
+
+
+def test_a_program_has_the_types_of_its_input_and_a_row_only_what_the_function_needs():
+    program = compile_program(plan(), TYPES, row_columns=())
+    assert program.values == ("v",)
+    assert program.main == pa.schema([("n", pa.int64()), ("s", pa.int64())])
+    assert dict(program.description)["keys"] == "k string"
+    assert dict(program.description)["columns"] == "v int32"
+
+
+def test_late_rows_carry_the_input_and_what_they_missed():
+    program = compile_program(plan(late_tag=wp.OutputTag("late")), TYPES, row_columns=("k", "v", "t"))
+    assert program.late_output == 1
+    assert program.side_outputs[0].schema.names == ["k", "v", "t", "windows_missed", "dropped"]
+
+
+def test_a_reduced_row_loses_its_keys_to_the_key_columns():
+    reduced = FunctionPlan("reduce", WindowFunctionSpec.reduce(lambda a, b: a))
+    assert compile_program(plan(function=reduced), TYPES, ("k", "v", "t")).main.names == ["v", "t"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"allowed_lateness": -1}, "cannot be negative"),
+        ({"late_tag": wp.OutputTag("main")}, "'main'"),
+        ({"late_tag": wp.OutputTag("a"), "side_tags": (wp.OutputTag("a", "x int"),)}, "differ"),
+        ({"side_tags": (wp.OutputTag("a"),)}, "needs a schema"),
+        ({"refine": "sometimes"}, "refine must be"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_the_plan_is_built(changes, message):
+    with pytest.raises(InvalidSpecError, match=message):
+        plan(**changes)
+
+
+def test_sessions_need_a_trigger_and_a_fold_that_merge():
+    sessions = wp.EventTimeSessionWindows.with_gap("1 minute")
+    with pytest.raises(NonMergingTriggerError, match="DeltaTrigger"):
+        plan(assigner=sessions, trigger=wp.DeltaTrigger.of(1.0, lambda old, new: 0.0))
+    fold = FunctionPlan("fold", WindowFunctionSpec.fold(int, lambda held, row: held), schema="x int")
+    with pytest.raises(InvalidSpecError, match="merge=function"):
+        plan(assigner=sessions, function=fold)
+
+
+def test_a_rich_reduce_is_refused():
+    class Rich(wp.RichFunction):
+        def __call__(self, left, right):
+            return left
+
+    with pytest.raises(InvalidSpecError, match="RichFunction"):
+        WindowFunctionSpec.reduce(Rich())
+
+
+def test_explain_says_what_runs_and_why():
+    text = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000).explain()
+    for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "engine", "buckets"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, False),
+        ({"assigner": wp.TumblingProcessingTimeWindows.of("1 s")}, True),
+        ({"assigner": wp.GlobalWindows.create()}, False),
+        ({"trigger": wp.ContinuousProcessingTimeTrigger.of("1 s")}, True),
+        ({"trigger": wp.PurgingTrigger.of(wp.ProcessingTimeTrigger.create())}, True),
+        ({"trigger": wp.PurgingTrigger.of(wp.CountTrigger.of(1))}, False),
+    ],
+)
+def test_a_program_waits_for_the_clock_only_if_a_part_of_it_does(changes, expected):
+    assert plan(**changes).uses_processing_time is expected
