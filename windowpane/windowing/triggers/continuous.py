@@ -1,0 +1,86 @@
+"""What the two continuous triggers share: one pending fire time a window, moved on by the interval at each firing.
+
+State: ``fire-time``, the pending fire time; merging keeps the earliest. Source of the rules: Flink's ContinuousEventTimeTrigger
+and ContinuousProcessingTimeTrigger. Intervals are counted from the epoch, not from the window start.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.times import Duration, to_micros, truncate
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext
+from windowpane.windowing.windows import Window
+
+_FIRE_TIME = "fire-time"
+
+
+@dataclass(frozen=True)
+class ContinuousTrigger(Trigger):
+    """Fires at multiples of ``interval`` microseconds of one of the two clocks, never beyond the window's end."""
+
+    interval: int
+
+    def __post_init__(self) -> None:
+        """Refuse an interval that is not positive."""
+        if self.interval <= 0:
+            raise InvalidSpecError(f"{type(self).__name__}: the interval must be greater than zero, but is {self.interval} µs.")
+
+    @classmethod
+    def of(cls, interval: Duration) -> Self:
+        """Return the trigger that fires each ``interval``.
+
+        Raises:
+            InvalidSpecError: the interval is not positive.
+        """
+        return cls(to_micros(interval))
+
+    @abstractmethod
+    def _register(self, time: int, context: TriggerContext) -> None:
+        """Set a timer of this trigger's clock."""
+
+    @abstractmethod
+    def _delete(self, time: int, context: TriggerContext) -> None:
+        """Take a timer of this trigger's clock back."""
+
+    def _start(self, now: int, window: Window, context: TriggerContext) -> None:
+        """See that a fire time is pending: the first multiple after ``now`` (rounded toward zero first, as in Java)."""
+        if context.reducing_state(_FIRE_TIME, min).get() is None:
+            self._register_next(truncate(now, self.interval), window, context)
+
+    def _fire_at(self, time: int, window: Window, context: TriggerContext) -> bool:
+        """Return whether ``time`` is the pending fire time; then the next one is pending, if the window goes on."""
+        fire_time = context.reducing_state(_FIRE_TIME, min)
+        if fire_time.get() != time:
+            return False
+        fire_time.clear()
+        if time < window.max_timestamp:  # at the end there is no next one; Flink relies on the cleanup that follows
+            self._register_next(time, window, context)
+        return True
+
+    def _register_next(self, time: int, window: Window, context: TriggerContext) -> None:
+        following = min(time + self.interval, window.max_timestamp)
+        context.reducing_state(_FIRE_TIME, min).add(following)
+        self._register(following, context)
+
+    def can_merge(self) -> bool:
+        """Return true."""
+        return True
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Keep the earliest pending fire time."""
+        context.merge_reducing_state(_FIRE_TIME, min)
+        pending = context.reducing_state(_FIRE_TIME, min).get()
+        if pending is not None:
+            self._register(pending, context)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Drop the pending fire time and its timer."""
+        fire_time = context.reducing_state(_FIRE_TIME, min)
+        pending = fire_time.get()
+        if pending is not None:
+            self._delete(pending, context)
+            fire_time.clear()
