@@ -15,7 +15,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test lint pytest demo bench conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint pytest demo bench conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ lint: setup
 	$(VENV)/bin/lint-imports --no-logo
 
 pytest: lint
+	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow"
+
+test-all: lint  ## Run every test, those that make test leaves out for time, too
 	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark

@@ -11,20 +11,30 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance_path import ABSENT, find_conformance_root
+from tests.slow import SLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.memory": "2g",
+    "spark.sql.adaptive.enabled": "false",
+    # Compiling expressions costs queries this small more than interpreting them.
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+    "spark.sql.streaming.stateStore.providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``make test`` leaves to ``make test-all``."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -49,8 +59,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     paths: dict[str, bool | float | int | str | None] = {
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        # Queries that name no checkpoint put theirs into the JVM's own tmpdir.
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        # Queries that name no checkpoint put theirs into the JVM's own tmpdir. Queries this small never repay an optimizing JVM.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     builder = SparkSession.builder.master("local[2]").appName("windowpane-tests")
     session = builder.config(map=SETTINGS | paths).getOrCreate()

@@ -7,7 +7,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, describe
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, describe
 from windowpane.windowing.functions import WindowFunctionSpec
 
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
@@ -44,6 +44,32 @@ def test_a_program_has_the_types_of_its_input_and_a_row_only_what_the_function_n
     assert program.main == pa.schema([("n", pa.int64()), ("s", pa.int64())])
     assert dict(program.description)["keys"] == "k string"
     assert dict(program.description)["columns"] == "v int32"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"assigner": wp.EventTimeSessionWindows.with_dynamic_gap(a_gap)},
+        {"trigger": wp.PurgingTrigger.of(wp.DeltaTrigger.of(1.0, lambda old, new: 0.0))},
+        {"evictor": wp.DeltaEvictor.of(1.0, lambda old, last: 0.0)},
+    ],
+)
+def test_a_part_that_reads_rows_sees_them_whole_beside_built_in_aggregates(part):
+    assert compile_program(plan(**part), TYPES, ("k", "v", "t")).values == ("k", "v", "t")
+
+
+def test_another_accumulator_is_another_program():
+    def first(a, b):
+        return a
+
+    def second(a, b):
+        return b
+
+    programs = [
+        compile_program(plan(function=FunctionPlan("reduce", WindowFunctionSpec.reduce(each))), TYPES, ("k", "v", "t"))
+        for each in (first, second)
+    ]
+    assert programs[0].description != programs[1].description
 
 
 def test_late_rows_carry_the_input_and_what_they_missed():
@@ -91,9 +117,25 @@ def test_a_rich_reduce_is_refused():
 
 
 def test_explain_says_what_runs_and_why():
-    text = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000).explain()
-    for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "engine", "buckets"):
+    late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
+    text = late.explain(choose_engine(compile_program(late, TYPES, ("k", "v", "t"))))
+    for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "slices", "buckets"):
         assert part in text
+
+
+def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():
+    counted = plan(trigger=wp.CountTrigger.of(3))
+    choice = choose_engine(compile_program(counted, TYPES, ()))
+    assert choice.name == "row"
+    assert "CountTrigger" in choice.reason
+    assert compile_program(plan(), TYPES, ()).engine == "slices"
+    assert compile_program(plan(engine="row"), TYPES, ()).engine == "row"
+
+
+@pytest.mark.parametrize("engine", ["slices", "quick"])
+def test_an_engine_that_cannot_run_the_program_is_refused(engine):
+    with pytest.raises(InvalidSpecError, match=engine):
+        compile_program(plan(trigger=wp.CountTrigger.of(3), engine=engine), TYPES, ())
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ class TimestampOverflowError(WindowpaneError, OverflowError):
         """Name the element's time and the window that does not fit."""
         super().__init__(
             f"the window [{start}, {end}) of an element at {timestamp} µs ({format_instant(timestamp)}) does not fit into "
-            "64 bits of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before the window."
+            "64 bits of microseconds. The event time is most likely wrong (a unit mixed up?): filter such rows out before "
+            "the window."
         )
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines.collecting import DROPPED, WINDOWS_MISSED
+from windowpane.engines import slices
+from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
+from windowpane.engines.slices import SlicesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.spec import Refine, WindowSpec
@@ -28,6 +31,19 @@ from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger
 
 STATE_FORMAT = "1"
+
+_STATE = {
+    "row": "sorted pages: keyed state, event-time timers, processing-time timers",
+    "slices": "a segment log: partial aggregates by slice and key",
+}
+
+
+class EngineChoice(NamedTuple):
+    """The engine that runs a program, and why it is this one."""
+
+    name: str
+    reason: str
+
 
 _NO_REPR: Any = object.__repr__
 
@@ -68,6 +84,7 @@ class WindowPlan:
         order_by: columns that order the rows of a batch before arrival order.
         refine: ``"last"`` or ``"each"``, see ``WindowSpec``.
         upstream: where rows come from.
+        engine: the engine asked for, ``None`` for the planner's choice.
     """
 
     keys: tuple[str, ...]
@@ -82,6 +99,7 @@ class WindowPlan:
     order_by: tuple[str, ...] = ()
     refine: Refine = "last"
     upstream: Upstream = Upstream.SOURCE
+    engine: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
@@ -109,13 +127,18 @@ class WindowPlan:
         by_clock = not self.assigner.is_event_time and not isinstance(self.assigner, GlobalWindows)
         return by_clock or self.effective_trigger.uses_processing_time
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether a part of the program sees whole rows, and not only the arguments of built-in aggregates."""
+        return not self.function.aggregates or reads_elements(self.assigner, self.effective_trigger, self.evictor)
+
     def spec_with(self, function: WindowFunctionSpec) -> WindowSpec:
         """Return the window spec around a function."""
         return WindowSpec(self.assigner, function, self.effective_trigger, self.evictor, self.allowed_lateness, self.refine)
 
-    def explain(self) -> str:
+    def explain(self, choice: EngineChoice) -> str:
         """Return the plan, the engine it runs on and why, as text."""
-        engine, reason = choose_engine(self)
+        engine, reason = choice
         lines = [
             f"windowed by {describe(self.assigner)}",
             f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
@@ -126,12 +149,17 @@ class WindowPlan:
             f"  late rows       {f'side output {self.late_tag.name}' if self.late_tag else 'counted and dropped'}",
             f"  function        {self._function_text()}",
             f"  engine          {engine}: {reason}",
-            "  state           sorted pages: keyed state, event-time timers, processing-time timers; RocksDB behind them",
-            f"  combiner        off: {engine} engine",
+            f"  state           {_STATE[engine]}; RocksDB behind it",
+            f"  combiner        {self._combiner_text(engine)}",
             f"  buckets         {'one a shuffle partition' if self.keys else '1'}",
             f"  time mode       {'processing time' if self.uses_processing_time else 'event time'}",
         ]
         return "\n".join(lines)
+
+    def _combiner_text(self, engine: str) -> str:
+        if engine == "row":
+            return "off: the row engine takes every row"
+        return "off: late rows are asked for whole" if self.late_tag else "on: rows fold before the shuffle"
 
     def _function_text(self) -> str:
         if not self.function.aggregates:
@@ -139,14 +167,37 @@ class WindowPlan:
         return ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
 
 
-def choose_engine(plan: WindowPlan) -> tuple[str, str]:
-    """Return the name of the engine that runs ``plan``, and why it is this one."""
-    return "row", "the reference operator, which runs every program"
+def choose_engine(program: Program, wanted: str | None = None) -> EngineChoice:
+    """Return the fastest engine that covers ``program`` exactly, and why it is this one.
+
+    Args:
+        program: the program.
+        wanted: the engine the user asked for, ``None`` for the planner's choice.
+
+    Raises:
+        InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
+    """
+    if wanted == RowEngine.name:
+        return EngineChoice(RowEngine.name, "asked for")
+    if wanted not in (None, SlicesEngine.name):
+        raise InvalidSpecError(f"there is no engine {wanted!r}; there are 'row' and 'slices'.")
+    refused = slices.refusal(program)
+    if refused is None:
+        return EngineChoice(SlicesEngine.name, "windows of fixed size over built-in aggregates share slices")
+    if wanted is not None:
+        raise InvalidSpecError(f"the slices engine cannot run this program: {refused}.")
+    return EngineChoice(RowEngine.name, f"the reference operator runs every program; not slices: {refused}")
 
 
 def make_engine(program: Program) -> Engine:
     """Return the engine that runs ``program``."""
-    return RowEngine(program)
+    return SlicesEngine(program) if program.engine == SlicesEngine.name else RowEngine(program)
+
+
+def combiner_of(program: Program) -> Callable[[pa.Table], pa.Table] | None:
+    """Return what folds rows before the shuffle, ``None`` where rows must arrive whole."""
+    whole = program.late_output is not None or program.upstream is not Upstream.SOURCE
+    return SlicesEngine(program).fold_rows if program.engine == SlicesEngine.name and not whole else None
 
 
 @dataclass(frozen=True)
@@ -196,7 +247,11 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         side_outputs=_side_outputs(plan, types, row_columns),
         order_by=plan.order_by,
         upstream=plan.upstream,
+        aggregates=_resolved(plan.function.aggregates, types),
+        value_types=pa.schema([types.columns.field(name) for name in values]),
+        processes_results=plan.function.process is not None,
     )
+    program = dataclasses.replace(program, engine=choose_engine(program, plan.engine).name)
     return dataclasses.replace(program, description=_description(plan, types, program))
 
 
@@ -208,7 +263,8 @@ def _function(
         by_name = {column.name: column.type for column in types.columns}
         combined = CombinedAggregate.of(dict(function.aggregates), types.argument_columns, by_name)
         spec = WindowFunctionSpec.aggregate(combined, function.process)
-        seen = {name: None for slots in types.argument_columns.values() for name in slots}
+        arguments = [name for slots in types.argument_columns.values() for name in slots]
+        seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments])
         return spec, tuple(seen), types.declared if function.process and types.declared else combined.result_schema
     assert function.spec is not None, "a function plan has aggregates or a spec"
     if types.declared is None and function.kind != "reduce":
@@ -216,6 +272,15 @@ def _function(
     visible = tuple(row_columns)
     columns = pa.schema([types.columns.field(name) for name in visible])
     return function.spec, visible, columns if types.declared is None else types.declared
+
+
+def _resolved(
+    aggregates: Sequence[tuple[str, Aggregate]], types: InputTypes
+) -> tuple[tuple[str, Aggregate, tuple[str, ...]], ...]:
+    """Return aggregates whose arguments are the columns that hold them: Columns of Spark do not travel to workers."""
+    columns = [tuple(types.argument_columns[name]) for name, _ in aggregates]
+    named = [Aggregate(each.name, slots, each.parameters) for (_, each), slots in zip(aggregates, columns, strict=True)]
+    return tuple((name, each, slots) for (name, _), each, slots in zip(aggregates, named, columns, strict=True))
 
 
 def _without_keys(main: pa.Schema, keys: pa.Schema, declared: bool) -> pa.Schema:
@@ -244,13 +309,14 @@ def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple
     seen = [types.columns.field(name) for name in program.values]
     return (
         ("state format", STATE_FORMAT),
-        ("engine", choose_engine(plan)[0]),
+        ("engine", program.engine),
         ("keys", _columns_text(types.keys)),
         ("assigner", describe(plan.assigner)),
         ("trigger", describe(plan.effective_trigger)),
         ("evictor", describe(plan.evictor)),
         ("allowed lateness", f"{plan.allowed_lateness} µs"),
         ("function", plan.function.kind),
+        ("accumulator", describe(plan.function.spec.accumulate) if plan.function.spec else "of the aggregates"),
         ("aggregates", ", ".join(f"{name} = {aggregate}" for name, aggregate in plan.function.aggregates) or "none"),
         ("columns", _columns_text(seen)),
     )

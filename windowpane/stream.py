@@ -128,6 +128,7 @@ class WindowedStream:
     _late_tag: OutputTag | None = None
     _side_tags: tuple[OutputTag, ...] = ()
     _refine: Refine = "last"
+    _engine: str | None = None
 
     def trigger(self, trigger: Trigger) -> WindowedStream:
         """Fire by ``trigger`` instead of the assigner's default."""
@@ -152,6 +153,13 @@ class WindowedStream:
     def refine(self, refine: Refine) -> WindowedStream:
         """Fire ``"last"``: once a batch for each window late rows touched (default), or ``"each"``: for every late row."""
         return dataclasses.replace(self, _refine=refine)
+
+    def engine(self, name: str) -> WindowedStream:
+        """Run on this engine instead of the planner's choice: ``"row"`` runs every program, ``explain`` names the others.
+
+        Results do not depend on the engine; a checkpoint does, so a restart keeps to the one it began with.
+        """
+        return dataclasses.replace(self, _engine=name)
 
     # Terminal functions.
 
@@ -246,6 +254,7 @@ class WindowedStream:
             late_tag=self._late_tag,
             side_tags=self._side_tags,
             refine=self._refine,
+            engine=self._engine,
         )
         return Result(Windowed(self.source, plan, self.keys, self.order_by))
 
@@ -269,7 +278,11 @@ class Result:
 
     @cached_property
     def df(self) -> Any:
-        """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``."""
+        """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``.
+
+        A program that waits for the clock ends ``availableNow`` runs by itself here too, but not on Spark Connect, whose client
+        is not told the trigger of a query: use ``start`` there.
+        """
         return self._windowed.output("main")
 
     def get_side_output(self, tag: OutputTag | str) -> Any:
@@ -314,7 +327,7 @@ class Result:
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        return self._windowed.plan.explain()
+        return self._windowed.explain()
 
     # A window over windowed results.
 

@@ -137,14 +137,8 @@ DATA: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-def _cases(
-    columns: Iterable[str], *pairs: tuple[Any, str], arguments: tuple[Any, ...] = (), end: str = ""
-) -> list[SparkCase]:
-    return [
-        SparkCase(make(column, *arguments), f"{sql}({column}{end})", (column,))
-        for column in columns
-        for make, sql in pairs
-    ]
+def _cases(columns: Iterable[str], *pairs: tuple[Any, str], arguments: tuple[Any, ...] = (), end: str = "") -> list[SparkCase]:
+    return [SparkCase(make(column, *arguments), f"{sql}({column}{end})", (column,)) for column in columns for make, sql in pairs]
 
 
 NUMBERS = ("t", "i", "d", "f", "m", "w")
@@ -440,12 +434,7 @@ LAWS = [
     _law(agg.arg_max("x", "y"), STRATEGIES[6], STRATEGIES[7]),
     _law(agg.sum("x"), (pa.int64(), st.integers(-(2**58), 2**58))),
     _law(agg.avg("x"), (pa.int64(), integers)),
-    *(
-        _law(aggregate, strategy)
-        for aggregate in ONE_ARGUMENT
-        for strategy in STRATEGIES
-        if _takes(aggregate, strategy[0])
-    ),
+    *(_law(aggregate, strategy) for aggregate in ONE_ARGUMENT for strategy in STRATEGIES if _takes(aggregate, strategy[0])),
 ]
 names_of_laws = [law.name for law in LAWS]
 

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from windowpane.engines.late_rows import late_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import key_values, output_table
 from windowpane.errors import UndeclaredSideOutputError
 from windowpane.operators.timer_service import TimerService
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.windows import TimeWindow, Window
-
-WINDOWS_MISSED = "windows_missed"
-DROPPED = "dropped"
+from windowpane.windowing.windows import Window
 
 
 class _Result(NamedTuple):
@@ -71,7 +69,9 @@ class OutputCollector:
         if self._results:
             yield MAIN, self._main_table()
         if self._late and self._program.late_output is not None:
-            yield self._program.late_output, self._late_table()
+            numbers, missed, dropped = zip(*self._late, strict=True)
+            assert self.rows is not None, "late rows were rows of this batch"
+            yield self._program.late_output, late_table(self._program, self.rows, numbers, missed, dropped)
         for number, results in sorted(self._sides.items()):
             side = self._program.side_outputs[number - 1]
             yield number, output_table(side.tag.name, side.schema, ((r.row, r.key, r.window) for r in results))
@@ -81,36 +81,13 @@ class OutputCollector:
         keys = [key_values(result.key, len(program.keys)) for result in results]
         columns = [pa.array([key[i] for key in keys], field.type) for i, field in enumerate(program.keys)]
         columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
-        main = output_table("main", program.main, ((r.row, r.key, r.window) for r in results))
+        given = {*program.keys.names, WINDOW_START, WINDOW_END}
+        main = output_table("main", program.main, ((r.row, r.key, r.window) for r in results), given)
         columns += main.columns
         columns += [pa.array([r.window.max_timestamp for r in results], pa.int64())]
         columns += [pa.array([r.judged for r in results], pa.int64())]
         return pa.table(columns, schema=program.main_schema)
 
-    def _late_table(self) -> pa.Table:
-        assert self.rows is not None, "late rows were rows of this batch"
-        assert self._program.late_output is not None
-        schema = self._program.side_outputs[self._program.late_output - 1].schema
-        kept = self.rows.select(self._program.late_columns).take(pa.array([late.row_number for late in self._late]))
-        missed = [[_bound_pair(window) for window in late.missed] for late in self._late]
-        missed_type = schema.field(WINDOWS_MISSED).type
-        micros = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
-        columns = [
-            *kept.columns,
-            pa.array(missed, micros).cast(missed_type),
-            pa.array([late.dropped for late in self._late]),
-        ]
-        return pa.table(columns, names=[*self._program.late_columns, WINDOWS_MISSED, DROPPED]).cast(schema)
-
 
 def _bounds(windows: Sequence[Window], side: str, kind: pa.DataType) -> pa.Array:
     return pa.array([getattr(window, side, None) for window in windows], pa.int64()).cast(kind)
-
-
-def _bound_pair(window: Window) -> dict[str, int | None]:
-    if isinstance(window, TimeWindow):
-        return {"start": window.start, "end": window.end}
-    return {"start": None, "end": None}
-
-
-__all__ = ["DROPPED", "WINDOWS_MISSED", "WINDOW_END", "WINDOW_START", "OutputCollector"]

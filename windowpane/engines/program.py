@@ -6,11 +6,12 @@ Tables handed to an engine carry, besides the columns the functions see, the sys
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 
@@ -65,6 +66,10 @@ class Program:
         side_outputs: late data and side outputs, in order.
         order_by: columns that order the rows of a batch, before arrival order.
         upstream: where rows come from.
+        aggregates: for built-in aggregates, (output name, aggregate, columns of its arguments).
+        value_types: names and types of the columns that functions see.
+        processes_results: whether a process function stands behind the built-in aggregates.
+        engine: name of the engine that runs it.
         description: the parts a restart compares, by name.
     """
 
@@ -78,6 +83,10 @@ class Program:
     side_outputs: tuple[SideOutput, ...] = ()
     order_by: tuple[str, ...] = ()
     upstream: Upstream = Upstream.SOURCE
+    aggregates: tuple[tuple[str, Aggregate, tuple[str, ...]], ...] = ()
+    value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    processes_results: bool = False
+    engine: str = "row"
     description: tuple[tuple[str, str], ...] = ()
 
     @property

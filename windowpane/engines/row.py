@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.engines.bucket_header import BucketHeader
 from windowpane.engines.collecting import OutputCollector
@@ -30,6 +31,8 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.times import MIN
+
+_IS_SET = "__windowpane_is_set_"
 
 
 class RowEngine:
@@ -80,8 +83,12 @@ class _Batch:
         if not tables:
             return None
         judged = [JUDGED] if self._program.upstream is Upstream.JUDGED_WINDOW else []
-        columns = [*judged, *self._program.order_by, PARTITION, POSITION]
         merged = pa.concat_tables(tables, promote_options="permissive")
+        order = []
+        for column in self._program.order_by:  # NULLs first, as in Spark SQL; Arrow puts them last
+            merged = merged.append_column(_IS_SET + column, pc.is_valid(merged[column]))
+            order += [_IS_SET + column, column]
+        columns = [*judged, *order, PARTITION, POSITION]
         return merged.sort_by([(column, "ascending") for column in columns]).combine_chunks()
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -80,23 +80,24 @@ def key_values(key: Any, count: int) -> Sequence[Any]:
     return (key,) if count == 1 else (key or ())
 
 
-def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, Any]]) -> pa.Table:
+def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, Any]], given: Collection[str] = ()) -> pa.Table:
     """Return the rows of one output as a table of ``schema``.
 
     Args:
         output: name of the output, for messages.
         schema: names and types of the columns.
         rows: (row as the function returned it, key, window).
+        given: names of columns that the output has from elsewhere: a row may carry them, too.
 
     Raises:
         OutputSchemaError: a row has a column the schema lacks, or a value its column cannot hold.
     """
     emitted = list(rows)
-    named = [_named(output, schema, *row) for row in emitted]
+    named = [_named(output, schema, given, *row) for row in emitted]
     return pa.table([_column(output, field, named, emitted) for field in schema], schema=schema)
 
 
-def _named(output: str, schema: pa.Schema, row: Any, key: Any, window: Any) -> Mapping[str, Any]:
+def _named(output: str, schema: pa.Schema, given: Collection[str], row: Any, key: Any, window: Any) -> Mapping[str, Any]:
     if hasattr(row, "asDict"):
         row = row.asDict()
     if isinstance(row, tuple | list) and len(row) == len(schema):
@@ -104,7 +105,7 @@ def _named(output: str, schema: pa.Schema, row: Any, key: Any, window: Any) -> M
     if not isinstance(row, Mapping):
         wanted = f"a dict with the columns {schema.names}"
         raise OutputSchemaError(output, f"expected {wanted}, got a {type(row).__name__}", row, key, window)
-    unknown = [name for name in row if name not in schema.names]
+    unknown = [name for name in row if name not in schema.names and name not in given]
     if unknown:
         reason = f"columns {unknown} are not in the declared schema {schema.names}"
         raise OutputSchemaError(output, reason, row, key, window)

@@ -179,7 +179,7 @@ class WindowOperator:
 
     def _act(self, result: TriggerResult, window: Window, state_window: Window) -> None:
         if result.is_fire:
-            self._running = self.spec.function.process
+            self._running = self.spec.evictor or self.spec.function.accumulate
             self.counters.firings += self._contents.fire(state_window, window, self._emit)
         if result.is_purge:
             self._clear_contents(state_window)
@@ -188,10 +188,12 @@ class WindowOperator:
 
     def _emit(self, elements: Sequence[Any]) -> None:
         assert self._window is not None
-        key = self._state.current_key
+        key, around = self._state.current_key, self._running
+        self._running = self.spec.function.process
         rows = self.spec.function.process.process(key, self._process_context.at(self._window), elements)
         for row in rows or ():
             self._collector.emit(key, self._window, row)
+        self._running = around
 
     def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
         self._collector.side_output(tag, self._state.current_key, window, value)

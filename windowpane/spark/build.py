@@ -12,8 +12,9 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program, Upstream
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownColumnError
-from windowpane.plan import InputTypes, WindowPlan, compile_program
+from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program
 from windowpane.spark import bounded, encode, process
+from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.outputs import WINDOW_METADATA, Output
 from windowpane.spark.project import Projection
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
@@ -92,6 +93,11 @@ class Windowed:
             return dataframe
         if source.event_time is None:
             raise InvalidSpecError("watermark= needs event_time=, the column it is made from.")
+        if isinstance(dataframe.schema[source.event_time].dataType, T.TimestampNTZType):
+            raise InvalidSpecError(
+                f"event_time: column {source.event_time!r} is timestamp_ntz, and Spark makes watermarks only of timestamps with "
+                "a time zone. Cast it to timestamp first."
+            )
         return dataframe.withWatermark(source.event_time, f"{to_micros(source.watermark) // 1000} milliseconds")
 
     def _metadata(self, dataframe: Any, name: str) -> Any:
@@ -131,7 +137,7 @@ class Windowed:
 
     def _row_columns(self, plan: WindowPlan) -> tuple[str, ...]:
         """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
-        if plan.function.aggregates and plan.late_tag is None:
+        if not plan.reads_rows and plan.late_tag is None:
             return ()
         hidden = {TIME, JUDGED, self.source.heartbeat}
         return tuple(name for name in self._dataframe.columns if name not in hidden)
@@ -183,6 +189,16 @@ class Windowed:
             return "ProcessingTime"
         return "EventTime" if self.has_watermark else "None"
 
+    @property
+    def waits_for_the_clock(self) -> bool:
+        """Whether this operator or one before it has processing-time timers."""
+        upstream = self.source.upstream
+        return self.time_mode == "ProcessingTime" or (upstream is not None and upstream.waits_for_the_clock)
+
+    def explain(self) -> str:
+        """Return the plan as text: which engine runs it, and why."""
+        return self.plan.explain(choose_engine(self.program, self.plan.engine))
+
     # The stages.
 
     @cached_property
@@ -212,6 +228,7 @@ class Windowed:
             heartbeat=self.source.heartbeat,
             dropped=tuple(name for name in self._projection.columns if name not in kept),
             partitions=int(self.spark.conf.get("spark.sql.shuffle.partitions")),
+            combiner=combiner_of(self.program),
         )
 
     def _choose_state_store(self) -> None:
@@ -235,6 +252,8 @@ class Windowed:
 
     def output(self, name: str, with_system: bool = False) -> Any:
         """Return a DataFrame of output ``name``."""
+        if self.is_streaming and self.waits_for_the_clock:
+            end_available_now_runs(self.spark)
         return self.named(name).of(self.operator_df, with_system)
 
     def named(self, name: str) -> Output:

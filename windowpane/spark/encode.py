@@ -7,7 +7,7 @@ to judge. Heartbeat rows end here, after they have moved the watermark; a filter
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from pyspark import TaskContext
 
 from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.engines.rows import python_keys
+from windowpane.spark.arriving import arriving
 from windowpane.spark.blobs import pack
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.state.codec import encode_key
@@ -40,6 +41,7 @@ class Encoder:
         heartbeat: boolean column whose true rows are dropped, ``None`` for none.
         dropped: columns that were only needed here.
         partitions: number of state partitions if the task does not tell.
+        combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
     """
 
     keys: tuple[str, ...]
@@ -48,6 +50,7 @@ class Encoder:
     heartbeat: str | None
     dropped: tuple[str, ...]
     partitions: int
+    combiner: Callable[[pa.Table], pa.Table] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -67,6 +70,7 @@ class Encoder:
 
     def _prepared(self, table: pa.Table, partition: int, position: int) -> pa.Table:
         rows = table.num_rows
+        table = arriving(table)
         table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
         table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:
@@ -91,7 +95,8 @@ class Encoder:
         body = body.take(pa.array(order))
         present, starts = np.unique(buckets[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
-        blobs = [pack(body.slice(start, end - start)) for start, end in zip(starts.tolist(), ends, strict=True)]
+        parts = [body.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True)]
+        blobs = [pack(part if self.combiner is None else self.combiner(part)) for part in parts]
         numbers = [ids[number] for number in present.tolist()]
         yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
 

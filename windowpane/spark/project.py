@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import JUDGED, TIME
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
 from windowpane.plan import FunctionPlan
 from windowpane.spark.encode import KEY_HASH
-from windowpane.spark.types import contains_unhashable
+from windowpane.spark.types import contains_unhashable, foreign_collation
 
 RESERVED = "__windowpane_"
 
@@ -53,6 +53,7 @@ class Projection:
         given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
         if len(set(given.columns)) != len(given.columns):
             raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
+        _refuse_collations(given.schema)
         if not any(contains_unhashable(column.dataType) for column in given.schema.fields):
             self.columns[KEY_HASH] = F.xxhash64(*[self.columns[name] for name in names]).alias(KEY_HASH)
         return names, given.schema
@@ -76,6 +77,16 @@ class Projection:
     def select(self) -> Any:
         """Return the projected DataFrame."""
         return self.dataframe.select(*self.columns.values())
+
+
+def _refuse_collations(keys: T.StructType) -> None:
+    for column in keys.fields:
+        collation = foreign_collation(column.dataType)
+        if collation is not None:
+            raise UnsupportedTypeError(
+                f"key_by: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
+                "can be equal, but keys are compared by bytes: key by collation_key(...) of it, and carry the text in the rows."
+            )
 
 
 def quoted(name: str) -> str:

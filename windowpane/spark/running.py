@@ -1,4 +1,4 @@
-"""Running: one query with several sinks, and an end for runs that wait for the clock.
+"""Running: one query with several sinks.
 
 Every batch is computed once, kept while its outputs are written, and handed to each sink with its batch id; the sinks are
 idempotent by query and batch, so a batch repeated after a crash leaves the same rows.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.spark.available_now import stop_when_consumed
 from windowpane.spark.build import Windowed
 from windowpane.spark.outputs import Output
 
@@ -33,14 +33,15 @@ def start(
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [windowed.named(name) for name in sinks]
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
-    batches = BatchWriter(tuple((output, _function(sinks[output.name], location)) for output in outputs))
+    query_id = QueryId(location)
+    batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
     writer = windowed.operator_df.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:
         writer = writer.trigger(**trigger)
     query = writer.start()
-    if windowed.time_mode == "ProcessingTime" and (trigger or {}).get("availableNow"):
+    if windowed.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     return query
 
@@ -52,31 +53,42 @@ class BatchWriter:
     outputs: tuple[tuple[Output, SinkFunction], ...]
 
     def __call__(self, blobs: Any, batch_id: int) -> None:
-        """Compute the batch once and hand every output to its sink."""
+        """Compute the batch once and hand every output to its sink; files and tables are spared outputs without rows."""
         blobs = blobs.persist()
         try:
+            present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
-                write(output.of(blobs), batch_id)
+                if output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
+                    write(output.of(blobs), batch_id)
         finally:
             blobs.unpersist()
 
 
-def _function(sink: Sink, checkpoint: str) -> SinkFunction:
+def _function(sink: Sink, query: QueryId) -> SinkFunction:
     if isinstance(sink, str):
         sink = Files(sink)
     if isinstance(sink, Files):
-        return FilesWriter(sink, checkpoint)
+        return FilesWriter(sink, query)
     if isinstance(sink, DeltaTable):
-        return DeltaWriter(sink, checkpoint)
+        return DeltaWriter(sink, query)
     if callable(sink):
         return sink
     raise InvalidSpecError(f"a sink is a path, Files, DeltaTable or a callable (DataFrame, batch_id), but this is {sink!r}.")
 
 
-def query_id(dataframe: Any, checkpoint: str) -> str:
-    """Return the id of the query that owns a checkpoint, which stays the same over restarts."""
-    text = dataframe.sparkSession.read.text(f"{checkpoint}/metadata").first()[0]
-    return str(json.loads(text)["id"])
+class QueryId:
+    """The id of the query that owns a checkpoint, which stays the same over restarts; read once, in the first batch."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._id: str | None = None
+
+    def read(self, dataframe: Any) -> str:
+        """Return the id, with the session of ``dataframe``."""
+        if self._id is None:
+            text = dataframe.sparkSession.read.text(f"{self._checkpoint}/metadata").first()[0]
+            self._id = str(json.loads(text)["id"])
+        return self._id
 
 
 @dataclass(frozen=True)
@@ -84,13 +96,11 @@ class FilesWriter:
     """Writes each batch into a folder of its own, over whatever an interrupted attempt left there."""
 
     sink: Files
-    checkpoint: str
+    query: QueryId
 
     def __call__(self, dataframe: Any, batch_id: int) -> None:
-        """Write one batch; a batch without rows leaves no folder."""
-        if dataframe.isEmpty():
-            return
-        folder = f"{self.sink.path}/query={query_id(dataframe, self.checkpoint)}/batch={batch_id}"
+        """Write one batch."""
+        folder = f"{self.sink.path}/query={self.query.read(dataframe)}/batch={batch_id}"
         dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(folder)
 
 
@@ -99,34 +109,9 @@ class DeltaWriter:
     """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
 
     sink: DeltaTable
-    checkpoint: str
+    query: QueryId
 
     def __call__(self, dataframe: Any, batch_id: int) -> None:
         """Write one batch."""
-        once = {"txnAppId": query_id(dataframe, self.checkpoint), "txnVersion": str(batch_id)}
+        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(batch_id)}
         dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)
-
-
-def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Thread:
-    """End an ``availableNow`` run once its sources are consumed.
-
-    In processing-time mode Spark goes on with empty batches for ever, since a timer could be due at any time. The input is
-    consumed when a batch read nothing from any source; Flink, too, ends a bounded job without waiting for the clock.
-    """
-
-    def watch() -> None:
-        while query.isActive:
-            progress = query.lastProgress
-            if progress is not None and _read_nothing(progress):
-                query.stop()
-                return
-            query.awaitTermination(poll_seconds)
-
-    thread = threading.Thread(target=watch, name="windowpane-stop-when-consumed", daemon=True)
-    thread.start()
-    return thread
-
-
-def _read_nothing(progress: Any) -> bool:
-    sources = progress["sources"]
-    return bool(sources) and all(source["startOffset"] == source["endOffset"] for source in sources)

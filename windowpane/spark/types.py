@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
+from windowpane.spark.arriving import arriving_type
 
 # Spark 4.3 asks for the zone of timestamps, earlier versions take UTC unasked.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
@@ -17,21 +18,23 @@ _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 
+_BINARY = "UTF8_BINARY"
+
 
 def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
-    """Return a Spark schema as Arrow has it.
+    """Return a Spark schema as Arrow has it, every column nullable.
 
     Raises:
         UnsupportedTypeError: a column has a type that cannot pass through Arrow; the message names it.
     """
-    return pa.schema([pa.field(field.name, _arrow_type(field, role), field.nullable) for field in schema.fields])
+    return pa.schema([pa.field(field.name, _arrow_type(field, role)) for field in schema.fields])
 
 
 def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
     if _has_no_arrow(field.dataType):
         raise UnsupportedTypeError(_refusal(field, role))
     try:
-        return to_arrow_type(field.dataType, **_IN_UTC)
+        return arriving_type(to_arrow_type(field.dataType, **_IN_UTC))
     except Exception as error:
         raise UnsupportedTypeError(_refusal(field, role)) from error
 
@@ -82,3 +85,16 @@ def contains_unhashable(kind: T.DataType) -> bool:
     if isinstance(kind, T.ArrayType):
         return contains_unhashable(kind.elementType)
     return isinstance(kind, T.StructType) and any(contains_unhashable(field.dataType) for field in kind.fields)
+
+
+def foreign_collation(kind: T.DataType) -> str | None:
+    """Return a collation, at any depth of a type, under which texts of different bytes may be equal."""
+    if isinstance(kind, T.StringType):
+        collation = str(getattr(kind, "collation", _BINARY))
+        return None if collation == _BINARY else collation
+    if isinstance(kind, T.ArrayType):
+        return foreign_collation(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return foreign_collation(kind.keyType) or foreign_collation(kind.valueType)
+    inner = kind.fields if isinstance(kind, T.StructType) else []
+    return next((found for field in inner if (found := foreign_collation(field.dataType))), None)

@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         help="take a snapshot after each step and go on with what is restored from it",
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="only the cases whose id contains TEXT")
-    parser.add_argument("--limit", type=int, metavar="N", help="stop after N cases that were not skipped")
+    parser.add_argument("--limit", type=int, metavar="N", help="only N cases that are not skipped, spread evenly")
     return parser
 
 

@@ -45,4 +45,11 @@ def row_engine() -> Engine:
     }
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"row": row_engine, "spark": dict}
+def spark_engine() -> Engine:
+    """Return Structured Streaming."""
+    from windowpane.testing.conformance.spark_engine import spark_engine
+
+    return spark_engine()
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"row": row_engine, "spark": spark_engine}

@@ -55,15 +55,20 @@ def replay_paths(
         engine: one of ``ENGINES``.
         options: how to replay.
         only: a part that the id of a case must contain.
-        limit: stop after this many cases that were not skipped.
+        limit: only this many cases that are not skipped, spread evenly over all of them, the same ones each time.
     """
     understood, replayed = ENGINES[engine](), 0
-    for file in find_files(paths):
-        for case in read_cases(file):
-            if only not in case.id:
-                continue
-            if limit is not None and replayed >= limit:
-                return
-            verdict = replay_case(case, understood, engine, options or Options())
-            replayed += verdict.skipped is None
-            yield case, verdict
+    cases = [case for file in find_files(paths) for case in read_cases(file) if only in case.id]
+    for case in cases if limit is None else spread(cases):
+        if limit is not None and replayed >= limit:
+            return
+        verdict = replay_case(case, understood, engine, options or Options())
+        replayed += verdict.skipped is None
+        yield case, verdict
+
+
+def spread(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases in an order that begins, however early it is cut, with some from everywhere (van der Corput's)."""
+    bits = max(len(cases) - 1, 0).bit_length()
+    turned = (int(f"{number:0{bits}b}"[::-1], 2) for number in range(1 << bits)) if bits else range(1)
+    return [cases[number] for number in turned if number < len(cases)]

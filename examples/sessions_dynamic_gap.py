@@ -1,0 +1,36 @@
+"""Sessions whose gap depends on the row: gold customers may pause for half an hour, others for five minutes."""
+
+from replay import session
+
+import windowpane as wp
+
+CLICKS = [
+    ("ann", "gold", "2024-05-01 10:00:00", "/"),
+    ("ann", "gold", "2024-05-01 10:20:00", "/cart"),
+    ("bob", "free", "2024-05-01 10:00:00", "/"),
+    ("bob", "free", "2024-05-01 10:03:00", "/help"),
+    ("bob", "free", "2024-05-01 10:20:00", "/"),
+]
+
+
+def gap(row):
+    """Return how long the visitor may pause after this click."""
+    return "30 minutes" if row["tier"] == "gold" else "5 minutes"
+
+
+def main(spark):
+    """Print the sessions of a static DataFrame: bounded input, so every session ends."""
+    clicks = spark.createDataFrame(CLICKS, "who string, tier string, at string, page string").selectExpr(
+        "who", "tier", "page", "to_timestamp(at) AS at"
+    )
+    sessions = (
+        wp.stream(clicks, event_time="at")
+        .key_by("who")
+        .window(wp.EventTimeSessionWindows.with_dynamic_gap(gap))
+        .aggregate(clicks=wp.count(), pages=wp.collect_set("page"))
+    )
+    sessions.df.orderBy("who", "window_start").show(truncate=False)
+
+
+if __name__ == "__main__":
+    main(session())

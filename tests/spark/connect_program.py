@@ -1,0 +1,94 @@
+"""What ``test_connect`` runs in a process of its own; prints what came out as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import windowpane as wp
+from tests.spark.helpers import EVENTS, Feed, rows
+from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
+from windowpane.errors import UnknownColumnError
+
+TEN = TumblingEventTimeWindows.of("10 seconds")
+LATE, LARGE = OutputTag("late"), OutputTag("large", "k string, total long")
+
+
+class Sum(ProcessWindowFunction):
+    """Emits the sum of ``v``, and tells ``LARGE`` of large ones."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        total = sum(row["v"] for row in elements)
+        if total > 5:
+            context.output(LARGE, {"k": key, "total": total})
+        yield {"total": total}
+
+
+def failing(left: Any, right: Any) -> Any:
+    """Raise."""
+    raise ZeroDivisionError("thirteen")
+
+
+def main(folder: Path) -> dict[str, Any]:
+    """Run the programs on the files in ``folder`` and return what came out."""
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
+    said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
+    said |= errors(static)
+    said |= written_by_spark(spark, folder)
+    said |= written_by_start(spark, folder)
+    spark.stop()
+    return said
+
+
+def errors(static: Any) -> dict[str, Any]:
+    """Return the texts of an error at building and one at running."""
+    windowed = wp.stream(static, "t").key_by("k").window(TEN)
+    try:
+        windowed.aggregate(s=wp.sum("nothing"))
+    except UnknownColumnError as error:
+        refused = repr(error)
+    try:
+        rows(windowed.reduce(failing).df)
+    except PySparkException as error:
+        raised = str(error)
+    return {"refused": refused, "raised": raised}
+
+
+def windowed_stream(spark: Any, folder: Path) -> Any:
+    """Return the windowed stream of the files."""
+    return wp.stream(Feed(folder / "in").stream(spark), "t", watermark=0).key_by("k").window(TEN)
+
+
+def written_by_spark(spark: Any, folder: Path) -> dict[str, Any]:
+    """Write ``df`` by Spark's own parquet sink."""
+    result = windowed_stream(spark, folder).aggregate(n=wp.count(), s=wp.sum("v"))
+    writer = result.df.writeStream.format("parquet").option("checkpointLocation", str(folder / "ck1"))
+    writer.trigger(availableNow=True).start(str(folder / "df")).awaitTermination()
+    return {"df": rows(spark.read.parquet(str(folder / "df")))}
+
+
+def written_by_start(spark: Any, folder: Path) -> dict[str, Any]:
+    """Write three outputs by ``start`` and read the counters of the progress."""
+    result = windowed_stream(spark, folder).side_output_late_data(LATE).side_output(LARGE).process(Sum(), "total long")
+    sinks = {name: str(folder / name) for name in ("main", "late", "large")}
+    query = result.start(checkpoint=str(folder / "ck2"), trigger={"availableNow": True}, **sinks)
+    query.awaitTermination()
+    dropped = 0
+    for progress in query.recentProgress:
+        counters = progress.observedMetrics["windowpane"]
+        names = [column["name"] for column in counters["schema"]["fields"]]
+        dropped += counters["values"][names.index("late_dropped")]
+    read = {name: rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    return {**read, "late_dropped": dropped}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]))))

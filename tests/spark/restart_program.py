@@ -1,0 +1,157 @@
+"""Two programs that a test kills and restarts: run as ``python restart_program.py INPUT WORK PARTITIONS [--finish]``.
+
+``sessions`` writes three outputs with ``start``; ``tumbling`` writes ``df`` to Spark's own file sink. Each stalls once in the
+middle of a batch and leaves a marker, so that the test can kill it there. With ``--finish`` the input is run to its end, then
+once more without any disturbance, and what both runs wrote is left in ``WORK/results.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import windowpane as wp
+
+SCHEMA = "k string, t timestamp, v long, heartbeat boolean"
+STALL = 1_000_000
+LATE = wp.OutputTag("late")
+FIRST = wp.OutputTag("first", "firing long, n long")
+
+
+def stall(marker: str) -> None:
+    """Leave the marker and wait to be killed; go on if it is there already."""
+    if not os.path.exists(marker):
+        Path(marker).touch()
+        time.sleep(600)
+
+
+class Report(wp.ProcessWindowFunction):
+    """Counts its firings per key, in global state, and per window where windows do not merge; stalls at one value."""
+
+    def __init__(self, per_window: bool, marker: str | None = None) -> None:
+        self.per_window = per_window
+        self.marker = marker
+
+    def process(self, key: Any, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        values = [row["v"] for row in elements]
+        if self.marker is not None and STALL in values:
+            stall(self.marker)
+        firing = self._count(context.global_state("firings"))
+        if self.per_window:
+            return [{"n": len(values), "total": sum(values), "firing": self._count(context.window_state("firings"))}]
+        if firing == 1:
+            context.output(FIRST, {"firing": firing, "n": len(values)})
+        return [{"n": len(values), "total": sum(values), "firing": firing}]
+
+    def clear(self, context: wp.ProcessContext) -> None:
+        if self.per_window:
+            context.window_state("firings").clear()
+
+    @staticmethod
+    def _count(state: Any) -> int:
+        count = (state.get() or 0) + 1
+        state.update(count)
+        return int(count)
+
+
+def stalling_sink(folder: str, marker: str, at: int) -> Callable[[Any, int], None]:
+    """Return an idempotent sink that stalls in batch ``at``, when the sinks before it have written."""
+
+    def write(df: Any, batch_id: int) -> None:
+        if batch_id == at:
+            stall(marker)
+        df.write.mode("overwrite").parquet(f"{folder}/batch={batch_id}")
+
+    return write
+
+
+def events(spark: SparkSession, folder: str) -> wp.KeyedStream:
+    """Return the input, one file a micro-batch."""
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder)
+    return wp.stream(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").key_by("k")
+
+
+def start_sessions(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+    windows = events(spark, folder).window(wp.EventTimeSessionWindows.with_gap("3 seconds")).allowed_lateness("6 seconds")
+    result = windows.side_output_late_data(LATE).side_output(FIRST).process(Report(False), "n long, total long, firing long")
+    first = stalling_sink(f"{work}/sessions/first", f"{work}/sessions.stalled", at=5)
+    sinks: dict[str, Any] = {"main": f"{work}/sessions/main", "first": first, "late": f"{work}/sessions/late"}
+    return result.start(checkpoint=f"{work}/sessions/checkpoint", trigger=trigger, **sinks)
+
+
+def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+    windows = events(spark, folder).window(wp.TumblingEventTimeWindows.of("10 seconds")).allowed_lateness("15 seconds")
+    early = windows.trigger(wp.ContinuousEventTimeTrigger.of("4 seconds"))
+    report = Report(True, f"{work}/tumbling.stalled")
+    writer = early.process(report, "n long, total long, firing long").df.writeStream.format("parquet").trigger(**trigger)
+    return writer.option("checkpointLocation", f"{work}/tumbling/checkpoint").start(f"{work}/tumbling/main")
+
+
+def run(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> None:
+    """Run both programs until they end, or for ever."""
+    queries = [start(spark, folder, work, trigger) for start in (start_sessions, start_tumbling)]
+    for query in queries:
+        query.awaitTermination()
+
+
+def results(spark: SparkSession, work: Path) -> dict[str, list[str]]:
+    """Return the rows of each output, as sorted text."""
+    outputs = {}
+    for name in ("sessions/main", "sessions/first", "sessions/late", "tumbling/main"):
+        df = spark.read.parquet(f"{work}/{name}")
+        rows = df.select(F.to_json(F.struct(*[c for c in df.columns if c not in ("query", "batch")]))).collect()
+        outputs[name] = sorted(row[0] for row in rows)
+    return outputs
+
+
+def finish(spark: SparkSession, folder: str, work: Path) -> None:
+    """Run the input to its end, then again undisturbed, with as many partitions as at the beginning."""
+    run(spark, folder, work, {"availableNow": True})
+    calm = work / "undisturbed"
+    calm.mkdir()
+    for name in ("sessions", "tumbling"):
+        (calm / f"{name}.stalled").touch()
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    run(spark, folder, calm, {"availableNow": True})
+    both = {"killed": results(spark, work), "undisturbed": results(spark, calm)}
+    (work / "results.json").write_text(json.dumps(both))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("input")
+    parser.add_argument("work", type=Path)
+    parser.add_argument("partitions")
+    parser.add_argument("--finish", action="store_true")
+    given = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        # A JVM that lives for seconds is faster without its second compiler, and tiny batches without generated code.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": given.partitions,
+        "spark.local.dir": f"{given.work}/scratch",
+        "spark.sql.warehouse.dir": f"{given.work}/warehouse",
+    }
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    if given.finish:
+        finish(spark, given.input, given.work)
+    else:
+        run(spark, given.input, given.work, {"processingTime": "0 seconds"})
+
+
+if __name__ == "__main__":
+    main()

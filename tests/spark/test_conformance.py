@@ -1,0 +1,71 @@
+"""Representative vectors of Flink through Structured Streaming; `make conformance-spark` runs many more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance_path import ABSENT, find_conformance_root
+from windowpane.testing.conformance.engines import ENGINES
+from windowpane.testing.conformance.runner import replay_case
+from windowpane.testing.conformance.vectors import read_cases
+from windowpane.testing.conformance.verdicts import Options, Verdict
+
+ROOT = find_conformance_root()
+
+CASES = [
+    ("flink/WindowOperatorTest.json", "flink/WindowOperatorTest/testSideOutputDueToLatenessSliding"),
+    ("flink/WindowOperatorTest.json", "flink/WindowOperatorTest/testSessionWindowsWithCountTrigger"),
+    ("flink/EvictingWindowOperatorTest.json", "flink/EvictingWindowOperatorTest/testDeltaEvictorEvictBefore"),
+    ("flink/NonKeyedWindowOperatorTest.json", "flink/NonKeyedWindowOperatorTest/testCountTrigger"),
+    ("oracle/tumbling.json", "flink-2.3-oracle/1016"),
+    ("oracle/tumbling.json", "flink-2.3-oracle/1096"),
+    ("oracle/sliding.json", "flink-2.3-oracle/2094"),
+    ("oracle/session.json", "flink-2.3-oracle/3078"),
+    ("oracle/session.json", "flink-2.3-oracle/3120"),
+    ("oracle/global_count.json", "flink-2.3-oracle/9116"),
+    ("oracle/evictors.json", "flink-2.3-oracle/9066"),
+    ("oracle/window_all.json", "flink-2.3-oracle/6020"),
+    ("oracle/chained.json", "flink-2.3-oracle/7024"),
+    ("oracle/chained.json", "flink-2.3-oracle/7026"),
+    ("oracle/end_of_stream.json", "flink-2.3-oracle/9146"),
+]
+
+
+def replay(file: str, case_id: str, restart: bool = False) -> Verdict:
+    if ROOT is None:
+        pytest.skip(ABSENT)
+    case = next(case for case in read_cases(Path(ROOT) / file) if case.id == case_id)
+    return replay_case(case, ENGINES["spark"](), "spark", Options(restart=restart))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("file", "case_id"), CASES, ids=[case_id.split("/")[-1] for _, case_id in CASES])
+def test_a_query_gives_what_flink_gives(spark: Any, file: str, case_id: str) -> None:
+    verdict = replay(file, case_id)
+    assert verdict.skipped is None
+    assert verdict.differences == []
+
+
+@pytest.mark.spark
+def test_a_query_restarted_after_every_step_gives_the_same(spark: Any) -> None:
+    verdict = replay("oracle/session.json", "flink-2.3-oracle/3078", restart=True)
+    assert verdict.passed
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("flink/ContinuousProcessingTimeTriggerTest.json", "processing time"),
+        ("flink/WindowOperatorContractTest.json", "scripted"),
+    ],
+)
+def test_what_cannot_be_told_to_a_query_is_skipped_with_the_reason(file: str, reason: str) -> None:
+    if ROOT is None:
+        pytest.skip(ABSENT)
+    case = next(case for case in read_cases(Path(ROOT) / file) if case.kind == "window_operator")
+    verdict = replay_case(case, ENGINES["spark"](), "spark", Options())
+    assert verdict.skipped is not None
+    assert reason in verdict.skipped

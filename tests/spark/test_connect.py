@@ -1,0 +1,34 @@
+"""Spark Connect: the same programs through ``SparkSession.builder.remote``, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.helpers import Feed
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_static_and_two_streaming_programs(tmp_path):
+    Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)])
+    script = [sys.executable, "-m", "tests.spark.connect_program", str(tmp_path)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(script, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["static"] == [["a", 0, 10, 3, 108], ["a", 30, 40, 1, 2], ["b", 0, 10, 1, 5]]
+    assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
+    assert said["main"] == [["a", 0, 10, 8], ["b", 0, 10, 5]]
+    assert said["late"] == [["a", 4, 100, [[0, 10]], True]]
+    assert said["large"] == [["a", 8]]
+    assert said["late_dropped"] == 1
+    assert "UnknownColumnError" in said["refused"]
+    assert "windowpane.errors.UserFunctionError" in said["raised"]

@@ -1,0 +1,131 @@
+"""kill -9 between batches and in the middle of one, then restarts: the outputs are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.spark import restart_program
+from tests.spark.helpers import instant
+
+PROGRAM = Path(restart_program.__file__)
+PATIENCE = 600.0
+LAST = 8
+
+
+def batch(number: int) -> list[tuple[Any, ...]]:
+    """Return 40 rows around second 8 * ``number``, up to 25 seconds behind; those of batch 5 make a program stall."""
+    chance = random.Random(number)
+    behind = [0, 1, 2, 5, 14, 25]
+    rows = [(f"k{chance.randrange(6)}", 8 * number - chance.choice(behind), chance.randrange(100)) for _ in range(40)]
+    stalls = [("k0", 8 * number, restart_program.STALL)] if number == 5 else []
+    return [(key, time, value, False) for key, time, value in rows + stalls]
+
+
+COLUMNS = pa.schema([("k", pa.string()), ("t", pa.timestamp("us", "UTC")), ("v", pa.int64()), ("heartbeat", pa.bool_())])
+
+
+def add(folder: Path, *numbers: int) -> None:
+    """Add the files of some batches to the input, while nobody reads it; the last is a heartbeat far ahead."""
+    folder.mkdir(exist_ok=True)
+    for number in numbers:
+        rows = batch(number) if number < LAST else [(None, 10_000, None, True)]
+        keys, times, values, heartbeats = zip(*rows, strict=True)
+        columns = [keys, [instant(time) for time in times], values, heartbeats]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
+        path = folder / f"{number:02}.parquet"
+        pq.write_table(pa.table(arrays, schema=COLUMNS), path)
+        os.utime(path, (number, number))
+
+
+class Killable:
+    """The program in a process group of its own, which takes the JVM and the Python workers along when it is killed."""
+
+    def __init__(self, source: Path, work: Path, partitions: int, *options: str) -> None:
+        command = [sys.executable, str(PROGRAM), str(source), str(work), str(partitions), *options]
+        self.log = work / "log.txt"
+        environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+
+    def kill_when(self, happened: Callable[[], bool]) -> None:
+        """Kill it once something has happened."""
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while not happened():
+                assert self.process.poll() is None, self.log.read_text()[-4000:]
+                assert time.monotonic() < deadline, "the program did not get there: " + self.log.read_text()[-4000:]
+                time.sleep(0.05)
+        finally:
+            self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def succeed(self) -> None:
+        """Wait for its end."""
+        try:
+            code = self.process.wait(PATIENCE)
+        finally:
+            self._kill()
+        assert code == 0, self.log.read_text()[-4000:]
+
+
+def committed(work: Path, number: int) -> bool:
+    """Whether both programs have committed a batch."""
+    return all((work / name / "checkpoint" / "commits" / str(number)).exists() for name in ("sessions", "tumbling"))
+
+
+def stalled(work: Path) -> bool:
+    """Whether both programs are in the middle of a batch."""
+    return all((work / f"{name}.stalled").exists() for name in ("sessions", "tumbling"))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    """The outputs of a run that was killed twice, and of one that was left alone."""
+    folder = tmp_path_factory.mktemp("restart")
+    work = folder / "work"
+    work.mkdir()
+    source = folder / "input"
+    add(source, 0, 1, 2)
+    Killable(source, work, 2).kill_when(lambda: committed(work, 2))
+    add(source, 3, 4, 5, 6)
+    Killable(source, work, 2).kill_when(lambda: stalled(work))
+    add(source, 7, LAST)
+    Killable(source, work, 4, "--finish").succeed()
+    found: dict[str, dict[str, list[str]]] = json.loads((work / "results.json").read_text())
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("output", ["sessions/main", "sessions/first", "sessions/late", "tumbling/main"])
+def test_outputs_are_those_of_an_undisturbed_run(results: dict[str, dict[str, list[str]]], output: str) -> None:
+    assert results["killed"][output] == results["undisturbed"][output]
+    assert results["killed"][output]
+
+
+@pytest.mark.spark
+def test_the_programs_fire_again_for_early_and_late_rows(results: dict[str, dict[str, list[str]]]) -> None:
+    rows = [json.loads(row) for row in results["killed"]["tumbling/main"]]
+    assert max(row["firing"] for row in rows) > 2
+
+
+@pytest.mark.spark
+def test_some_rows_are_too_late(results: dict[str, dict[str, list[str]]]) -> None:
+    assert {json.loads(row)["dropped"] for row in results["killed"]["sessions/late"]} == {True}

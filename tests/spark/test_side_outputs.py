@@ -1,0 +1,117 @@
+"""Side outputs with ``start``: one query, state once, every sink once a batch, also when a sink fails in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import windowpane as wp
+from tests.spark.helpers import EVENTS, Feed, plain, rows, run, table
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+
+pytestmark = pytest.mark.spark
+
+LATE = wp.OutputTag("late")
+LARGE = wp.OutputTag("large", "v long")
+BATCHES = [
+    [("a", 1, 1), ("b", 2, 20)],
+    [("a", 11, 3), ("a", 21, 40)],
+    [("a", 4, 5), ("b", 22, 6)],
+    [("a", 41, 7), ("b", 3, 8)],
+    [("a", 61, 9)],
+]
+MAIN = [("a", 0, 10, 1), ("a", 10, 20, 3), ("a", 20, 30, 40), ("a", 40, 50, 7), ("b", 0, 10, 20), ("b", 20, 30, 6)]
+DROPPED = [("a", 4, 5, [(0, 10)], True), ("b", 3, 8, [(0, 10)], True)]
+
+
+class Split(wp.ProcessWindowFunction):
+    """Sums a window and sends its large elements to a side output."""
+
+    def process(self, key: Any, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        for row in elements:
+            if row["v"] >= 20:
+                context.output(LARGE, {"v": row["v"]})
+        return [{"v": sum(row["v"] for row in elements)}]
+
+
+def result(spark: Any, folder: Path) -> wp.Result:
+    feed = Feed(folder / "in")
+    if not feed.folder.exists():
+        feed.add(*BATCHES)
+    windows = wp.stream(feed.stream(spark), event_time="t", watermark="0 seconds").key_by("k")
+    windows_of_ten = windows.window(wp.TumblingEventTimeWindows.of("10 seconds"))
+    return windows_of_ten.side_output_late_data(LATE).side_output(LARGE).process(Split(), "v long")
+
+
+def test_one_query_keeps_the_state_once_and_writes_every_output(spark: Any, tmp_path: Path) -> None:
+    collected = run(result(spark, tmp_path), "main", "late", "large")
+    assert collected.rows() == MAIN
+    assert collected.rows("late") == DROPPED
+    assert collected.rows("large") == [(20,), (40,)]
+    assert {len(progress["stateOperators"]) for progress in collected.progress} == {1}
+    assert sum(collected.counted("late_dropped")) == 2
+
+
+def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, tmp_path: Path) -> None:
+    taken: dict[int, list[Any]] = {}
+    calls: list[int] = []
+
+    def fails_once(df: Any, batch_id: int) -> None:
+        calls.append(batch_id)
+        if batch_id == 2 and calls.count(2) == 1:
+            raise RuntimeError("the disk is full")
+        taken[batch_id] = [plain(row) for row in df.toArrow().to_pylist()]
+
+    def start() -> Any:
+        sinks: dict[str, Any] = {"main": f"{tmp_path}/main", "late": fails_once, "large": wp.Files(f"{tmp_path}/large", "json")}
+        return result(spark, tmp_path).start(checkpoint=f"{tmp_path}/checkpoint", trigger={"availableNow": True}, **sinks)
+
+    with pytest.raises(StreamingQueryException, match="the disk is full"):
+        start().awaitTermination()
+    assert max(taken) == 1
+    query = start()
+    query.awaitTermination()
+
+    main = spark.read.parquet(f"{tmp_path}/main")
+    assert rows(main.drop("query", "batch")) == MAIN
+    assert sorted(row for batch in taken.values() for row in batch) == DROPPED
+    assert rows(spark.read.schema("v long").json(f"{tmp_path}/large")) == [(20,), (40,)]
+    assert calls.count(2) == 2
+    assert all(calls.count(batch) == 1 for batch in taken if batch != 2)
+    assert [folder.name for folder in (tmp_path / "main").iterdir()] == [f"query={query.id}"]
+
+
+def test_files_have_a_folder_for_each_query_and_batch_with_rows(spark: Any, tmp_path: Path) -> None:
+    query = result(spark, tmp_path).start(main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/c", trigger={"availableNow": True})
+    query.awaitTermination()
+    folders = sorted(str(folder.relative_to(tmp_path)) for folder in (tmp_path / "main").glob("*/*") if folder.is_dir())
+    assert folders == [f"main/query={query.id}/batch={batch}" for batch in (2, 4, 5)]
+
+
+def test_a_side_output_alone_as_a_dataframe(spark: Any, tmp_path: Path) -> None:
+    df = result(spark, tmp_path).get_side_output(LATE)
+    writer = df.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True)
+    writer.start(f"{tmp_path}/late").awaitTermination()
+    assert rows(spark.read.parquet(f"{tmp_path}/late")) == DROPPED
+
+
+def test_undeclared_outputs_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
+    made = result(spark, tmp_path)
+    with pytest.raises(UndeclaredSideOutputError, match="nobody"):
+        made.start(nobody=f"{tmp_path}/nobody")
+    with pytest.raises(UndeclaredSideOutputError, match="nobody"):
+        made.get_side_output("nobody")
+
+
+def test_start_refuses_static_input_and_what_is_no_sink(spark: Any, tmp_path: Path) -> None:
+    static = wp.stream(table(spark, BATCHES[0], EVENTS), event_time="t").key_by("k").count_window(1).aggregate(n=wp.count())
+    with pytest.raises(InvalidSpecError, match="static"):
+        static.start(main=f"{tmp_path}/main")
+    with pytest.raises(InvalidSpecError, match="at least one"):
+        result(spark, tmp_path).start()
+    with pytest.raises(InvalidSpecError, match="a sink is"):
+        result(spark, tmp_path).start(main=7)  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""The segment log equals a dict of lists of rows, whatever is flushed or reopened in between."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windowpane.errors import UnknownStateFormatError
+from windowpane.state.codec import frame
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.segment_log import MAX_CHUNKS, SegmentLog
+
+segment = st.integers(-3, 3)
+rows = st.lists(st.integers(-9, 9), max_size=4)
+steps = st.one_of(
+    st.tuples(st.just("append"), segment, rows),
+    st.tuples(st.just("drop"), segment, rows),
+    st.tuples(st.just("compact"), segment, rows),
+    st.tuples(st.just("reopen"), segment, rows),
+)
+
+
+def table(values):
+    return pa.table({"v": pa.array(values, pa.int64())})
+
+
+def values(log, at):
+    return [value for chunk in log.read(at) for value in chunk["v"].to_pylist()]
+
+
+@settings(deadline=None)
+@given(st.lists(steps, max_size=40))
+def test_segments_are_those_of_a_dict(program):
+    store = MemoryBlobStore()
+    log = SegmentLog(store, "s")
+    model: dict[int, list[int]] = {}
+    for action, at, appended in program:
+        if action == "append":
+            log.append(at, table(appended))
+            model.setdefault(at, []).extend(appended)
+        elif action == "drop":
+            log.drop(at)
+            model.pop(at, None)
+        elif action == "compact" and at in log.segments():
+            log.replace(at, table(values(log, at)))
+            assert len(log.read(at)) == 1
+        elif action == "reopen":
+            log.flush()
+            log = SegmentLog(store, "s")
+        model = {number: held for number, held in model.items() if held}
+        assert log.segments() == sorted(model)
+        assert {number: values(log, number) for number in model} == model
+    for number in log.segments():
+        log.drop(number)
+    log.flush()
+    assert store.keys() == []
+
+
+def test_a_batch_appends_without_reading_and_many_chunks_want_compaction():
+    store = MemoryBlobStore()
+    log = SegmentLog(store, "s")
+    reads = store.reads
+    for number in range(MAX_CHUNKS):
+        log.append(7, table([number]))
+    assert not log.wants_compaction(7)
+    log.append(7, table([MAX_CHUNKS]))
+    assert log.wants_compaction(7)
+    log.flush()
+    assert store.reads == reads
+    assert log.byte_size > 0
+
+
+def test_an_unknown_format_is_refused_by_name():
+    store = MemoryBlobStore()
+    store.put("s.i", frame("segment-log-index", 9, b""))
+    with pytest.raises(UnknownStateFormatError, match="segment-log-index"):
+        SegmentLog(store, "s")

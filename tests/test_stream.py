@@ -1,0 +1,75 @@
+"""The fluent API before it meets a DataFrame: steps are values, and refuse what makes no sense by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import windowpane as wp
+from windowpane import CountEvictor, CountTrigger, GlobalWindows, OutputTag, PurgingTrigger, TumblingEventTimeWindows
+from windowpane.errors import InvalidDurationError, InvalidSpecError
+from windowpane.stream import KeyedStream, WindowedStream
+
+TEN = TumblingEventTimeWindows.of("10 seconds")
+
+
+@pytest.fixture
+def keyed() -> KeyedStream:
+    return wp.stream(object(), event_time="t").key_by("k", order_by="seq")
+
+
+def test_each_step_is_a_new_value(keyed):
+    windowed = keyed.window(TEN)
+    fuller = windowed.trigger(CountTrigger(3)).evictor(CountEvictor.of(2)).allowed_lateness("1 minute").refine("each")
+    assert windowed == keyed.window(TEN)
+    assert windowed != fuller
+    assert fuller == keyed.window(TEN).refine("each").allowed_lateness(60_000_000).evictor(CountEvictor.of(2)).trigger(
+        CountTrigger(3)
+    )
+
+
+def test_keys_and_order_are_kept_as_given(keyed):
+    windowed = keyed.window(TEN)
+    assert (windowed.keys, windowed.order_by) == (("k",), ("seq",))
+    everything = wp.stream(object()).window_all(TEN, order_by=("a", "b"))
+    assert (everything.keys, everything.order_by) == ((), ("a", "b"))
+
+
+def parts(windowed: WindowedStream) -> tuple[Any, ...]:
+    return windowed.assigner, windowed._trigger, windowed._evictor
+
+
+def test_count_windows_are_global_windows_as_in_flink(keyed):
+    stream = wp.stream(object())
+    tumbling = (GlobalWindows.create(), PurgingTrigger(CountTrigger(5)), None)
+    sliding = (GlobalWindows.create(), CountTrigger(2), CountEvictor.of(5))
+    assert parts(keyed.count_window(5)) == parts(stream.count_window_all(5)) == tumbling
+    assert parts(keyed.count_window(5, 2)) == parts(stream.count_window_all(5, 2)) == sliding
+
+
+def test_late_data_and_side_outputs_are_declared_apart(keyed):
+    late, one, two = OutputTag("late"), OutputTag("one", "x int"), OutputTag("two", "y int")
+    windowed = keyed.window(TEN).side_output(one).side_output_late_data(late).side_output(two)
+    assert (windowed._late_tag, windowed._side_tags) == (late, (one, two))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "either"),
+        ({"n": "v"}, r"wp\.count\(\).*'v'"),
+        ({"n": 3}, r"aggregate n.*3"),
+        ({"n": wp.count(), "process": object()}, "schema="),
+    ],
+)
+def test_aggregate_says_what_it_takes(keyed, arguments, message):
+    with pytest.raises(InvalidSpecError, match=message):
+        keyed.window(TEN).aggregate(**arguments)
+
+
+def test_a_key_and_a_duration_are_checked_at_once(keyed):
+    with pytest.raises(InvalidSpecError, match="window_all"):
+        wp.stream(object()).key_by()
+    with pytest.raises(InvalidDurationError, match="a while"):
+        keyed.window(TEN).allowed_lateness("a while")

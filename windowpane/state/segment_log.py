@@ -1,0 +1,150 @@
+"""Append-only tables by segment (a time slice, say): a batch appends what it brought, a segment goes as a whole.
+
+Key layout, for a log named ``name``::
+
+    name.i               the index: for each segment its first chunk, number of chunks, rows and bytes
+    name.<segment>.<n>   one chunk: the rows that one batch appended, or a whole segment after a compaction
+
+Appending costs what is appended and reads nothing; dropping a segment deletes its chunks; reading one merges them. Past
+``MAX_CHUNKS`` chunks a segment wants compaction: ``replace`` what ``read`` gave by its merge.
+
+Who may mutate: one ``SegmentLog`` object at a time for a name. Chunks are written at once, the index at ``flush``; the blob store
+commits both or neither. Recovery reads the index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+
+MAX_CHUNKS = 8
+
+_CHUNK_KIND, _CHUNK_VERSION = "segment-log-chunk", 1
+_INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
+_INDEX_FIELDS = 5
+
+
+@dataclass
+class _Segment:
+    first: int = 0
+    chunks: int = 0
+    rows: int = 0
+    size: int = 0
+
+
+class SegmentLog:
+    """Tables by segment, an int64 that orders them.
+
+    Example:
+        >>> log = SegmentLog(MemoryBlobStore(), "s")
+        >>> log.append(0, pa.table({"k": ["JFK"], "n": [1]})); log.flush()
+        >>> [table.num_rows for table in log.read(0)]
+        [1]
+    """
+
+    def __init__(self, store: BlobStore, name: str) -> None:
+        """Read the index."""
+        self._store = store
+        self._name = name
+        self._segments = self._read_index()
+        self._changed = False
+
+    def segments(self) -> list[int]:
+        """Return the segments that hold something, in order."""
+        return sorted(self._segments)
+
+    def __contains__(self, segment: int) -> bool:
+        """Return whether a segment holds something."""
+        return segment in self._segments
+
+    def wants_compaction(self, segment: int) -> bool:
+        """Return whether a segment has more chunks than it should."""
+        held = self._segments.get(segment)
+        return held is not None and held.chunks > MAX_CHUNKS
+
+    @property
+    def byte_size(self) -> int:
+        """The size of all chunks in bytes."""
+        return sum(segment.size for segment in self._segments.values())
+
+    def append(self, segment: int, table: pa.Table) -> None:
+        """Add rows to a segment."""
+        if not table.num_rows:
+            return
+        held = self._segments.setdefault(segment, _Segment())
+        blob = _to_blob(table)
+        self._store.put(self._chunk_key(segment, held.first + held.chunks), blob)
+        held.chunks += 1
+        held.rows += table.num_rows
+        held.size += len(blob)
+        self._changed = True
+
+    def read(self, segment: int) -> list[pa.Table]:
+        """Return the chunks of a segment in the order they were appended; none if it is empty."""
+        held = self._segments.get(segment, _Segment())
+        numbers = range(held.first, held.first + held.chunks)
+        return [_from_blob(self._store.get(self._chunk_key(segment, number))) for number in numbers]
+
+    def replace(self, segment: int, table: pa.Table) -> None:
+        """Put one chunk in place of all chunks of a segment."""
+        following = self._segments[segment].first + self._segments[segment].chunks
+        self.drop(segment)
+        self._segments[segment] = _Segment(first=following)
+        self.append(segment, table)
+
+    def drop(self, segment: int) -> None:
+        """Delete a segment."""
+        held = self._segments.pop(segment, None)
+        if held is None:
+            return
+        for number in range(held.first, held.first + held.chunks):
+            self._store.remove(self._chunk_key(segment, number))
+        self._changed = True
+
+    def flush(self) -> None:
+        """Write the index if it changed; an empty log leaves nothing."""
+        if not self._changed:
+            return
+        if self._segments:
+            self._store.put(self._index_key, self._index_blob())
+        else:
+            self._store.remove(self._index_key)
+        self._changed = False
+
+    @property
+    def _index_key(self) -> str:
+        return f"{self._name}.i"
+
+    def _chunk_key(self, segment: int, number: int) -> str:
+        return f"{self._name}.{segment:x}.{number:x}"
+
+    def _index_blob(self) -> bytes:
+        numbers = array("q")
+        for segment, held in sorted(self._segments.items()):
+            numbers.extend((segment, held.first, held.chunks, held.rows, held.size))
+        return frame(_INDEX_KIND, _INDEX_VERSION, numbers.tobytes())
+
+    def _read_index(self) -> dict[int, _Segment]:
+        blob = self._store.get(self._index_key)
+        if blob is None:
+            return {}
+        numbers = array("q", unframe(_INDEX_KIND, _INDEX_VERSION, blob))
+        starts = range(0, len(numbers), _INDEX_FIELDS)
+        return {numbers[at]: _Segment(*numbers[at + 1 : at + _INDEX_FIELDS]) for at in starts}
+
+
+def _to_blob(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return frame(_CHUNK_KIND, _CHUNK_VERSION, sink.getvalue().to_pybytes())
+
+
+def _from_blob(blob: bytes | None) -> pa.Table:
+    assert blob is not None, "the index names only chunks that were written"
+    return pa.ipc.open_stream(unframe(_CHUNK_KIND, _CHUNK_VERSION, blob)).read_all()
