@@ -316,7 +316,6 @@ def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple
         ("evictor", describe(plan.evictor)),
         ("allowed lateness", f"{plan.allowed_lateness} µs"),
         ("function", plan.function.kind),
-        ("accumulator", describe(plan.function.spec.accumulate) if plan.function.spec else "of the aggregates"),
         ("aggregates", ", ".join(f"{name} = {aggregate}" for name, aggregate in plan.function.aggregates) or "none"),
         ("columns", _columns_text(seen)),
     )

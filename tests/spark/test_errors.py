@@ -307,10 +307,16 @@ def watermarked(df: Any) -> Any:
     return wp.stream(df, "t", watermark=0).key_by("k")
 
 
-def fails_on_thirteen(left: Any, right: Any) -> Any:
-    if 13 in (left["v"], right["v"]):
-        raise ZeroDivisionError("thirteen")
-    return added(left, right)
+class Adding:
+    """A reduce function that, until it is mended in place, raises at a thirteen."""
+
+    def __init__(self, broken: bool) -> None:
+        self._broken = broken
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        if self._broken and 13 in (left["v"], right["v"]):
+            raise ZeroDivisionError("thirteen")
+        return added(left, right)
 
 
 class Shrinking(MergingWindowAssigner):
@@ -334,8 +340,8 @@ TOTAL = Yielding({"total": 1, "extra": 2})
 
 MISHAPS = {
     "a function that raises": Mishap(
-        lambda df: watermarked(df).window(TEN).reduce(fails_on_thirteen),
-        lambda df: watermarked(df).window(TEN).reduce(added),
+        lambda df: watermarked(df).window(TEN).reduce(Adding(broken=True)),
+        lambda df: watermarked(df).window(TEN).reduce(Adding(broken=False)),
         "UserFunctionError",
         ("a", 16, 13),
         [("a", 0, 10, 1, 1), ("a", 10, 20, 14, 19)],

@@ -79,7 +79,7 @@ def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, 
     main = spark.read.parquet(f"{tmp_path}/main")
     assert rows(main.drop("query", "batch")) == MAIN
     assert sorted(row for batch in taken.values() for row in batch) == DROPPED
-    assert rows(spark.read.schema("v long").json(f"{tmp_path}/large")) == [(20,), (40,)]
+    assert rows(spark.read.schema("v long").json(f"{tmp_path}/large").select("v")) == [(20,), (40,)]
     assert calls.count(2) == 2
     assert all(calls.count(batch) == 1 for batch in taken if batch != 2)
     assert [folder.name for folder in (tmp_path / "main").iterdir()] == [f"query={query.id}"]
