@@ -15,6 +15,7 @@ from tests.spark.helpers import EVENTS, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import UnknownColumnError
 
+ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
 LATE, LARGE = OutputTag("late"), OutputTag("large", "k string, total long")
 
@@ -35,10 +36,11 @@ def failing(left: Any, right: Any) -> Any:
 
 
 def main(folder: Path) -> dict[str, Any]:
-    """Run the programs on the files in ``folder`` and return what came out."""
+    """Run the programs on files in ``folder`` and return what came out."""
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+    Feed(folder / "in").add(*ARRIVED)
     static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
     said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
     said |= errors(static)

@@ -96,11 +96,17 @@ def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[s
     return writer.option("checkpointLocation", f"{work}/tumbling/checkpoint").start(f"{work}/tumbling/main")
 
 
-def run(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> None:
-    """Run both programs until they end, or for ever."""
-    queries = [start(spark, folder, work, trigger) for start in (start_sessions, start_tumbling)]
+def run_for_ever(spark: SparkSession, folder: str, work: Path) -> None:
+    """Run both programs until somebody kills them."""
+    queries = [start(spark, folder, work, {"processingTime": "0 seconds"}) for start in (start_sessions, start_tumbling)]
     for query in queries:
         query.awaitTermination()
+
+
+def run_to_the_end(spark: SparkSession, folder: str, work: Path) -> None:
+    """Run one program after the other."""
+    for start in (start_sessions, start_tumbling):
+        start(spark, folder, work, {"availableNow": True}).awaitTermination()
 
 
 def results(spark: SparkSession, work: Path) -> dict[str, list[str]]:
@@ -115,13 +121,13 @@ def results(spark: SparkSession, work: Path) -> dict[str, list[str]]:
 
 def finish(spark: SparkSession, folder: str, work: Path) -> None:
     """Run the input to its end, then again undisturbed, with as many partitions as at the beginning."""
-    run(spark, folder, work, {"availableNow": True})
+    run_to_the_end(spark, folder, work)
     calm = work / "undisturbed"
     calm.mkdir()
     for name in ("sessions", "tumbling"):
         (calm / f"{name}.stalled").touch()
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    run(spark, folder, calm, {"availableNow": True})
+    run_to_the_end(spark, folder, calm)
     both = {"killed": results(spark, work), "undisturbed": results(spark, calm)}
     (work / "results.json").write_text(json.dumps(both))
 
@@ -150,7 +156,7 @@ def main() -> None:
     if given.finish:
         finish(spark, given.input, given.work)
     else:
-        run(spark, given.input, given.work, {"processingTime": "0 seconds"})
+        run_for_ever(spark, given.input, given.work)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.helpers import Feed
-
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_static_and_two_streaming_programs(tmp_path):
-    Feed(tmp_path / "in").add([("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)])
     script = [sys.executable, "-m", "tests.spark.connect_program", str(tmp_path)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(script, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(script, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["static"] == [["a", 0, 10, 3, 108], ["a", 30, 40, 1, 2], ["b", 0, 10, 1, 5]]
