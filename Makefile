@@ -36,11 +36,14 @@ lint: setup
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
+# Spark keeps two cores busy by itself, and starts a Python worker that must answer within ten seconds: one JVM at a time.
 pytest: lint
-	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow"
+	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not slow"
+	@$(WITH_JAVA) $(PY) -m pytest -q -m "spark and not slow"
 
 test-all: lint  ## Run every test, those that make test leaves out for time, too
-	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile
+	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark"
+	@$(WITH_JAVA) $(PY) -m pytest -q -m spark
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo

@@ -17,7 +17,6 @@ ROOT = find_conformance_root()
 
 CASES = [
     ("flink/WindowOperatorTest.json", "flink/WindowOperatorTest/testSideOutputDueToLatenessSliding"),
-    ("flink/WindowOperatorTest.json", "flink/WindowOperatorTest/testSessionWindowsWithCountTrigger"),
     ("flink/EvictingWindowOperatorTest.json", "flink/EvictingWindowOperatorTest/testDeltaEvictorEvictBefore"),
     ("flink/NonKeyedWindowOperatorTest.json", "flink/NonKeyedWindowOperatorTest/testCountTrigger"),
     ("oracle/tumbling.json", "flink-2.3-oracle/1016"),
@@ -25,10 +24,8 @@ CASES = [
     ("oracle/sliding.json", "flink-2.3-oracle/2094"),
     ("oracle/session.json", "flink-2.3-oracle/3078"),
     ("oracle/session.json", "flink-2.3-oracle/3120"),
-    ("oracle/global_count.json", "flink-2.3-oracle/9116"),
     ("oracle/evictors.json", "flink-2.3-oracle/9066"),
     ("oracle/window_all.json", "flink-2.3-oracle/6020"),
-    ("oracle/chained.json", "flink-2.3-oracle/7024"),
     ("oracle/chained.json", "flink-2.3-oracle/7026"),
     ("oracle/end_of_stream.json", "flink-2.3-oracle/9146"),
 ]
