@@ -4,8 +4,6 @@ A streaming query costs seconds whatever it computes; ``make test`` keeps one of
 """
 
 SLOW = (
-    "tests/demo/test_demo.py::test_the_report_says_what_came_out",
-    "tests/demo/test_demo.py::test_the_worst_hours_are_the_ten_with_the_highest_mean",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[count_windows",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[hourly_late",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[process_with_state",
@@ -21,9 +19,15 @@ SLOW = (
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[a function that raises",
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[a merge behind",
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[wrong output schema",
-    "tests/spark/test_processing_time.py::",
+    "tests/spark/test_processing_time.py::test_a_chain_ends_when_an_earlier_window_waits_for_the_clock",
+    "tests/spark/test_processing_time.py::test_a_timeout_fires_what_a_count_waits_for",
+    "tests/spark/test_processing_time.py::test_available_now_ends_by_itself_with_start",
+    "tests/spark/test_processing_time.py::test_other_runs_are_left_alone",
+    "tests/spark/test_processing_time.py::test_windows_fire_without_new_rows",
     "tests/spark/test_restart.py::",
-    "tests/spark/test_side_outputs.py::",
+    "tests/spark/test_side_outputs.py::test_a_side_output_alone_as_a_dataframe",
+    "tests/spark/test_side_outputs.py::test_files_have_a_folder_for_each_query_and_batch_with_rows",
+    "tests/spark/test_side_outputs.py::test_one_query_keeps_the_state_once_and_writes_every_output",
     "tests/spark/test_sources.py::test_a_program_that_waits_for_the_clock_ends_by_itself",
     "tests/spark/test_sources.py::test_a_socket_with_the_default_trigger_and_windows_without_event_time",
     "tests/spark/test_sources.py::test_file_sinks_of_start_with_a_processing_time_trigger",
