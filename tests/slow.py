@@ -24,7 +24,6 @@ SLOW = (
     "tests/spark/test_processing_time.py::test_available_now_ends_by_itself_with_start",
     "tests/spark/test_processing_time.py::test_other_runs_are_left_alone",
     "tests/spark/test_processing_time.py::test_windows_fire_without_new_rows",
-    "tests/spark/test_restart.py::",
     "tests/spark/test_side_outputs.py::test_a_side_output_alone_as_a_dataframe",
     "tests/spark/test_side_outputs.py::test_files_have_a_folder_for_each_query_and_batch_with_rows",
     "tests/spark/test_side_outputs.py::test_one_query_keeps_the_state_once_and_writes_every_output",
