@@ -19,14 +19,14 @@ CASES = [
     ("flink/WindowOperatorTest.json", "flink/WindowOperatorTest/testSideOutputDueToLatenessSliding"),
     ("flink/EvictingWindowOperatorTest.json", "flink/EvictingWindowOperatorTest/testDeltaEvictorEvictBefore"),
     ("flink/NonKeyedWindowOperatorTest.json", "flink/NonKeyedWindowOperatorTest/testCountTrigger"),
-    ("oracle/tumbling.json", "flink-2.3-oracle/1016"),
+    ("oracle/tumbling.json", "flink-2.3-oracle/1072"),
     ("oracle/tumbling.json", "flink-2.3-oracle/1096"),
     ("oracle/sliding.json", "flink-2.3-oracle/2094"),
     ("oracle/session.json", "flink-2.3-oracle/3078"),
     ("oracle/session.json", "flink-2.3-oracle/3120"),
-    ("oracle/evictors.json", "flink-2.3-oracle/9066"),
-    ("oracle/window_all.json", "flink-2.3-oracle/6020"),
-    ("oracle/chained.json", "flink-2.3-oracle/7026"),
+    ("oracle/global_count.json", "flink-2.3-oracle/4020"),
+    ("oracle/window_all.json", "flink-2.3-oracle/6090"),
+    ("oracle/chained.json", "flink-2.3-oracle/7006"),
     ("oracle/end_of_stream.json", "flink-2.3-oracle/9146"),
 ]
 

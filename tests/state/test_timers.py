@@ -43,7 +43,7 @@ def test_timers_fire_once_in_order_of_time_and_can_be_taken_back(program, paged)
             if fired is None:
                 assert not due
             else:
-                assert fired.time == min(due)[0]
+                assert fired.time == min(timer[0] for timer in due)
                 pending.remove((fired.time, fired.key, fired.window))
         elif isinstance(entries, SortedPages):
             entries.flush()

@@ -173,7 +173,8 @@ def _run_stream(pipeline: Pipeline, steps: Sequence[Json], folder: Path, shown: 
     source.mkdir()
     rows = session().readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
     result = pipeline.on(rows.withWatermark("moved", "0 milliseconds"))
-    sinks: dict[str, Any] = {"main": shown.take_results, "late": shown.take_late}
+    sinks: dict[str, Any] = {"main": shown.take_results}
+    sinks |= {"late": shown.take_late} if pipeline.late_is_output else {}
     sinks |= {"clears": shown.take_clears} if pipeline.clears else {}
     batches = _batches(steps)
     for number, (step, following) in enumerate(batches):
@@ -191,7 +192,8 @@ def _run_static(pipeline: Pipeline, steps: Sequence[Json], folder: Path, shown: 
     _write(pa.concat_tables([_rows(step, {}, shown.scale) for step in steps if "element" in step]), file, 0)
     result = pipeline.on(session().read.schema(_SCHEMA).parquet(str(file)))
     shown.take_results(result.df, 0)
-    shown.take_late(result.get_side_output(LATE), 0)
+    if pipeline.late_is_output:
+        shown.take_late(result.get_side_output(LATE), 0)
     if pipeline.clears:
         shown.take_clears(result.get_side_output(CLEARS), 0)
 
@@ -245,7 +247,7 @@ def _compare(steps: Sequence[Json], shown: Shown, pipeline: Pipeline, contents_o
 
 def _reader(shown: Shown, pipeline: Pipeline, seen: int, asked: int, batch: int) -> Callable[[str], Any]:
     """Return what reads a field of an expectation from the batches up to ``batch``."""
-    late = shown.between("late", seen, batch) if pipeline.late_is_output else []
+    late = shown.between("late", seen, batch)
     first, last = "windowpane", "windowpane_next"
     fields: dict[str, Callable[[], Any]] = {
         "output": lambda: shown.between("main", seen, batch),

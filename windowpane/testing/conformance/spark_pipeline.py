@@ -80,7 +80,8 @@ class Pipeline:
                 _element_schema(program),
             )
         last = self.programs[-1]
-        windowed = _begin(source, last).side_output_late_data(LATE)
+        windowed = _begin(source, last)
+        windowed = windowed.side_output_late_data(LATE) if self.late_is_output else windowed
         windowed = windowed.side_output(CLEARS) if self.clears else windowed
         return _end(windowed, last, JsonFunction(last.spec.function.process, self.clears), "json string")
 
