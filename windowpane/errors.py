@@ -256,3 +256,42 @@ class UnrepresentableValueError(WindowpaneError, ValueError):
             f"column {column!r} holds {value}, which Python cannot represent ({error}). Functions see rows as Python values: "
             "filter such rows out, or cast the column to a number or a string before the window."
         )
+
+
+class InvalidIntervalError(WindowpaneError, ValueError):
+    """A calendar interval that cannot be added to an instant."""
+
+    def __init__(self, interval: object, instant: object, reason: str) -> None:
+        """Name the interval, the instant and why."""
+        super().__init__(f"{instant} plus {interval!r}: {reason}. Use a smaller interval, or filter out rows with such values.")
+
+
+class InvalidFrameError(InvalidSpecError):
+    """A window frame that SQL has no meaning for; refused when it is built."""
+
+
+class NeverClosesError(InvalidSpecError):
+    """A window that can never emit on close: a call needs rows that no watermark ever completes."""
+
+    def __init__(self, call: object, reason: str) -> None:
+        """Name the call, why it never closes, and the way out."""
+        super().__init__(f"{call}: {reason}, so a row would never come out. Bound the frame, or emit on update.")
+
+
+class InconsistentChangeError(WindowpaneError, ValueError):
+    """A change that cannot be: a double insert, a delete of an absent row, an update after a delete."""
+
+    def __init__(self, change: str, row: object, reason: str) -> None:
+        """Name the change, the row and what contradicts it."""
+        super().__init__(
+            f"{change} of {row!r}: {reason}. The input is no sound changelog, or its key does not identify rows: mend it, or set "
+            'on_inconsistent="warn" to count such changes and go on.'
+        )
+
+
+class MissingOrderError(WindowpaneError, ValueError):
+    """A row without an ORDER BY value reached a window that emits on close: it has no place in the order of time."""
+
+    def __init__(self, column: str, row: object) -> None:
+        """Name the column and the row."""
+        super().__init__(f"{column!r} of the row {row!r} is NULL, so no watermark ever closes it. Filter such rows out before.")

@@ -1,0 +1,89 @@
+"""The program of an OVER window: everything an engine needs to run it on a bucket, as one picklable value.
+
+Input tables carry the columns of ``OverProgram.columns``, ``CHANGE_TYPE`` (absent: every row is an insert) and the system columns
+TIME, PARTITION and POSITION of ``engines.program``. Output tables carry the input columns, one column per call, ``CHANGE_TYPE``
+in mode update, and TIME and JUDGED. Changes of one batch to one row count as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from windowpane.engines.program import JUDGED, MAIN, TIME
+from windowpane.windowing.over_spec import OverSpec
+
+CHANGE_TYPE = "_change_type"
+"""The column that says what a row of a changelog is; the words are those of Spark's and Delta's change feeds."""
+
+INSERT = "insert"
+UPDATE_PREIMAGE = "update_preimage"
+UPDATE_POSTIMAGE = "update_postimage"
+DELETE = "delete"
+
+LATE = MAIN + 1
+"""Number of the late output of mode close."""
+
+
+class Emit(Enum):
+    """When results come out."""
+
+    UPDATE = "update"
+    """With every batch, as a changelog."""
+    CLOSE = "close"
+    """Once for each row, when order and frame are complete."""
+
+
+class Inconsistent(Enum):
+    """What happens to a change that cannot be: a double insert, a delete of an absent row, an update after a delete."""
+
+    ERROR = "error"
+    WARN = "warn"
+    """It is counted and passed over."""
+
+
+@dataclass(frozen=True)
+class OverProgram:
+    """One OVER window, resolved against the types of its input.
+
+    Args:
+        spec: the window itself.
+        columns: names and types of the input columns, all of which come out again.
+        outputs: names and types of the columns of the calls, in call order.
+        mode: when results come out.
+        time_column: the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
+        allowed_lateness: in mode close, how long in microseconds a row is waited for after the watermark has passed it.
+        append_only: whether the input has inserts only.
+        retain: how long in microseconds of event time the general operator keeps rows behind the watermark, ``None`` for ever.
+        on_inconsistent: what happens to changes that cannot be.
+        has_late_output: whether late rows of mode close come out as output ``LATE``.
+        engine: name of the engine that runs it.
+        description: the parts a restart compares, by name.
+    """
+
+    spec: OverSpec
+    columns: pa.Schema
+    outputs: pa.Schema
+    mode: Emit = Emit.UPDATE
+    time_column: str | None = None
+    allowed_lateness: int = 0
+    append_only: bool = False
+    retain: int | None = None
+    on_inconsistent: Inconsistent = Inconsistent.ERROR
+    has_late_output: bool = False
+    engine: str = "over reference"
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output as an engine emits it."""
+        changes = [pa.field(CHANGE_TYPE, pa.string())] if self.mode is Emit.UPDATE else []
+        system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
+        return pa.schema([*self.columns, *self.outputs, *changes, *system])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        """The late output of mode close: rows as they came."""
+        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())])

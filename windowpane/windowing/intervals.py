@@ -1,0 +1,178 @@
+"""Calendar intervals: months, days and microseconds kept apart, because a month has no fixed length and a day may have 23 hours.
+
+Arithmetic goes by months, then days, then microseconds, as in PostgreSQL and RisingWave: 2024-01-28 + 1 month 2 days is
+2024-03-01. A day of the month that does not exist becomes the last one that does. Months and days move the wall clock of the
+instant's own zone, microseconds move the instant; a wall clock that a daylight-saving gap skips goes on by the gap.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from typing import TypeVar
+
+from windowpane.errors import InvalidDurationError, InvalidIntervalError
+from windowpane.windowing.times import format_micros, to_micros
+
+MICROS_PER_DAY = 86_400_000_000
+
+_TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)", re.IGNORECASE)
+_CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*$")
+_MONTHS = {"month": 1, "mon": 1, "year": 12, "yr": 12, "y": 12, "quarter": 3, "decade": 120, "century": 1200}
+_DAYS = {"day": 1, "d": 1, "week": 7, "w": 7}
+_PLURALS = {"centuries": "century", "mons": "mon", "yrs": "yr"}
+
+Instant = TypeVar("Instant", dt.date, dt.datetime)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of calendar time.
+
+    Args:
+        months: calendar months.
+        days: calendar days.
+        micros: microseconds.
+
+    Example:
+        >>> Interval.of("1 month 2 days").added_to(dt.datetime(2024, 1, 28))
+        datetime.datetime(2024, 3, 1, 0, 0)
+    """
+
+    months: int = 0
+    days: int = 0
+    micros: int = 0
+
+    @classmethod
+    def of(cls, span: Interval | str | int | dt.timedelta) -> Interval:
+        """Return an interval from text, a ``timedelta``, or an integer of microseconds.
+
+        In text every field counts by itself, so ``"24 hours"`` is not ``"1 day"``; a clock ``hh:mm[:ss]`` may stand last.
+
+        Raises:
+            InvalidDurationError: the text is not understood, or a part is finer than a microsecond.
+        """
+        if isinstance(span, Interval):
+            return span
+        if isinstance(span, str):
+            return _parse(span)
+        return cls(micros=to_micros(span))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it moves nothing."""
+        return not (self.months or self.days or self.micros)
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether one of its fields is below zero: such an interval cannot be the offset of a frame."""
+        return min(self.months, self.days, self.micros) < 0
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is a number of microseconds on every calendar."""
+        return not (self.months or self.days)
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.months, -self.days, -self.micros)
+
+    def added_to(self, instant: Instant) -> Instant:
+        """Return ``instant`` plus this interval; a date stays a date.
+
+        Raises:
+            InvalidIntervalError: the result lies outside the years 1 to 9999, or a date would get a time of day.
+        """
+        try:
+            return _added(self, instant)
+        except (OverflowError, ValueError) as cause:
+            raise InvalidIntervalError(self, instant, "the result is not in the years 1 to 9999") from cause
+
+    def subtracted_from(self, instant: Instant) -> Instant:
+        """Return ``instant`` minus this interval, each field taken back in the same order."""
+        return (-self).added_to(instant)
+
+    def __str__(self) -> str:
+        parts = [f"{self.months} month{'' if abs(self.months) == 1 else 's'}"] if self.months else []
+        parts += [f"{self.days} day{'' if abs(self.days) == 1 else 's'}"] if self.days else []
+        parts += [_fixed_text(self.micros)] if self.micros or not parts else []
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Interval({str(self)!r})"
+
+
+def _fixed_text(micros: int) -> str:
+    """As text that reads back: a whole number of days is hours here, for a day is another field."""
+    if micros and micros % MICROS_PER_DAY == 0:
+        return f"{micros // 3_600_000_000} hours"
+    return format_micros(micros)
+
+
+def _added(interval: Interval, instant: Instant) -> Instant:
+    if not isinstance(instant, dt.datetime):
+        return _added_to_date(interval, instant)
+    moved: dt.datetime = instant
+    if not interval.is_fixed:
+        moved = _add_months(instant, interval.months) + dt.timedelta(days=interval.days)
+    if moved.tzinfo is None:
+        return moved + dt.timedelta(microseconds=interval.micros)
+    elapsed = moved.astimezone(dt.UTC) + dt.timedelta(microseconds=interval.micros)
+    return elapsed.astimezone(moved.tzinfo)
+
+
+def _added_to_date(interval: Interval, day: Instant) -> Instant:
+    if interval.micros:
+        raise InvalidIntervalError(interval, day, "a date has no time of day; cast it to a timestamp")
+    return _add_months(day, interval.months) + dt.timedelta(days=interval.days)
+
+
+def _add_months(instant: Instant, months: int) -> Instant:
+    years, month = divmod(instant.month - 1 + months, 12)
+    year = instant.year + years
+    last = monthrange(year, month + 1)[1] if 1 <= year <= 9999 else 31
+    return instant.replace(year=year, month=month + 1, day=min(instant.day, last))
+
+
+def _parse(text: str) -> Interval:
+    body = text.strip()
+    if body.lower().startswith("interval "):
+        body = body[len("interval ") :].strip().strip("'\"")
+    months = days = micros = position = 0
+    while position < len(body):
+        clock = _CLOCK.match(body, position)
+        if clock is not None:
+            return Interval(months, days, micros + _clock_micros(clock))
+        term = _TERM.match(body, position)
+        if term is None:
+            raise InvalidDurationError(text, f"{body[position:]!r} is not a number with a unit")
+        part = _term(term.group(1), term.group(2), text)
+        months, days, micros = months + part.months, days + part.days, micros + part.micros
+        position = term.end()
+    if position == 0:
+        raise InvalidDurationError(text, "it is empty")
+    return Interval(months, days, micros)
+
+
+def _term(number: str, word: str, text: str) -> Interval:
+    unit = word.lower()
+    unit = _PLURALS.get(unit) or (unit if unit in _MONTHS or unit in _DAYS else unit.removesuffix("s"))
+    if unit in _MONTHS:
+        return Interval(months=_whole(number, text) * _MONTHS[unit])
+    if unit in _DAYS:
+        return Interval(days=_whole(number, text) * _DAYS[unit])
+    return Interval(micros=to_micros(f"{number} {word}"))
+
+
+def _whole(number: str, text: str) -> int:
+    if "." in number:
+        raise InvalidDurationError(text, f"{number} of a calendar unit has no fixed length")
+    return int(number)
+
+
+def _clock_micros(clock: re.Match[str]) -> int:
+    sign, hours, minutes, seconds, fraction = clock.groups()
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
+    micros = whole * 1_000_000 + int((fraction or "").ljust(6, "0"))
+    return -micros if sign == "-" else micros
