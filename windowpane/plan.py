@@ -197,7 +197,10 @@ def make_engine(program: Program) -> Engine:
 def combiner_of(program: Program) -> Callable[[pa.Table], pa.Table] | None:
     """Return what folds rows before the shuffle, ``None`` where rows must arrive whole."""
     whole = program.late_output is not None or program.upstream is not Upstream.SOURCE
-    return SlicesEngine(program).fold_rows if program.engine == SlicesEngine.name and not whole else None
+    if program.engine != SlicesEngine.name or whole:
+        return None
+    engine = SlicesEngine(program)
+    return engine.fold_rows if engine.can_fold_before_shuffle else None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ processing-time timers. Who may mutate: this engine, once a batch. Recovery: rea
 
 Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
 takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were
-emitted under, and advances last.
+emitted under, and advances last. Processing time is the machine's for all: no rows are taken before it has advanced.
 """
 
 from __future__ import annotations
@@ -67,16 +67,20 @@ class _Batch:
         arrived = self._in_order(rows)
         self._collector.rows = arrived
         if self._program.upstream is Upstream.SOURCE:
-            self._advance(clock)
+            self._advance_watermark(clock.watermark)
+            self._advance_processing_time(clock.processing_time)
             self._take(arrived)
         else:
+            self._advance_processing_time(clock.processing_time)
             self._take_from_window(arrived)
-            self._advance(clock)
+            self._advance_watermark(clock.watermark)
         return self._close()
 
-    def _advance(self, clock: Clock) -> None:
-        self._operator.advance_watermark(max(clock.watermark, self._timers.watermark))
-        self._operator.advance_processing_time(max(clock.processing_time, self._timers.processing_time))
+    def _advance_watermark(self, watermark: int) -> None:
+        self._operator.advance_watermark(max(watermark, self._timers.watermark))
+
+    def _advance_processing_time(self, time: int) -> None:
+        self._operator.advance_processing_time(max(time, self._timers.processing_time))
 
     def _in_order(self, rows: Sequence[pa.Table]) -> pa.Table | None:
         tables = [table for table in rows if table.num_rows]
@@ -103,7 +107,7 @@ class _Batch:
             self._take(rows)
             return
         for watermark, start, length in _runs(rows[JUDGED].to_pylist()):
-            self._operator.advance_watermark(max(watermark, self._timers.watermark))
+            self._advance_watermark(watermark)
             self._take(rows.slice(start, length), start)
 
     def _elements(self, rows: pa.Table) -> Iterator[tuple[Any, Any, int, bytes]]:

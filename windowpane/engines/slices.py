@@ -1,10 +1,11 @@
-"""The slices engine: tumbling, sliding and cumulating event-time windows of built-in aggregates, on Arrow tables.
+"""The slices engine: tumbling, sliding and cumulating windows of built-in aggregates, on Arrow tables.
 
 Rows fold once into slices that overlapping windows share; a window merges its slices when it fires; late rows fire again only
-for the keys they touch. State, by name in the bucket's blob store: ``header``, and a segment log ``s`` with one segment a
-slice, whose rows are the partial aggregates of each key. Who may mutate: this engine, once a batch. Recovery: read them back.
+for the keys they touch. State, by name in the bucket's blob store: ``header``; a segment log ``s`` with one segment a slice,
+whose rows are the partial aggregates of each key; for processing-time windows a segment log ``a`` (see ``_add_at_end``); for
+staggered windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read them back.
 
-There are no timers: the windows of a slice follow from its start, and a window fires when the watermark passes its end.
+There are no timers: the windows of a slice follow from its start, and a window fires when the clock of its kind passes its end.
 """
 
 from __future__ import annotations
@@ -12,24 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.bucket_header import BucketHeader
-from windowpane.engines.late_rows import late_table
+from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_times
+from windowpane.engines.missed_windows import MissedWindows
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.results import Results
 from windowpane.engines.slicing import SharedSlices
-from windowpane.errors import MissingTimestampError
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.partial_aggregates import columnar
+from windowpane.engines.staggering import is_staggered, staggered
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import add_clamped
-from windowpane.windowing.triggers import EventTimeTrigger, PurgingTrigger
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, PurgingTrigger
 from windowpane.windowing.windows import TimeWindow
 
 SLICE = "__windowpane_slice"
@@ -48,39 +47,44 @@ class SlicesEngine:
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
         self.program = program
-        slices, fold = _parts(program)
+        slices, fold = SharedSlices.of(program.spec.assigner), fold_of(program)
         assert slices is not None, "the planner asked"
         assert fold is not None, "the planner asked"
         self.slices = slices
         self.fold = fold
         self.groups = program.key_columns or (ALL,)
+        self.is_event_time = program.spec.assigner.is_event_time
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
+    @property
+    def can_fold_before_shuffle(self) -> bool:
+        """Whether the slice of a row is known outside its bucket, and says whether it is late."""
+        return not is_staggered(self.program.spec.assigner) and not (self.slices.has_gaps and self.is_event_time)
+
     def fold_rows(self, rows: pa.Table) -> pa.Table:
-        """Return the partials of rows by slice and key: the combiner, before the shuffle or in the bucket.
+        """Return the partials of rows by slice and key: the combiner, before the shuffle.
+
+        The slice of processing-time windows is not known yet, and is any for all.
 
         Raises:
             MissingTimestampError: a row without an event time.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        return self.fold.fold(self.sliced(rows), [SLICE, *self.groups], counted=ROWS)
+        return self.fold.fold(self.sliced(rows, self.slices, now=0), [SLICE, *self.groups], counted=ROWS)
 
-    def sliced(self, rows: pa.Table) -> pa.Table:
-        """Return rows with the column that names their slice."""
-        if rows[TIME].null_count:
-            self._refuse_null_time(rows)
-        starts = self.slices.starts(rows[TIME].to_numpy())
+    def sliced(self, rows: pa.Table, slices: SharedSlices, now: int) -> pa.Table:
+        """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
+        if self.is_event_time:
+            refuse_null_times(self.program, rows)
+            times = rows[TIME].to_numpy()
+        else:
+            times = np.full(rows.num_rows, now, np.int64)
+        starts = slices.starts(times)
         rows = rows.append_column(SLICE, pa.array(starts))
         return rows if self.program.key_columns else rows.append_column(ALL, pa.array(np.zeros(len(starts), np.int8)))
-
-    def _refuse_null_time(self, rows: pa.Table) -> None:
-        at = rows[TIME].is_null().to_pylist().index(True)
-        row = rows.slice(at, 1)
-        key = python_keys(row, self.program.key_columns)[0]
-        raise MissingTimestampError(self.program.spec.assigner, key, python_rows(row.select(self.program.values))[0])
 
 
 def refusal(program: Program) -> str | None:
@@ -88,37 +92,19 @@ def refusal(program: Program) -> str | None:
     spec = program.spec
     if SharedSlices.of(spec.assigner) is None:
         return f"{type(spec.assigner).__name__} has no shared slices"
-    if _plain_trigger(spec) is None:
+    if not fires_at_window_end(spec):
         return f"{type(spec.trigger).__name__} fires key by key"
     if spec.evictor is not None:
         return "an evictor needs every row"
-    if spec.refine != "last":
+    if spec.refine != "last" and spec.assigner.is_event_time:
         return "refine='each' fires for every late row"
-    if not program.aggregates or program.processes_results:
-        return "the function is no plain list of built-in aggregates"
-    if not all(_is_plain_key(field.type) for field in program.keys):
-        return "a key column has a type that Arrow does not group as Spark does"
-    return None if _parts(program)[1] is not None else "an aggregate has no columnar form for its argument"
+    return common_refusal(program)
 
 
-def _plain_trigger(spec: WindowSpec) -> EventTimeTrigger | None:
+def fires_at_window_end(spec: WindowSpec) -> bool:
+    """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
     inner = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
-    return inner if type(inner) is EventTimeTrigger else None
-
-
-def _is_plain_key(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_signed_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_boolean, pa.types.is_date32)
-    return any(test(kind) for test in (*tests, pa.types.is_timestamp, pa.types.is_decimal128))
-
-
-def _parts(program: Program) -> tuple[SharedSlices | None, GroupedFold | None]:
-    found = []
-    for number, (_, aggregate, slots) in enumerate(program.aggregates):
-        kind = program.value_types.field(slots[0]).type if slots else None
-        found.append(columnar(aggregate, f"__windowpane_{number}_", slots, kind))
-    parts = tuple(part for part in found if part is not None)
-    fold = GroupedFold(parts) if parts and len(parts) == len(found) else None
-    return SharedSlices.of(program.spec.assigner), fold
+    return type(inner) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
 
 
 class _Batch:
@@ -127,37 +113,59 @@ class _Batch:
     def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
         self._engine = engine
         self._program = engine.program
-        self._slices = engine.slices
         self._fold = engine.fold
         self._store = store
         self._log = SegmentLog(store, "s")
+        self._at_end = SegmentLog(store, "a")
         self._header = BucketHeader.read(store, engine.program.description)
-        self._watermark = self._header.watermark
+        self._watermark, self._now = self._header.watermark, self._header.processing_time
+        self._slices = self._staggered(first=False)
         self._purges = isinstance(engine.program.spec.trigger, PurgingTrigger)
         self._merged: dict[int, pa.Table] = {}
-        self._results: list[pa.Table] = []
-        self._late: list[pa.Table] = []
-        self._late_elements = self._late_dropped = self._firings = 0
+        self._results = Results(engine.program, engine.fold)
+        self._missed = MissedWindows(engine.program)
 
     def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         arrived = [table for table in rows if table.num_rows]
         if self._program.upstream is Upstream.SOURCE:
-            self._advance(clock.watermark)
+            self._advance_watermark(clock.watermark)
+            self._advance_processing_time(clock.processing_time)
             self._take(arrived)
         else:
+            self._advance_processing_time(clock.processing_time)
             self._take_from_window(arrived)
-            self._advance(clock.watermark)
-        return self._close(clock)
+            self._advance_watermark(clock.watermark)
+        return self._close()
 
-    # The watermark.
+    def _staggered(self, first: bool) -> SharedSlices:
+        """Return the slices of this bucket; its ``first`` rows settle a stagger."""
+        now = self._now if first else None
+        return staggered(self._engine.slices, self._program.spec.assigner, self._store, now)
 
-    def _advance(self, watermark: int) -> None:
-        """Fire the windows that end between the watermark before and this one, then drop what no window needs."""
+    # The clocks.
+
+    @property
+    def _clock(self) -> int:
+        """The clock that windows end by."""
+        return self._watermark if self._engine.is_event_time else self._now
+
+    def _advance_watermark(self, watermark: int) -> None:
         before, self._watermark = self._watermark, max(watermark, self._watermark)
+        if self._engine.is_event_time:
+            self._fire_due(before, judged=before)
+
+    def _advance_processing_time(self, time: int) -> None:
+        before, self._now = self._now, max(time, self._now)
+        if not self._engine.is_event_time:
+            self._fire_at_end()
+            self._fire_due(before, judged=self._watermark)
+
+    def _fire_due(self, before: int, judged: int) -> None:
+        """Fire the windows that end between the clock before and now, then drop what no window needs."""
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
-        due = [w for w in windows if before < w.max_timestamp <= self._watermark]
+        due = [w for w in windows if before < w.max_timestamp <= self._clock]
         for window in sorted(due, key=lambda w: (w.max_timestamp, w)):
-            self._emit(window, self._contents(window), judged=before)
+            self._results.emit(window, self._contents(window), judged)
         for start in self._log.segments():
             if all(self._is_over(window) for window in self._slices.windows_of(start)):
                 self._log.drop(start)
@@ -165,10 +173,11 @@ class _Batch:
 
     def _is_over(self, window: TimeWindow) -> bool:
         """Whether nothing will read a window's slices any more: it was cleaned up, or purged at its firing."""
-        return self._is_late(window) or (self._purges and window.max_timestamp <= self._watermark)
+        return self._is_late(window) or (self._purges and window.max_timestamp <= self._clock)
 
     def _is_late(self, window: TimeWindow) -> bool:
-        return add_clamped(window.max_timestamp, self._program.spec.allowed_lateness) <= self._watermark
+        lateness = self._program.spec.allowed_lateness if self._engine.is_event_time else 0
+        return add_clamped(window.max_timestamp, lateness) <= self._clock
 
     def _contents(self, window: TimeWindow) -> pa.Table:
         parts = self._parts_of(window)
@@ -195,68 +204,64 @@ class _Batch:
             return
         arrived = pa.concat_tables(rows)
         for judged in sorted(set(arrived[JUDGED].to_pylist())):
-            self._advance(judged)
+            self._advance_watermark(judged)
             self._take([arrived.filter(pc.equal(arrived[JUDGED], judged))])
 
     def _take(self, tables: list[pa.Table]) -> None:
         if not tables:
             return
+        self._slices = self._staggered(first=True)
         groups = [SLICE, *self._engine.groups]
         if all(SLICE in table.column_names for table in tables):
-            folded = pa.concat_tables(tables)
-            self._count_late(folded)
+            folded = self._resliced(pa.concat_tables(tables))
+            starts, rows = folded[SLICE].to_numpy(), folded[ROWS].to_numpy()
+            if self._engine.is_event_time:
+                self._missed.count(self._slices, starts, rows, self._is_late)
             self._add(self._fold.merge([folded], groups))
         else:
-            rows = pa.concat_tables([self._engine.sliced(table) for table in tables])
-            self._report_late(rows)
-            self._add(self._fold.fold(rows, groups))
+            rows = pa.concat_tables([self._engine.sliced(table, self._slices, self._now) for table in tables])
+            if self._engine.is_event_time:
+                self._missed.report(self._slices, rows, rows[SLICE].to_numpy(), self._watermark, self._is_late)
+            self._add(self._fold.fold(self._without_gaps(rows), groups))
 
-    def _missed(self, starts: npt.NDArray[np.int64]) -> dict[int, tuple[list[TimeWindow], bool]]:
-        """Return, for the slices that missed windows, those windows and whether they are all the slice has."""
-        found = {}
-        for start in np.unique(starts).tolist():
-            windows = self._slices.windows_of(start)
-            missed = [window for window in windows if self._is_late(window)]
-            if missed:
-                found[start] = (missed, len(missed) == len(windows))
-        return found
+    def _resliced(self, folded: pa.Table) -> pa.Table:
+        """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
+        if self._engine.is_event_time:
+            return folded
+        start = self._slices.starts(np.array([self._now]))
+        in_window = self._slices.covers(np.array([self._now]), start)[0]
+        starts = pa.array(np.full(folded.num_rows, start[0]))
+        folded = folded.set_column(folded.column_names.index(SLICE), SLICE, starts)
+        return folded if in_window else folded.slice(0, 0)
 
-    def _count_late(self, folded: pa.Table) -> None:
-        """Count the rows behind partials that missed windows."""
-        starts, rows = folded[SLICE].to_numpy(), folded[ROWS].to_numpy()
-        for start, (_, dropped) in self._missed(starts).items():
-            late = int(rows[starts == start].sum())
-            self._late_elements += late
-            self._late_dropped += late if dropped else 0
-
-    def _report_late(self, rows: pa.Table) -> None:
-        """Count the rows that missed windows, and keep them where late data is asked for."""
+    def _without_gaps(self, rows: pa.Table) -> pa.Table:
+        if not self._slices.has_gaps:
+            return rows
         starts = rows[SLICE].to_numpy()
-        missed = self._missed(starts)
-        if not missed:
-            return
-        numbers = np.flatnonzero(np.isin(starts, list(missed))).tolist()
-        late = [missed[int(starts[number])] for number in numbers]
-        self._late_elements += len(numbers)
-        self._late_dropped += sum(dropped for _, dropped in late)
-        if self._program.late_output is not None:
-            windows, dropped = [each[0] for each in late], [each[1] for each in late]
-            self._late.append(late_table(self._program, rows, numbers, windows, dropped))
+        times = rows[TIME].to_numpy() if self._engine.is_event_time else np.full(len(starts), self._now)
+        return rows.filter(pa.array(self._slices.covers(times, starts)))
 
     def _add(self, partials: pa.Table) -> None:
         """Fire again the windows that partials came late for, for the keys they touch; then append them to their slices."""
         by_slice = _by_slice(partials)
+        if self._engine.is_event_time:
+            self._refine(by_slice)
+        for start, rows in by_slice:
+            windows = self._slices.windows_of(start)
+            if not self._engine.is_event_time:
+                self._add_at_end([window for window in windows if self._is_over(window)], rows)
+            if not all(self._is_over(window) for window in windows):
+                self._log.append(start, rows)
+                self._merged.pop(start, None)
+
+    def _refine(self, by_slice: list[tuple[int, pa.Table]]) -> None:
         touched: dict[TimeWindow, list[pa.Table]] = {}
         for start, rows in by_slice:
             for window in self._slices.windows_of(start):
                 if not self._is_late(window) and window.max_timestamp <= self._watermark:
                     touched.setdefault(window, []).append(rows)
         for window in sorted(touched):
-            self._emit(window, self._refined(window, touched[window]), judged=self._watermark)
-        for start, rows in by_slice:
-            if not all(self._is_over(window) for window in self._slices.windows_of(start)):
-                self._log.append(start, rows)
-                self._merged.pop(start, None)
+            self._results.emit(window, self._refined(window, touched[window]), judged=self._watermark)
 
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
         """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
@@ -266,35 +271,43 @@ class _Batch:
         merged = self._fold.merge(marked, groups, [(_TOUCHED, "max")])
         return merged.filter(merged[_TOUCHED]).drop_columns([_TOUCHED])
 
+    # Processing-time windows in the microsecond of their end.
+
+    def _add_at_end(self, windows: list[TimeWindow], rows: pa.Table) -> None:
+        """Keep rows for windows whose last instant is now.
+
+        Such a window has fired and is gone, but rows still fall into it: it opens anew, for these rows alone, and fires when the
+        clock is next looked at. So they must not go into the slice that the window has in common with others.
+        """
+        for window in windows:
+            self._at_end.append(window.end, rows)
+
+    def _fire_at_end(self) -> None:
+        for end in self._at_end.segments():
+            window = TimeWindow(end - self._slices.reach, end)
+            self._results.emit(window, self._fold.merge(self._at_end.read(end), self._engine.groups), self._watermark)
+            self._at_end.drop(end)
+
     # What comes out.
 
-    def _emit(self, window: TimeWindow, partials: pa.Table, judged: int) -> None:
-        program, rows = self._program, partials.num_rows
-        self._firings += rows
-        keys = [
-            partials[name].combine_chunks().cast(field.type)
-            for name, field in zip(program.key_columns, program.keys, strict=True)
-        ]
-        bounds = [_constant(bound, rows).cast(program.window_bound) for bound in (window.start, window.end)]
-        results = self._fold.finish(partials)
-        system = [_constant(window.max_timestamp, rows), _constant(judged, rows)]
-        self._results.append(pa.table([*keys, *bounds, *results, *system], schema=program.main_schema))
-
-    def _close(self, clock: Clock) -> BucketOutput:
+    def _close(self) -> BucketOutput:
         self._log.flush()
+        self._at_end.flush()
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s) if not self._is_over(w)}
-        now = max(clock.processing_time, self._header.processing_time)
-        BucketHeader(self._program.description, self._watermark, now, len(windows)).write(self._store)
-        counters = Counters(self._late_elements, self._late_dropped, self._firings, 0, len(windows), self._log.byte_size)
-        tables = [(MAIN, pa.concat_tables(self._results))] if self._results else []
-        if self._late and self._program.late_output is not None:
-            tables.append((self._program.late_output, pa.concat_tables(self._late)))
-        idle = not self._log.segments() and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(tables, counters, idle)
+        ends = [window.max_timestamp for window in windows] + [end - 1 for end in self._at_end.segments()]
+        BucketHeader(self._program.description, self._watermark, self._now, len(ends)).write(self._store)
+        missed, size = self._missed, self._log.byte_size + self._at_end.byte_size
+        counters = Counters(missed.elements, missed.dropped, self._results.firings, 0, len(ends), size)
+        outputs = [(MAIN, self._results.table()), (self._program.late_output, missed.table())]
+        tables = [(number, table) for number, table in outputs if number is not None and table is not None]
+        idle = not ends and not self._log.segments() and self._program.upstream is Upstream.SOURCE
+        return BucketOutput(tables, counters, idle, None if self._engine.is_event_time else min(ends, default=None))
 
 
 def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:
     """Return (slice, its rows without the slice column) for each slice present, in order."""
+    if not partials.num_rows:
+        return []
     partials = partials.sort_by(SLICE)
     starts = partials[SLICE].to_numpy()
     present, firsts = np.unique(starts, return_index=True)
@@ -306,7 +319,3 @@ def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:
 
 def _marked(table: pa.Table, touched: bool) -> pa.Table:
     return table.append_column(_TOUCHED, pa.array(np.full(table.num_rows, touched)))
-
-
-def _constant(value: int, count: int) -> pa.Array:
-    return pa.array(np.full(count, value, np.int64))

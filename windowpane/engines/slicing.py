@@ -6,7 +6,7 @@ their start. Source of the idea: Li et al., "No pane, no gain" (2005); Flink SQL
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Self
 
@@ -17,17 +17,22 @@ from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.assigners import (
     CumulateEventTimeWindows,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
-    WindowStagger,
 )
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, window_start
+
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SharedSlices:
     """Windows ``[start, start + n * step)`` for starts every ``slide`` and for n in ``sizes``, cut into slices of ``length``.
+
+    Where the slide is longer than the windows there are gaps between them: elements there belong to no slice.
 
     Args:
         length: length of a slice.
@@ -43,37 +48,52 @@ class SharedSlices:
 
     @classmethod
     def of(cls, assigner: WindowAssigner) -> Self | None:
-        """Return the slices of an assigner's windows, ``None`` if they cannot be made of slices that all elements fall into."""
-        if type(assigner) is TumblingEventTimeWindows and assigner.stagger is WindowStagger.ALIGNED:
-            return cls(assigner.size, assigner.size, range(assigner.size, assigner.size + 1), assigner.offset)
-        if type(assigner) is SlidingEventTimeWindows and assigner.slide <= assigner.size:
-            length = gcd(assigner.size, assigner.slide)
-            return cls(length, assigner.slide, range(assigner.size, assigner.size + 1), assigner.offset)
+        """Return the slices of an assigner's windows (before any stagger), ``None`` if they are no windows of fixed size."""
+        if isinstance(assigner, TumblingEventTimeWindows | TumblingProcessingTimeWindows) and type(assigner) in _BUILT_IN:
+            return cls(assigner.size, assigner.size, _one(assigner.size), assigner.offset)
+        if isinstance(assigner, SlidingEventTimeWindows | SlidingProcessingTimeWindows) and type(assigner) in _BUILT_IN:
+            has_gaps = assigner.slide > assigner.size
+            length = assigner.size if has_gaps else gcd(assigner.size, assigner.slide)
+            return cls(length, assigner.slide, _one(assigner.size), assigner.offset)
         if type(assigner) is CumulateEventTimeWindows:
             sizes = range(assigner.step, assigner.max_size + 1, assigner.step)
             return cls(assigner.step, assigner.max_size, sizes, assigner.offset)
         return None
+
+    def shifted(self, shift: int) -> Self:
+        """Return the slices of windows that a stagger shifts by ``shift``."""
+        return replace(self, offset=(self.offset + shift) % self.slide)
 
     @property
     def reach(self) -> int:
         """The length of the longest window."""
         return self.sizes[-1]
 
-    def starts(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slice of each element.
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are instants that no window holds."""
+        return self.slide > self.reach
+
+    def starts(self, times: Integers) -> Integers:
+        """Return the slice of each element; in a gap, that of the window before it.
 
         Raises:
             TimestampOverflowError: a window of an element does not fit into int64.
         """
         if len(times):
             for extreme in (int(times.min()), int(times.max())):
-                if extreme - self.reach < MIN + abs(self.offset) or extreme + self.reach > MAX - abs(self.offset):
+                if extreme - self.slide < MIN + abs(self.offset) or extreme + self.reach > MAX - abs(self.offset):
                     raise TimestampOverflowError(extreme, extreme - self.reach, extreme + self.reach)
-        starts: npt.NDArray[np.int64] = times - (times - self.offset) % self.length
+        period = self.slide if self.has_gaps else self.length
+        starts: Integers = times - (times - self.offset) % period
         return starts
 
+    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+        """Return whether each element is in its slice, and not in the gap behind it."""
+        return times - starts < self.length
+
     def windows_of(self, start: int) -> list[TimeWindow]:
-        """Return the windows that hold the slice beginning at ``start``."""
+        """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
         last = window_start(start, self.offset, self.slide)
         found = []
         for first in range(last, start - self.reach, -self.slide):
@@ -83,3 +103,16 @@ class SharedSlices:
     def slices_of(self, window: TimeWindow) -> range:
         """Return the starts of the slices of a window."""
         return range(window.start, window.end, self.length)
+
+
+_BUILT_IN = (
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+)
+"""Subclasses of these may assign otherwise."""
+
+
+def _one(size: int) -> range:
+    return range(size, size + 1)

@@ -1,0 +1,50 @@
+"""The results of a columnar engine in one batch, as tables of the main output."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.program import Program
+from windowpane.engines.slicing import Integers
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.windowing.windows import Window
+
+
+class Results:
+    """Takes the partials of what fires, finishes them, and gives them keys, window bounds and event time."""
+
+    def __init__(self, program: Program, fold: GroupedFold) -> None:
+        """Collect for ``program``, whose aggregates ``fold`` finishes."""
+        self.firings = 0
+        self._program = program
+        self._fold = fold
+        self._tables: list[pa.Table] = []
+
+    def emit(self, window: Window, partials: pa.Table, judged: int) -> None:
+        """Take what fires of one window: partials, one row a key, under the watermark ``judged``."""
+        bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
+        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), judged)
+
+    def emit_panes(self, starts: Integers, ends: Integers, partials: pa.Table, judged: int) -> None:
+        """Take what fires of several time windows: partials, one row a key and window, with the bounds of each."""
+        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged)
+
+    def table(self) -> pa.Table | None:
+        """Return everything taken, in order; ``None`` if nothing fired."""
+        return pa.concat_tables(self._tables) if self._tables else None
+
+    def _take(self, partials: pa.Table, bounds: list[pa.Array], times: pa.Array, judged: int) -> None:
+        program, rows = self._program, partials.num_rows
+        if not rows:
+            return
+        self.firings += rows
+        named = zip(program.key_columns, program.keys, strict=True)
+        keys = [partials[name].combine_chunks().cast(field.type) for name, field in named]
+        bounds = [bound.cast(program.window_bound) for bound in bounds]
+        columns = [*keys, *bounds, *self._fold.finish(partials), times, _repeated(judged, rows)]
+        self._tables.append(pa.table(columns, schema=program.main_schema))
+
+
+def _repeated(value: int | None, count: int) -> pa.Array:
+    return pa.nulls(count, pa.int64()) if value is None else pa.array(np.full(count, value, np.int64))

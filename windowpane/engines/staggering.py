@@ -1,0 +1,51 @@
+"""The stagger of a bucket's windows: settled by its first rows, and kept under ``stagger`` in the blob store.
+
+Who may mutate: the engine, once in the life of a bucket. Recovery: read it back. Source of the rule: Flink's WindowStagger.
+"""
+
+from __future__ import annotations
+
+from windowpane.engines.slicing import SharedSlices
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
+from windowpane.windowing.assigners import (
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+    WindowStagger,
+)
+
+_KEY, _KIND, _VERSION = "stagger", "window-stagger", 1
+
+
+def is_staggered(assigner: WindowAssigner) -> bool:
+    """Whether buckets shift an assigner's windows against each other."""
+    return _stagger(assigner) is not WindowStagger.ALIGNED
+
+
+def staggered(slices: SharedSlices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> SharedSlices:
+    """Return ``slices`` shifted as this bucket's windows are.
+
+    Args:
+        slices: the slices before the shift.
+        assigner: the assigner they are of.
+        store: the bucket's state.
+        now: the processing time of the bucket's first rows, which settle the shift; ``None`` before there are rows.
+    """
+    stagger = _stagger(assigner)
+    if stagger is WindowStagger.ALIGNED:
+        return slices
+    blob = store.get(_KEY)
+    if blob is None and now is None:
+        return slices
+    if blob is None:
+        assert now is not None
+        blob = frame(_KIND, _VERSION, encode_int64(stagger.offset(now, slices.slide)))
+        store.put(_KEY, blob)
+    return slices.shifted(decode_int64(unframe(_KIND, _VERSION, blob)))
+
+
+def _stagger(assigner: WindowAssigner) -> WindowStagger:
+    if isinstance(assigner, TumblingEventTimeWindows | TumblingProcessingTimeWindows):
+        return assigner.stagger
+    return WindowStagger.ALIGNED
