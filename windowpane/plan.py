@@ -20,6 +20,7 @@ from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.slices import SlicesEngine
 from windowpane.errors import InvalidSpecError
+from windowpane.kernels.aggregates import ORDERED
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
@@ -159,6 +160,8 @@ class WindowPlan:
     def _combiner_text(self, engine: str) -> str:
         if engine == "row":
             return "off: the row engine takes every row"
+        if any(aggregate.name in ORDERED for _, aggregate in self.function.aggregates):
+            return "off: an aggregate depends on the order of arrival"
         return "off: late rows are asked for whole" if self.late_tag else "on: rows fold before the shuffle"
 
     def _function_text(self) -> str:

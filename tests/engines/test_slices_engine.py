@@ -21,7 +21,7 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32())])
+COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32()), ("u", pa.uint64())])
 AGGREGATES = {
     "n": wp.count(),
     "present": wp.count("v"),
@@ -29,6 +29,18 @@ AGGREGATES = {
     "low": wp.min("v"),
     "high": wp.max("w"),
     "mean": wp.avg("v"),
+}
+KEPT = {
+    "all": wp.collect_list("w"),
+    "kinds": wp.collect_set("w"),
+    "first": wp.first("v"),
+    "last": wp.last("v", ignore_nulls=True),
+    "beside": wp.arg_max("v", by="w"),
+    "middle": wp.median("v"),
+    "usual": wp.mode("w"),
+    "different": wp.count_distinct("v", "w"),
+    "estimated": wp.approx_count_distinct("w"),
+    "around": wp.approx_quantile("w", 0.5),
 }
 
 small = st.integers(1, 12)
@@ -128,6 +140,17 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, purg
 
 
 @settings(max_examples=40, deadline=None, print_blob=True)
+@given(assigners, purges, st.sampled_from([0, 3, 20]), batches())
+def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, purges, lateness, stream):
+    program = program_of(assigner, trigger_of(assigner, purges), lateness, aggregates=KEPT)
+    assert refusal(program) is None
+    stores = MemoryBlobStore(), MemoryBlobStore()
+    for batch in stream:
+        rows = table_of(batch)
+        run_both(program, stores, batch, [rows.slice(2), rows.slice(0, 2)])
+
+
+@settings(max_examples=40, deadline=None, print_blob=True)
 @given(assigners, purges, st.sampled_from([0, 3]), batches())
 def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, lateness, stream):
     program = program_of(
@@ -161,7 +184,7 @@ def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream):
     [
         ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "no shared slices"),
         ({"assigner": wp.TumblingEventTimeWindows.of(5), "trigger": wp.CountTrigger.of(3)}, "key by key"),
-        ({"assigner": wp.TumblingEventTimeWindows.of(5), "aggregates": {"m": wp.median("v")}}, "no columnar form"),
+        ({"assigner": wp.TumblingEventTimeWindows.of(5), "aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):

@@ -19,12 +19,13 @@ _KEY, _KIND, _VERSION = "header", "bucket-header", 1
 
 @dataclass(frozen=True)
 class BucketHeader:
-    """Description of the program, clocks in microseconds, and the number of windows that hold something."""
+    """Description of the program, clocks in microseconds, open windows, and how many rows were numbered by arrival."""
 
     description: tuple[tuple[str, str], ...]
     watermark: int = MIN
     processing_time: int = MIN
     open_windows: int = 0
+    arrivals: int = 0
 
     @classmethod
     def read(cls, store: BlobStore, description: tuple[tuple[str, str], ...]) -> BucketHeader:
@@ -39,7 +40,7 @@ class BucketHeader:
             return cls(description)
         held = json.loads(unframe(_KIND, _VERSION, blob))
         _compare(dict(held["description"]), dict(description))
-        return cls(description, held["watermark"], held["processing_time"], held["open_windows"])
+        return cls(description, held["watermark"], held["processing_time"], held["open_windows"], held.get("arrivals", 0))
 
     def write(self, store: BlobStore) -> None:
         """Write the header."""
@@ -49,6 +50,7 @@ class BucketHeader:
                 "watermark": self.watermark,
                 "processing_time": self.processing_time,
                 "open_windows": self.open_windows,
+                "arrivals": self.arrivals,
             }
         )
         store.put(_KEY, frame(_KIND, _VERSION, body.encode()))

@@ -7,27 +7,43 @@ import pyarrow as pa
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
+from windowpane.kernels.aggregates import is_scalar
+from windowpane.kernels.codes import canonical
 from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.partial_aggregates import columnar
 
 
-def common_refusal(program: Program) -> str | None:
-    """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may."""
+def common_refusal(program: Program, *, numbers_rows: bool = False, respells_keys: bool = False) -> str | None:
+    """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
+
+    Args:
+        program: the program.
+        numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
+        respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
+    """
     if not program.aggregates or program.processes_results:
         return "the function is no plain list of built-in aggregates"
-    if not all(_is_plain_key(field.type) for field in program.keys):
-        return "a key column has a type that Arrow does not group as Spark does"
-    return None if fold_of(program) is not None else "an aggregate has no columnar form for its argument"
+    kinds = [field.type for field in program.keys]
+    if not all(is_scalar(kind) for kind in kinds):
+        return "a key column holds arrays, structs or maps, which Arrow does not group"
+    if not respells_keys and any(pa.types.is_floating(kind) for kind in kinds):
+        return "a key column has floating point, which Arrow does not group as Spark does"
+    fold = fold_of(program)
+    if fold is None:
+        return "an aggregate has no columnar form for its argument"
+    return "an aggregate depends on the order of arrival" if fold.is_ordered and not numbers_rows else None
 
 
 def fold_of(program: Program) -> GroupedFold | None:
     """Return the fold of a program's aggregates, ``None`` if one of them has no columnar form."""
-    found = []
-    for number, (_, aggregate, slots) in enumerate(program.aggregates):
-        kind = program.value_types.field(slots[0]).type if slots else None
-        found.append(columnar(aggregate, f"__windowpane_{number}_", slots, kind))
-    parts = tuple(part for part in found if part is not None)
-    return GroupedFold(parts) if parts and len(parts) == len(found) else None
+    return GroupedFold.of(program.aggregates, program.value_types)
+
+
+def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows with one spelling for equal keys: one NaN, no negative zero."""
+    for name in program.key_columns:
+        if pa.types.is_floating(rows[name].type):
+            rows = rows.set_column(rows.column_names.index(name), name, canonical(rows[name]))
+    return rows
 
 
 def refuse_null_times(program: Program, rows: pa.Table) -> None:
@@ -41,8 +57,3 @@ def refuse_null_times(program: Program, rows: pa.Table) -> None:
     row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
     key = python_keys(row, program.key_columns)[0]
     raise MissingTimestampError(program.spec.assigner, key, python_rows(row.select(program.values))[0])
-
-
-def _is_plain_key(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_signed_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_boolean, pa.types.is_date32)
-    return any(test(kind) for test in (*tests, pa.types.is_timestamp, pa.types.is_decimal128))

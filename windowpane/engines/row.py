@@ -15,11 +15,11 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from windowpane.engines.arrival import in_order
 from windowpane.engines.bucket_header import BucketHeader
 from windowpane.engines.collecting import OutputCollector
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.program import JUDGED, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
@@ -31,8 +31,6 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.times import MIN
-
-_IS_SET = "__windowpane_is_set_"
 
 
 class RowEngine:
@@ -64,7 +62,7 @@ class _Batch:
         self._operator = WindowOperator(program.spec, self._state, self._timers, self._collector)
 
     def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        arrived = self._in_order(rows)
+        arrived = in_order(self._program, rows)
         self._collector.rows = arrived
         if self._program.upstream is Upstream.SOURCE:
             self._advance_watermark(clock.watermark)
@@ -81,19 +79,6 @@ class _Batch:
 
     def _advance_processing_time(self, time: int) -> None:
         self._operator.advance_processing_time(max(time, self._timers.processing_time))
-
-    def _in_order(self, rows: Sequence[pa.Table]) -> pa.Table | None:
-        tables = [table for table in rows if table.num_rows]
-        if not tables:
-            return None
-        judged = [JUDGED] if self._program.upstream is Upstream.JUDGED_WINDOW else []
-        merged = pa.concat_tables(tables, promote_options="permissive")
-        order = []
-        for column in self._program.order_by:  # NULLs first, as in Spark SQL; Arrow puts them last
-            merged = merged.append_column(_IS_SET + column, pc.is_valid(merged[column]))
-            order += [_IS_SET + column, column]
-        columns = [*judged, *order, PARTITION, POSITION]
-        return merged.sort_by([(column, "ascending") for column in columns]).combine_chunks()
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         if rows is not None:

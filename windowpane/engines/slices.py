@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.arrival import in_order, numbered
 from windowpane.engines.bucket_header import BucketHeader
-from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_times
+from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_times, with_plain_keys
 from windowpane.engines.missed_windows import MissedWindows
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
@@ -61,8 +62,10 @@ class SlicesEngine:
 
     @property
     def can_fold_before_shuffle(self) -> bool:
-        """Whether the slice of a row is known outside its bucket, and says whether it is late."""
-        return not is_staggered(self.program.spec.assigner) and not (self.slices.has_gaps and self.is_event_time)
+        """Whether the slice of a row is known outside its bucket, says whether it is late, and its number does not matter."""
+        if self.fold.is_ordered or is_staggered(self.program.spec.assigner):
+            return False
+        return not (self.slices.has_gaps and self.is_event_time)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.
@@ -73,7 +76,8 @@ class SlicesEngine:
             MissingTimestampError: a row without an event time.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        return self.fold.fold(self.sliced(rows, self.slices, now=0), [SLICE, *self.groups], counted=ROWS)
+        rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
+        return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
 
     def sliced(self, rows: pa.Table, slices: SharedSlices, now: int) -> pa.Table:
         """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
@@ -98,7 +102,7 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refine != "last" and spec.assigner.is_event_time:
         return "refine='each' fires for every late row"
-    return common_refusal(program)
+    return common_refusal(program, numbers_rows=True, respells_keys=True)
 
 
 def fires_at_window_end(spec: WindowSpec) -> bool:
@@ -119,6 +123,7 @@ class _Batch:
         self._at_end = SegmentLog(store, "a")
         self._header = BucketHeader.read(store, engine.program.description)
         self._watermark, self._now = self._header.watermark, self._header.processing_time
+        self._arrivals = self._header.arrivals
         self._slices = self._staggered(first=False)
         self._purges = isinstance(engine.program.spec.trigger, PurgingTrigger)
         self._merged: dict[int, pa.Table] = {}
@@ -219,10 +224,18 @@ class _Batch:
                 self._missed.count(self._slices, starts, rows, self._is_late)
             self._add(self._fold.merge([folded], groups))
         else:
-            rows = pa.concat_tables([self._engine.sliced(table, self._slices, self._now) for table in tables])
+            rows = self._engine.sliced(self._arrived(tables), self._slices, self._now)
             if self._engine.is_event_time:
                 self._missed.report(self._slices, rows, rows[SLICE].to_numpy(), self._watermark, self._is_late)
-            self._add(self._fold.fold(self._without_gaps(rows), groups))
+            self._add(self._fold.fold(with_plain_keys(self._program, self._without_gaps(rows)), groups))
+
+    def _arrived(self, tables: list[pa.Table]) -> pa.Table:
+        """Return the rows together; in order of arrival and numbered where an aggregate asks for it."""
+        ordered = in_order(self._program, tables) if self._fold.is_ordered else None
+        if ordered is None:
+            return pa.concat_tables(tables)
+        first, self._arrivals = self._arrivals, self._arrivals + ordered.num_rows
+        return numbered(ordered, first)
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
@@ -295,7 +308,7 @@ class _Batch:
         self._at_end.flush()
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s) if not self._is_over(w)}
         ends = [window.max_timestamp for window in windows] + [end - 1 for end in self._at_end.segments()]
-        BucketHeader(self._program.description, self._watermark, self._now, len(ends)).write(self._store)
+        BucketHeader(self._program.description, self._watermark, self._now, len(ends), self._arrivals).write(self._store)
         missed, size = self._missed, self._log.byte_size + self._at_end.byte_size
         counters = Counters(missed.elements, missed.dropped, self._results.firings, 0, len(ends), size)
         outputs = [(MAIN, self._results.table()), (self._program.late_output, missed.table())]

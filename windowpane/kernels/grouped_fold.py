@@ -6,13 +6,23 @@ any number of parts and merging gives what folding them at once does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.partial_aggregates import ColumnarAggregate, Partial
+from windowpane.kernels.aggregates.forms import columnar_form
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.segments import Segments
+from windowpane.windowing.aggregates import Aggregate
+
+_ROW = "__windowpane_row"
+
+Step = tuple[Any, str]
 
 
 @dataclass(frozen=True)
@@ -21,35 +31,90 @@ class GroupedFold:
 
     aggregates: tuple[ColumnarAggregate, ...]
 
+    @classmethod
+    def of(cls, aggregates: Sequence[tuple[str, Aggregate, tuple[str, ...]]], types: pa.Schema) -> Self | None:
+        """Return the fold of built-in aggregates, ``None`` if one has no columnar form.
+
+        Args:
+            aggregates: (output name, aggregate, columns of its arguments).
+            types: the types of those columns.
+        """
+        found = []
+        for number, (_, aggregate, slots) in enumerate(aggregates):
+            kinds = [types.field(slot).type for slot in slots]
+            found.append(columnar_form(aggregate, f"__windowpane_{number}_", slots, kinds))
+        parts = tuple(part for part in found if part is not None)
+        return cls(parts) if parts and len(parts) == len(found) else None
+
     @property
-    def partials(self) -> tuple[Partial, ...]:
-        """The partial columns of all aggregates."""
-        return tuple(chain.from_iterable(aggregate.partials for aggregate in self.aggregates))
+    def is_ordered(self) -> bool:
+        """Whether a result depends on the order of arrival: ``fold`` then needs rows with the column ``ARRIVAL``."""
+        return any(aggregate.is_ordered for aggregate in self.aggregates)
+
+    @cached_property
+    def _kernels(self) -> tuple[KernelAggregate, ...]:
+        return tuple(each for each in self.aggregates if isinstance(each, KernelAggregate))
+
+    @cached_property
+    def _segmented(self) -> tuple[SegmentAggregate, ...]:
+        return tuple(each for each in self.aggregates if isinstance(each, SegmentAggregate))
+
+    @cached_property
+    def _partials(self) -> tuple[Partial, ...]:
+        return tuple(chain.from_iterable(aggregate.partials for aggregate in self._kernels))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the partial columns of all aggregates, in the order of a table of partials."""
+        return tuple(chain.from_iterable(aggregate.columns for aggregate in (*self._kernels, *self._segmented)))
 
     def fold(self, rows: pa.Table, groups: Sequence[str], counted: str | None = None) -> pa.Table:
         """Return the partials of ``rows`` by the columns ``groups``, with their number in the column ``counted`` if asked."""
-        columns = {name: rows[name] for name in groups}
-        for aggregate in self.aggregates:
-            columns |= aggregate.prepare(rows)
-        steps = [([], "count_all") if p.fold == "count_all" else (p.name, p.fold) for p in self.partials]
-        extra = [] if counted is None else [counted]
-        return self._grouped(pa.table(columns), groups, [*steps, *[([], "count_all") for _ in extra]], extra)
+        columns: dict[str, Any] = {name: rows[name] for name in groups}
+        for kernel in self._kernels:
+            columns |= kernel.prepare(rows)
+        for segmented in self._segmented:
+            columns |= segmented.lift(rows)
+        steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
+        extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]
+        return self._grouped(pa.table(columns), groups, steps, extra, is_fold=True)
 
     def merge(self, partials: Sequence[pa.Table], groups: Sequence[str], kept: Sequence[tuple[str, str]] = ()) -> pa.Table:
         """Return the partials of all tables together; ``kept`` are further columns, each with the kernel it merges by."""
-        steps = [(p.name, p.merge) for p in self.partials]
-        return self._grouped(pa.concat_tables(partials), groups, [*steps, *kept], [name for name, _ in kept])
+        steps: list[Step] = [(p.name, p.merge) for p in self._partials]
+        return self._grouped(pa.concat_tables(partials), groups, steps, [(name, (name, how)) for name, how in kept])
 
     def _grouped(
-        self, table: pa.Table, groups: Sequence[str], steps: Sequence[tuple[object, str]], kept: Sequence[str] = ()
+        self,
+        table: pa.Table,
+        groups: Sequence[str],
+        steps: Sequence[Step],
+        extra: Sequence[tuple[str, Step]],
+        is_fold: bool = False,
     ) -> pa.Table:
-        grouped = table.group_by(list(groups), use_threads=False).aggregate(list(steps))
-        names = [*groups, *(partial.name for partial in self.partials), *kept]
-        grouped = grouped.rename_columns(names)  # Arrow puts the groups first, then the steps in their order
-        for aggregate in self.aggregates:
+        members: list[Step] = [(_ROW, "list")] if self._segmented else []
+        numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
+        asked = [*steps, *members, *(step for _, step in extra)]
+        grouped = numbered.group_by(list(groups), use_threads=False).aggregate(asked)
+        # Arrow puts the groups first, then the steps in their order.
+        names = [*groups, *(p.name for p in self._partials), *(_ROW for _ in members), *(name for name, _ in extra)]
+        grouped = grouped.rename_columns(names).combine_chunks()
+        for aggregate in self._kernels:
             grouped = aggregate.normalise(grouped)
-        return grouped.combine_chunks()
+        if not members:
+            return grouped.combine_chunks()
+        segments = Segments.of(grouped[_ROW].combine_chunks())
+        added: dict[str, Any] = {}
+        for segmented in self._segmented:
+            added |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
+        return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the results, one array an aggregate."""
         return [aggregate.finish(partials) for aggregate in self.aggregates]
+
+
+def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:
+    for place, (name, column) in enumerate(columns.items(), at):
+        table = table.add_column(place, name, column)
+    return table

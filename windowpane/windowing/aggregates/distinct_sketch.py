@@ -39,11 +39,16 @@ class DistinctSketch:
         self.hll = hll
 
     def __reduce__(self) -> tuple[Callable[[bytes], DistinctSketch], tuple[bytes]]:
-        return _restored, (self.hll.serialize_compact(),)
+        return DistinctSketch.from_bytes, (self.to_bytes(),)
 
+    def to_bytes(self) -> bytes:
+        """Return the sketch in the format of the library."""
+        return bytes(self.hll.serialize_compact())
 
-def _restored(image: bytes) -> DistinctSketch:
-    return DistinctSketch(hll_sketch.deserialize(image))
+    @staticmethod
+    def from_bytes(image: bytes) -> DistinctSketch:
+        """Return the sketch that ``to_bytes`` wrote."""
+        return DistinctSketch(hll_sketch.deserialize(image))
 
 
 def _number(value: float) -> float:

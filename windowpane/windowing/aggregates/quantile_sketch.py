@@ -63,11 +63,16 @@ class QuantileSketch:
         self.kll = kll
 
     def __reduce__(self) -> tuple[Callable[[bytes], QuantileSketch], tuple[bytes]]:
-        return _restored, (self.kll.serialize(_PickledItems()),)
+        return QuantileSketch.from_bytes, (self.to_bytes(),)
 
+    def to_bytes(self) -> bytes:
+        """Return the sketch in the format of the library."""
+        return bytes(self.kll.serialize(_PickledItems()))
 
-def _restored(image: bytes) -> QuantileSketch:
-    return QuantileSketch(kll_items_sketch.deserialize(image, _PickledItems()))
+    @staticmethod
+    def from_bytes(image: bytes) -> QuantileSketch:
+        """Return the sketch that ``to_bytes`` wrote."""
+        return QuantileSketch(kll_items_sketch.deserialize(image, _PickledItems()))
 
 
 @dataclass(frozen=True, slots=True)

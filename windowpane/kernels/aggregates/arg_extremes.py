@@ -1,0 +1,50 @@
+"""arg_min and arg_max: of rows with equal ``by`` the one that arrived last counts, as in Spark's ``min_by``.
+
+Partials: the value, its ``by``, null while no row counted, and its arrival number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
+from windowpane.kernels.codes import NULL_CODE, order_codes
+from windowpane.kernels.segments import NOWHERE, Segments, flat, take_or_null
+
+
+class ArgExtreme(SegmentAggregate):
+    """The value that stands beside the first or last ``by``."""
+
+    is_ordered = True
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], is_max: bool) -> None:
+        super().__init__(prefix, slots)
+        self._is_max = is_max
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return f"{self.prefix}v", f"{self.prefix}by", f"{self.prefix}a"
+
+    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+        value, by = self.slots
+        return dict(zip(self.columns, (rows[value], rows[by], rows[ARRIVAL]), strict=True))
+
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        gathered = [segments.gather(partials[name]) for name in self.columns]
+        codes = order_codes(gathered[1])
+        present = codes != NULL_CODE
+        codes = codes if self._is_max else -codes
+        codes[~present] = codes.min(initial=0) - 1
+        best = present & (codes == segments.greatest(codes)[segments.numbers])
+        arrivals = np.where(best, gathered[2].to_numpy(), NOWHERE)
+        chosen = segments.last_where(best & (arrivals == segments.greatest(arrivals)[segments.numbers]))
+        merged = [take_or_null(column, chosen) for column in gathered[:2]]
+        latest = pa.array(np.where(chosen == NOWHERE, 0, arrivals[chosen]))
+        return dict(zip(self.columns, (*merged, latest), strict=True))
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return flat(partials[f"{self.prefix}v"])

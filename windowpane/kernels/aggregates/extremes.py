@@ -1,0 +1,79 @@
+"""min and max by Spark SQL's order: NaN is the largest number, and zero has no sign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.codes import NULL_CODE, canonical, order_codes
+from windowpane.kernels.segments import Segments, take_or_null
+
+
+class PlainExtreme(KernelAggregate):
+    """Types that Arrow orders as Spark does. Partial: the value; false is less than true, so bool_and is a min."""
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], kind: str) -> None:
+        super().__init__(prefix, slots)
+        self._kind = kind
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(f"{self.prefix}m", self._kind, self._kind),)
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return partials[f"{self.prefix}m"].combine_chunks()
+
+
+class FloatExtreme(KernelAggregate):
+    """Floating point. Partials: the extreme of the numbers, and whether there was a NaN, which Arrow skips."""
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], kind: str) -> None:
+        super().__init__(prefix, slots)
+        self._kind = kind
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(f"{self.prefix}m", self._kind, self._kind), Partial(f"{self.prefix}x", "max", "max"))
+
+    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+        values = canonical(rows[self.slots[0]])
+        is_nan = pc.is_nan(values)
+        numbers = pc.if_else(is_nan, pa.scalar(None, values.type), values)
+        return {f"{self.prefix}m": numbers, f"{self.prefix}x": is_nan}
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        numbers, has_nan = partials[f"{self.prefix}m"], pc.fill_null(partials[f"{self.prefix}x"], False)
+        nan = pa.scalar(float("nan"), numbers.type)
+        wins = has_nan if self._kind == "max" else pc.and_(has_nan, numbers.is_null())
+        return pc.if_else(wins, nan, numbers).combine_chunks()
+
+
+class OrderedExtreme(SegmentAggregate):
+    """Any other type with an order, nested ones too. Partial: the value."""
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], kind: str) -> None:
+        super().__init__(prefix, slots)
+        self._is_max = kind == "max"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (f"{self.prefix}m",)
+
+    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+        return {f"{self.prefix}m": canonical(rows[self.slots[0]])}
+
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        values = segments.gather(partials[f"{self.prefix}m"])
+        codes = order_codes(values)
+        present = codes != NULL_CODE
+        codes = codes if self._is_max else -codes
+        codes[~present] = codes.min(initial=0) - 1
+        best = segments.greatest(codes)[segments.numbers]
+        return {f"{self.prefix}m": take_or_null(values, segments.last_where(present & (codes == best)))}
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return partials[f"{self.prefix}m"].combine_chunks()

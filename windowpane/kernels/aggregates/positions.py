@@ -1,0 +1,47 @@
+"""first, last and any_value. Partials: the value, and the arrival number of its row, null while no row counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
+from windowpane.kernels.segments import Segments, flat, take_or_null
+
+NEVER = -1
+"""The arrival number of no row: real ones are not negative."""
+
+
+class Position(SegmentAggregate):
+    """The value of the row that arrived first or last."""
+
+    is_ordered = True
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], is_last: bool, ignores_nulls: bool) -> None:
+        super().__init__(prefix, slots)
+        self._is_last = is_last
+        self._ignores_nulls = ignores_nulls
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return f"{self.prefix}v", f"{self.prefix}a"
+
+    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+        values, arrivals = rows[self.slots[0]], flat(rows[ARRIVAL])
+        if self._ignores_nulls:
+            arrivals = pc.if_else(flat(values.is_valid()), arrivals, pa.scalar(NEVER, pa.int64()))
+        return dict(zip(self.columns, (values, arrivals), strict=True))
+
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        values, arrivals = (segments.gather(partials[name]) for name in self.columns)
+        at = arrivals.to_numpy()
+        ranked = at if self._is_last else np.where(at == NEVER, np.iinfo(np.int64).min, -at)
+        chosen = segments.last_where(ranked == segments.greatest(ranked)[segments.numbers])
+        return dict(zip(self.columns, (take_or_null(values, chosen), take_or_null(arrivals, chosen)), strict=True))
+
+    def finish(self, partials: pa.Table) -> pa.Array:
+        return partials[f"{self.prefix}v"].combine_chunks()

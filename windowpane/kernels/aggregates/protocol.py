@@ -1,0 +1,92 @@
+"""What a columnar aggregate is: partial columns, lifted from rows, merged by group, finished into results.
+
+Two kinds differ in how a group's partials become one. A kernel aggregate names a grouped kernel of Arrow for each partial column
+and costs one pass over any number of groups. A segment aggregate is given all rows of each group together and computes its
+columns with whole-array operations.
+
+Rules, for every aggregate here: partials are Arrow columns whose names begin with the aggregate's prefix; merging partials of any
+parts of the rows, in any grouping, gives what folding all rows at once does; results are those of the bound aggregates of
+``windowing.aggregates`` (sums of doubles up to rounding). An aggregate that is ordered carries the arrival number of the rows in
+its partials, so parts may be merged in any order, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from windowpane.kernels.segments import Segments
+
+ARRIVAL = "__windowpane_arrival"
+"""Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A partial column of a kernel aggregate: its name, the kernel that makes it from rows, and the one that merges it."""
+
+    name: str
+    fold: str
+    merge: str
+
+
+class ColumnarAggregate(ABC):
+    """One aggregate over its partial columns, whose names begin with ``prefix``."""
+
+    is_ordered: ClassVar[bool] = False
+    """Whether the result depends on the order of arrival: rows then need the column ``ARRIVAL``."""
+
+    def __init__(self, prefix: str, slots: tuple[str, ...]) -> None:
+        """Aggregate the columns ``slots``."""
+        self.prefix = prefix
+        self.slots = slots
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the partial columns."""
+
+    @abstractmethod
+    def finish(self, partials: pa.Table) -> pa.Array:
+        """Return the result of each group."""
+
+
+class KernelAggregate(ColumnarAggregate):
+    """An aggregate whose partial columns fold and merge by grouped kernels."""
+
+    @property
+    @abstractmethod
+    def partials(self) -> tuple[Partial, ...]:
+        """The partial columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(partial.name for partial in self.partials)
+
+    def prepare(self, rows: pa.Table) -> dict[str, Any]:
+        """Return the arrays that the partial columns are folded from, by partial name."""
+        return {partial.name: rows[self.slots[0]] for partial in self.partials}
+
+    def normalise(self, partials: pa.Table) -> pa.Table:
+        """Return partials just folded or merged in the form that can be merged again."""
+        return partials
+
+
+class SegmentAggregate(ColumnarAggregate):
+    """An aggregate that is given the rows of each group together."""
+
+    @abstractmethod
+    def lift(self, rows: pa.Table) -> Mapping[str, Any]:
+        """Return the columns that ``fold`` is given, one value a row: by default the partials of each row alone."""
+
+    def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        """Return the partial columns of each group of lifted rows."""
+        return self.merge(lifted, segments)
+
+    @abstractmethod
+    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
+        """Return the partial columns of each group of partials."""
