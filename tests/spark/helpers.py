@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
+
+from windowpane.spark.types import arrow_schema
 
 ORIGIN = datetime(2024, 1, 1, tzinfo=UTC)
 NAIVE_ORIGIN = ORIGIN.replace(tzinfo=None)
@@ -66,7 +67,7 @@ def _struct(ddl: str) -> T.StructType:
 def _arrow(events: Sequence[Sequence[Any]], schema: T.StructType) -> pa.Table:
     columns = list(zip(*events, strict=True)) or [()] * len(schema)
     timed = [isinstance(f.dataType, T.TimestampType | T.TimestampNTZType) for f in schema]
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = arrow_schema(schema, "events")
     values = [
         [instant(v) if isinstance(v, int | float) and is_time else v for v in column]
         for column, is_time in zip(columns, timed, strict=True)
