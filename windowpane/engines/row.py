@@ -75,7 +75,8 @@ class _Batch:
         return self._close()
 
     def _advance_watermark(self, watermark: int) -> None:
-        self._operator.advance_watermark(max(watermark, self._timers.watermark))
+        if watermark > self._timers.watermark:  # a timer registered behind the watermark waits for its next move, as in Flink
+            self._operator.advance_watermark(watermark)
 
     def _advance_processing_time(self, time: int) -> None:
         self._operator.advance_processing_time(max(time, self._timers.processing_time))
