@@ -7,7 +7,9 @@ leaves out, and the case is skipped with that reason. Engines that need more tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from windowpane.testing.conformance.columnar_operator import ColumnarOperator
 from windowpane.testing.conformance.kinds import (
     assigner,
     hop_window,
@@ -45,6 +47,14 @@ def row_engine() -> Engine:
     }
 
 
+def columnar_engine() -> Engine:
+    """Return the columnar engines, step by step, as the planner chooses them."""
+    return {
+        "window_operator": partial(window_operator.replay, operator=ColumnarOperator),
+        "window_operator_chain": partial(window_operator_chain.replay, operator=ColumnarOperator),
+    }
+
+
 def spark_engine() -> Engine:
     """Return Structured Streaming."""
     from windowpane.testing.conformance.spark_engine import spark_engine
@@ -52,4 +62,8 @@ def spark_engine() -> Engine:
     return spark_engine()
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"row": row_engine, "spark": spark_engine}
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "row": row_engine,
+    "columnar": columnar_engine,
+    "spark": spark_engine,
+}

@@ -15,6 +15,7 @@ from windowpane.errors import (
     UserFunctionError,
     WindowpaneError,
 )
+from windowpane.testing.conformance.columnar_operator import ColumnarOperator
 from windowpane.testing.conformance.comparison import compare_expect
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
 from windowpane.testing.conformance.programs import parse_program
@@ -39,6 +40,10 @@ CASE = {
 OVERFLOW = "window bounds that overflow int64 are refused instead of wrapping"
 NULL_KEY = "a null key is an ordinary key"
 
+Operator = RowOperator | ColumnarOperator
+Operate = Callable[[Json, bool], Operator]
+"""Makes an operator of a program; the flag asks for a restart after every step."""
+
 _ERRORS: list[tuple[str, type[WindowpaneError]]] = [
     ("per-window state", PerWindowStateError),
     ("merging must not make a window end", MergeBehindWatermarkError),
@@ -51,12 +56,17 @@ _ERRORS: list[tuple[str, type[WindowpaneError]]] = [
 """Words of an ``expect_error``, and the refusal they stand for."""
 
 
-def replay(case: Case, options: Options) -> list[Difference]:
-    """Run the case, once for each evictor variant."""
+def row_operator(fields: Json, restart: bool) -> RowOperator:
+    """Return the operator of the row engine for a program."""
+    return RowOperator(parse_program(fields), restart)
+
+
+def replay(case: Case, options: Options, operator: Operate = row_operator) -> list[Difference]:
+    """Run the case, once for each evictor variant, on what ``operator`` makes of its program."""
     require_known(case.body, CASE, "case")
     differences: list[Difference] = []
     for number, evictor in enumerate(case.get("evictor_variants", [case.get("program").get("evictor")])):
-        found = _Replay(case, {**case.get("program"), "evictor": evictor}, options).run()
+        found = _Replay(case, {**case.get("program"), "evictor": evictor}, options, operator).run()
         label = "" if number == 0 else f"with evictor {evictor}: "
         differences += [Difference(label + each.where, each.expected, each.got) for each in found]
     return differences
@@ -85,18 +95,18 @@ def _sorted_input(steps: list[Json]) -> list[Json]:
 
 
 class _Replay:
-    def __init__(self, case: Case, program: Json, options: Options) -> None:
+    def __init__(self, case: Case, program: Json, options: Options, operate: Operate) -> None:
         self._case = case
         self._program = program
         self._options = options
+        self._operate = operate
         self._steps = steps_of(case)
         self._contents_order = "any" if case.get("input_sorted_by_ts", False) else case.get("contents_order", "exact")
         self._differences: list[Difference] = []
 
     def run(self) -> list[Difference]:
         try:
-            program = parse_program(self._program)
-            operator = RowOperator(program, self._options.restart)
+            operator = self._operate(self._program, self._options.restart)
         except WindowpaneError as error:
             return self._refused_when_built(error)
         try:
@@ -114,7 +124,7 @@ class _Replay:
             return [Difference("build", "accepted", error)]
         return _compare_error("build", wanted[0], error)
 
-    def _step(self, operator: RowOperator, number: int, step: Json) -> None:
+    def _step(self, operator: Operator, number: int, step: Json) -> None:
         where = f"step {number}"
         if "expect" in step:
             require_known(step, {"expect"}, "expect step")
@@ -125,7 +135,7 @@ class _Replay:
         elif "expect_error" not in step:
             self._act(operator, number, step)
 
-    def _act(self, operator: RowOperator, number: int, step: Json) -> None:
+    def _act(self, operator: Operator, number: int, step: Json) -> None:
         words = next((s["expect_error"] for s in self._steps[number + 1 : number + 2] if "expect_error" in s), None)
         error: WindowpaneError | None = None
         try:
@@ -142,7 +152,7 @@ class _Replay:
             self._differences += _compare_error(f"step {number} {step}", words, error)
 
 
-def act(operator: RowOperator, step: Json) -> None:
+def act(operator: Operator, step: Json) -> None:
     """Carry out a step that feeds the operator.
 
     Raises:

@@ -11,22 +11,20 @@ from typing import Any
 from windowpane.errors import TimestampOverflowError, WindowpaneError
 from windowpane.testing.conformance.comparison import compare_expect
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.kinds.window_operator import CASE, OVERFLOW
-from windowpane.testing.conformance.programs import parse_program
-from windowpane.testing.conformance.row_operator import RowOperator
+from windowpane.testing.conformance.kinds.window_operator import CASE, OVERFLOW, Operate, Operator, row_operator
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, MismatchError, Options
 
 
-def replay(case: Case, options: Options) -> list[Difference]:
-    """Run the case."""
+def replay(case: Case, options: Options, operator: Operate = row_operator) -> list[Difference]:
+    """Run the case on what ``operator`` makes of its two programs."""
     require_known(case.body, CASE, "case")
     require_known(case.get("program"), {"stages"}, "chain program")
     stages = case.get("program")["stages"]
     if len(stages) != 2:
         raise NotUnderstoodError(f"chains of {len(stages)} stages are not understood")
     try:
-        first, second = (RowOperator(parse_program(stage), options.restart) for stage in stages)
+        first, second = (operator(stage, options.restart) for stage in stages)
         return _Chain(first, second).run(case)
     except TimestampOverflowError:
         raise NotUnderstoodError(OVERFLOW) from None
@@ -37,7 +35,7 @@ def replay(case: Case, options: Options) -> list[Difference]:
 
 
 class _Chain:
-    def __init__(self, first: RowOperator, second: RowOperator) -> None:
+    def __init__(self, first: Operator, second: Operator) -> None:
         self._first = first
         self._second = second
         self._handed_over = 0
