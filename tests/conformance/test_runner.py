@@ -137,7 +137,7 @@ def test_a_result_more_or_less_is_noticed(file: Path) -> None:
         ({**TUMBLING, "steps": [{"eclipse": 1}]}, "eclipse"),
         ({**TUMBLING, "weather": "fine"}, "weather"),
         ({**TUMBLING, "kind": "lunar"}, "lunar"),
-        ({**TUMBLING, "kind": "over_window"}, "OVER windows: not built yet"),
+        ({"id": "o", "kind": "over_window", "mode": "sideways"}, "sideways"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -13,7 +13,16 @@ from windowpane.testing.conformance.vectors import find_files, read_cases
 from windowpane.testing.conformance.verdicts import Options
 
 COPIED = Path(__file__).parent / "oracle"
-RISINGWAVE = ("op_hop_window.json", "op_hop_window_watermark.json", "op_watermark_filter.json")
+RISINGWAVE = (
+    "op_hop_window.json",
+    "op_hop_window_watermark.json",
+    "op_watermark_filter.json",
+    "op_over_window.json",
+    "op_eowc_over_window.json",
+    "op_sort.json",
+    "unit_frame_finder.json",
+    "unit_rows_frame_bounds.json",
+)
 REASONS = {
     "window bounds that overflow int64 are refused instead of wrapping",
     "a null key is an ordinary key",
@@ -66,5 +75,5 @@ def test_the_shared_vectors_are_all_there(conformance_root: Path) -> None:
 
     assert counts["flink"] >= 29, ABSENT
     assert counts["oracle"] >= 9, ABSENT
-    assert sum(len(list(read_cases(file))) for file in shared_files()) >= 683
+    assert sum(len(list(read_cases(file))) for file in shared_files()) >= 728
     assert conformance_root.is_dir()

@@ -12,9 +12,12 @@ from functools import partial
 from windowpane.testing.conformance.columnar_operator import ColumnarOperator
 from windowpane.testing.conformance.kinds import (
     assigner,
+    frame_finder,
     hop_window,
     merging_window_set,
+    over_window,
     refused,
+    sort,
     time_window,
     timer_service,
     trigger,
@@ -44,6 +47,13 @@ def row_engine() -> Engine:
         "hop_window": hop_window.replay,
         "watermark_filter": watermark_filter.replay,
         "tumble_start": tumble_start.replay,
+        "over_window": over_window.replay,
+        "sort": sort.replay,
+        "affected_range_rows": frame_finder.affected_range_rows,
+        "merge_rows_frames": frame_finder.merge_frames,
+        "rows_frame_bounds": frame_finder.rows_frame_bounds,
+        "range_logical_order": frame_finder.range_logical_order,
+        "range_find_left_right": frame_finder.range_find_left_right,
     }
 
 

@@ -10,16 +10,7 @@ from windowpane.testing.conformance.fields import NotUnderstoodError
 from windowpane.testing.conformance.vectors import Case, find_files, read_cases
 from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
 
-_LATER = {
-    "over_window": "OVER windows",
-    "sort": "the sort operator of OVER windows",
-    "affected_range_rows": "the frame finder of OVER windows",
-    "merge_rows_frames": "the frame finder of OVER windows",
-    "rows_frame_bounds": "the frame finder of OVER windows",
-    "range_find_left_right": "the frame finder of OVER windows",
-    "range_logical_order": "the frame finder of OVER windows",
-    "sql": "SQL",
-}
+_LATER = {"sql": "SQL"}
 
 
 def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) -> Verdict:

@@ -1,0 +1,68 @@
+"""The changes of one batch merged by key: at most one change of each row is left. Source: RisingWave, per chunk.
+
+Insert and delete cancel, delete and insert become an update, updates collapse, an update that changes nothing vanishes. Each
+half of an update stands for itself, because the other half may be in another partition and so in another bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+from windowpane.errors import InconsistentChangeError
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPES, Change, Row
+
+Report = Callable[[InconsistentChangeError], None]
+"""Takes a change that cannot be: raises it, or counts it and goes on."""
+
+
+@dataclass(slots=True)
+class _Merged:
+    before: Row | None
+    after: Row | None
+    last: str
+
+
+def consolidate(
+    changes: Iterable[tuple[str, Row]], key: Callable[[Row], Hashable], same: Callable[[Row, Row], bool], report: Report
+) -> list[Change]:
+    """Return the net change of each row, in order of first appearance.
+
+    Args:
+        changes: (change type, row), in order of arrival.
+        key: what identifies a row.
+        same: whether two rows are equal.
+        report: takes a double insert, a double delete and an update after a delete; where it goes on, the newest row counts, and
+            a second delete is passed over.
+
+    Raises:
+        InconsistentChangeError: a change type that is none, whatever ``report`` does.
+    """
+    merged: dict[Hashable, _Merged] = {}
+    for word, row in changes:
+        if word not in CHANGE_TYPES:
+            raise InconsistentChangeError(repr(word), row, f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}")
+        _merge(merged, key(row), word, row, report)
+    kept = (each for each in merged.values() if not _cancels(each, same))
+    return [Change(each.before, each.after) for each in kept]
+
+
+def _merge(merged: dict[Hashable, _Merged], key: Hashable, word: str, row: Row, report: Report) -> None:
+    appears = word in APPEARING
+    known = merged.get(key)
+    if known is None:
+        merged[key] = _Merged(None, row, word) if appears else _Merged(row, None, word)
+    elif appears:
+        if known.after is not None:
+            report(InconsistentChangeError(word, row, f"the same batch already has {known.last} of it"))
+        known.after, known.last = row, word
+    elif known.after is None:
+        report(InconsistentChangeError(word, row, f"the same batch already has {known.last} of it"))
+    else:
+        known.after, known.last = None, word
+
+
+def _cancels(change: _Merged, same: Callable[[Row, Row], bool]) -> bool:
+    if change.before is None or change.after is None:
+        return change.before is change.after
+    return same(change.before, change.after)

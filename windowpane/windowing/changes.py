@@ -1,0 +1,36 @@
+"""The words of a changelog, those of Spark's and Delta's change feeds, and a change as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+CHANGE_TYPE = "_change_type"
+"""The column that says what a row of a changelog is."""
+
+INSERT = "insert"
+UPDATE_PREIMAGE = "update_preimage"
+UPDATE_POSTIMAGE = "update_postimage"
+DELETE = "delete"
+
+APPEARING = frozenset({INSERT, UPDATE_POSTIMAGE})
+"""Words of rows that are there afterwards. Each image of an update stands for itself: the other may be in another partition."""
+CHANGE_TYPES = APPEARING | {DELETE, UPDATE_PREIMAGE}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one row: ``before`` is absent for an insert, ``after`` for a delete."""
+
+    before: Row | None
+    after: Row | None
+
+    def entries(self) -> Iterator[tuple[str, Row]]:
+        """Yield the rows of the changelog: one for an insert or delete, the two images of an update."""
+        if self.before is not None:
+            yield (DELETE if self.after is None else UPDATE_PREIMAGE), self.before
+        if self.after is not None:
+            yield (INSERT if self.before is None else UPDATE_POSTIMAGE), self.after
