@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines import slices
+from windowpane.engines import sessions, slices
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
+from windowpane.engines.sessions import SessionsEngine
 from windowpane.engines.slices import SlicesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates import ORDERED
@@ -36,7 +37,25 @@ STATE_FORMAT = "1"
 _STATE = {
     "row": "sorted pages: keyed state, event-time timers, processing-time timers",
     "slices": "a segment log: partial aggregates by slice and key",
+    "sessions": "hash pages: open sessions with their partial aggregates, by a hash of the key",
 }
+
+
+class _ColumnarEngine(NamedTuple):
+    refusal: Callable[[Program], str | None]
+    reason: str
+    make: Callable[[Program], Engine]
+
+
+_COLUMNAR = {
+    SlicesEngine.name: _ColumnarEngine(
+        slices.refusal, "windows of fixed size over built-in aggregates share slices", SlicesEngine
+    ),
+    SessionsEngine.name: _ColumnarEngine(
+        sessions.refusal, "sessions of built-in aggregates are islands of rows and open sessions", SessionsEngine
+    ),
+}
+"""The columnar engines by name: why one cannot run a program, why it is chosen, how it is made."""
 
 
 class EngineChoice(NamedTuple):
@@ -162,7 +181,11 @@ class WindowPlan:
             return "off: the row engine takes every row"
         if any(aggregate.name in ORDERED for _, aggregate in self.function.aggregates):
             return "off: an aggregate depends on the order of arrival"
-        return "off: late rows are asked for whole" if self.late_tag else "on: rows fold before the shuffle"
+        if self.late_tag:
+            return "off: late rows are asked for whole"
+        if engine == "sessions" and not self.assigner.is_event_time:
+            return "off: sessions begin by the clock of the bucket"
+        return "on: rows fold before the shuffle"
 
     def _function_text(self) -> str:
         if not self.function.aggregates:
@@ -182,28 +205,33 @@ def choose_engine(program: Program, wanted: str | None = None) -> EngineChoice:
     """
     if wanted == RowEngine.name:
         return EngineChoice(RowEngine.name, "asked for")
-    if wanted not in (None, SlicesEngine.name):
-        raise InvalidSpecError(f"there is no engine {wanted!r}; there are 'row' and 'slices'.")
-    refused = slices.refusal(program)
-    if refused is None:
-        return EngineChoice(SlicesEngine.name, "windows of fixed size over built-in aggregates share slices")
+    if wanted not in (None, *_COLUMNAR):
+        raise InvalidSpecError(f"there is no engine {wanted!r}; there are 'row', {', '.join(map(repr, _COLUMNAR))}.")
+    refusals = {}
+    for name in _COLUMNAR if wanted is None else (wanted,):
+        refused = _COLUMNAR[name].refusal(program)
+        if refused is None:
+            return EngineChoice(name, _COLUMNAR[name].reason)
+        refusals[name] = refused
     if wanted is not None:
-        raise InvalidSpecError(f"the slices engine cannot run this program: {refused}.")
-    return EngineChoice(RowEngine.name, f"the reference operator runs every program; not slices: {refused}")
+        raise InvalidSpecError(f"the {wanted} engine cannot run this program: {refusals[wanted]}.")
+    closest = SessionsEngine.name if program.spec.merges else SlicesEngine.name
+    return EngineChoice(RowEngine.name, f"the reference operator runs every program; not {closest}: {refusals[closest]}")
 
 
 def make_engine(program: Program) -> Engine:
     """Return the engine that runs ``program``."""
-    return SlicesEngine(program) if program.engine == SlicesEngine.name else RowEngine(program)
+    return _COLUMNAR[program.engine].make(program) if program.engine in _COLUMNAR else RowEngine(program)
 
 
 def combiner_of(program: Program) -> Callable[[pa.Table], pa.Table] | None:
     """Return what folds rows before the shuffle, ``None`` where rows must arrive whole."""
-    whole = program.late_output is not None or program.upstream is not Upstream.SOURCE
-    if program.engine != SlicesEngine.name or whole:
+    if program.late_output is not None or program.upstream is not Upstream.SOURCE:
         return None
-    engine = SlicesEngine(program)
-    return engine.fold_rows if engine.can_fold_before_shuffle else None
+    engine = make_engine(program)
+    if isinstance(engine, SlicesEngine | SessionsEngine) and engine.can_fold_before_shuffle:
+        return engine.fold_rows
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,330 @@
+"""The sessions engine equals the row engine on random programs, batch by batch, with a restart after every batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.engines.programs import LATE, Batch, batches
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.engines.row import RowEngine
+from windowpane.engines.session_step import END, ROWS, START, Arrivals
+from windowpane.engines.session_windows import row_windows
+from windowpane.engines.sessions import SessionsEngine, refusal
+from windowpane.errors import (
+    InvalidDurationError,
+    InvalidSessionGapError,
+    MergeBehindWatermarkError,
+    MissingTimestampError,
+    TimestampOverflowError,
+    UserFunctionError,
+)
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, combiner_of, compile_program
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.times import MAX
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32())])
+AGGREGATES = {
+    "n": wp.count(),
+    "present": wp.count("v"),
+    "total": wp.sum("v"),
+    "low": wp.min("v"),
+    "high": wp.max("w"),
+    "mean": wp.avg("v"),
+}
+
+
+INTEGERS = {pa.duration("us"): pa.int64()}
+"""The integers that cast to a type of key, where those are not 32 bits wide."""
+
+
+class SmallPages(SessionsEngine):
+    """Cuts pages and steps so small that a handful of sessions needs several."""
+
+    page_rows = 3
+    step_rows = 4
+
+
+def by_value(gap):
+    return lambda row: gap + row["w"] % 5
+
+
+small = st.integers(1, 12)
+assigners = st.one_of(
+    small.map(wp.EventTimeSessionWindows),
+    small.map(lambda gap: wp.EventTimeSessionWindows(by_value(gap))),
+    small.map(wp.ProcessingTimeSessionWindows),
+    small.map(lambda gap: wp.ProcessingTimeSessionWindows(by_value(gap))),
+)
+engines = st.sampled_from([SessionsEngine, SmallPages])
+key_types = st.sampled_from(
+    [pa.string(), pa.int32(), pa.date32(), pa.decimal128(12, 2), pa.bool_(), pa.binary(), pa.float64(), pa.duration("us")]
+)
+
+
+def default_trigger(assigner, purging):
+    return wp.PurgingTrigger.of(assigner.default_trigger()) if purging else None
+
+
+def program_of(
+    assigner, trigger=None, lateness=0, keys=("k",), late=True, aggregates=None, key_type=None, evictor=None, refine="last"
+) -> Program:
+    aggregates = AGGREGATES if aggregates is None else aggregates
+    columns = pa.schema([pa.field("k", key_type or pa.string()), *list(COLUMNS)[1:]])
+    function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
+    tag = LATE if late else None
+    plan = WindowPlan(keys, assigner, function, trigger, evictor, lateness, tag, event_time="t", refine=refine)
+    slots = {name: tuple(aggregate.arguments) for name, aggregate in aggregates.items()}
+    types = InputTypes(columns, pa.schema([columns.field(name) for name in keys]), keys, TIMESTAMP, slots)
+    return compile_program(plan, types, ("k", "v", "w"))
+
+
+def table_of(batch: Batch, key_type: pa.DataType | None = None) -> pa.Table:
+    rows = batch.rows
+    numbers = {"a": 1, "b": 0, None: None}
+    keys = pa.array([k for k, _, _ in rows], pa.string())
+    if key_type == pa.float64():
+        zeros = [0.0 if v < 3 else -0.0 for _, v, _ in rows]
+        keys = pa.array([{"a": math.nan, "b": zero, None: None}[k] for (k, _, _), zero in zip(rows, zeros, strict=True)])
+    elif key_type is not None and key_type not in (pa.string(), pa.binary()):
+        keys = pa.array([numbers[k] for k, _, _ in rows], INTEGERS.get(key_type, pa.int32())).cast(key_type)
+    return pa.table(
+        {
+            "k": keys.cast(key_type or pa.string()),
+            "v": pa.array([None if v == 0 else v * 2**40 for _, v, _ in rows], pa.int64()),
+            "w": pa.array([v for _, v, _ in rows], pa.int32()),
+            TIME: pa.array([t for _, _, t in rows], pa.int64()),
+            PARTITION: pa.array([0] * len(rows), pa.int32()),
+            POSITION: pa.array(range(len(rows)), pa.int64()),
+        }
+    )
+
+
+def rows_of(output: BucketOutput, number: int) -> list[str]:
+    found = [table for which, table in output.tables if which == number]
+    return sorted(repr(row) for table in found for row in _as_numbers(table).to_pylist())
+
+
+def _as_numbers(table: pa.Table) -> pa.Table:
+    """Return a table with its window bounds as integers: before its first batch the clock of a bucket is before year 1."""
+    for at, name in enumerate(table.column_names):
+        if name in ("window_start", "window_end"):
+            table = table.set_column(at, name, table[name].cast(pa.int64()))
+    return table
+
+
+def same(left: BucketOutput, right: BucketOutput) -> None:
+    assert rows_of(left, 0) == rows_of(right, 0)
+    assert rows_of(left, 1) == rows_of(right, 1)
+    for name in ("late_elements", "late_dropped", "firings", "open_windows"):
+        assert getattr(left.counters, name) == getattr(right.counters, name), name
+    assert left.is_idle == right.is_idle
+    assert left.next_processing_time == right.next_processing_time
+
+
+def run_both(engine, program: Program, stores, batch: Batch, rows: pa.Table) -> None:
+    clock = Clock(batch.watermark, batch.processing_time)
+    expected = RowEngine(program).run(stores[0], [rows], clock)
+    halves = [rows.slice(rows.num_rows // 2), rows.slice(0, rows.num_rows // 2)]
+    same(engine(program).run(stores[1], halves, clock), expected)
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(engines, assigners, st.booleans(), st.sampled_from([0, 0, 3, 20]), st.sampled_from(["", "k", "kw"]), batches(), key_types)
+def test_random_programs_agree_with_the_row_engine_batch_by_batch(engine, assigner, purging, lateness, keys, stream, key_type):
+    program = program_of(assigner, default_trigger(assigner, purging), lateness, tuple(keys), key_type=key_type)
+    note(repr(program.spec))
+    assert program.engine == "sessions"
+    stores = MemoryBlobStore(), MemoryBlobStore()
+    for batch in stream:
+        run_both(engine, program, stores, batch, table_of(batch, key_type))
+
+
+@settings(max_examples=40, deadline=None, print_blob=True)
+@given(assigners, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]), st.sampled_from([0, 20]))
+def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream, lateness):
+    program = replace(program_of(assigner, lateness=lateness), upstream=upstream)
+    stores, before = (MemoryBlobStore(), MemoryBlobStore()), -31
+    for batch in stream:
+        judged = [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
+        before = batch.watermark
+        rows = table_of(batch).append_column(JUDGED, pa.array(judged, pa.int64()))
+        run_both(SessionsEngine, program, stores, batch, rows)
+
+
+# Rows folded before the shuffle.
+
+
+def chunks_of(rows: pa.Table, every: int) -> list[pa.Table]:
+    return [rows.slice(start, every) for start in range(0, rows.num_rows, every)]
+
+
+def anchors_first(batch: Batch, lateness: int, gap: int) -> Batch:
+    """Return a batch whose rows come in the order that pieces stand for: on time first, then the late ones, latest first."""
+    on_time = [row for row in batch.rows if row[2] + gap - 1 + lateness > batch.watermark]
+    late = sorted((row for row in batch.rows if row not in on_time), key=lambda row: -row[2])
+    return replace(batch, rows=(*on_time, *late))
+
+
+@settings(max_examples=50, deadline=None, print_blob=True)
+@given(small, st.booleans(), st.sampled_from([0, 3, 20]), batches(), st.integers(1, 6), st.booleans())
+def test_pieces_give_what_some_order_of_their_rows_gives(gap, purging, lateness, stream, every, mixed):
+    assigner = wp.EventTimeSessionWindows(gap)
+    program = program_of(assigner, default_trigger(assigner, purging), lateness, late=False)
+    engine, stores = SmallPages(program), (MemoryBlobStore(), MemoryBlobStore())
+    for batch in stream:
+        clock = Clock(batch.watermark, batch.processing_time)
+        expected = RowEngine(program).run(stores[0], [table_of(anchors_first(batch, lateness, gap))], clock)
+        chunks = chunks_of(table_of(batch), every)
+        windows = [row_windows(program, chunk, 0) for chunk in chunks]
+        pieces = [engine.step.fold(Arrivals(chunk, *bounds)) for chunk, bounds in zip(chunks, windows, strict=True)]
+        is_on_time = all(time + gap - 1 + lateness > batch.watermark for _, _, time in batch.rows)
+        arrived = chunks[:1] + pieces[1:] if mixed and is_on_time else pieces
+        same(engine.run(stores[1], arrived, clock), expected)
+
+
+def test_the_combiner_folds_rows_that_make_few_sessions_and_leaves_scattered_ones():
+    program = program_of(wp.EventTimeSessionWindows(10), late=False)
+    fold = combiner_of(program)
+    assert fold is not None
+    close = fold(table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 12), ("b", 3, 40), ("b", 4, 40)))))
+    assert sorted(zip(*(close[name].to_pylist() for name in ("k", START, END, ROWS)), strict=True)) == [
+        ("a", 5, 22, 2),
+        ("b", 40, 50, 2),
+    ]
+    scattered = table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 50), ("b", 3, 40))))
+    assert fold(scattered) is scattered
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        program_of(wp.EventTimeSessionWindows(10), late=True),
+        program_of(wp.ProcessingTimeSessionWindows(10), late=False),
+        replace(program_of(wp.EventTimeSessionWindows(10), late=False), upstream=Upstream.WINDOW),
+    ],
+)
+def test_rows_arrive_whole_where_windows_or_lateness_are_judged_row_by_row(program):
+    assert combiner_of(program) is None
+
+
+# What it refuses, and the errors of rows.
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"assigner": wp.TumblingEventTimeWindows.of(5)}, "makes no sessions"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "trigger": wp.CountTrigger.of(3)}, "fires by more than the end"),
+        ({"assigner": wp.ProcessingTimeSessionWindows(5), "trigger": wp.EventTimeTrigger.create()}, "fires by more than the end"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(2)}, "needs every row"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "lateness": 3, "refine": "each"}, "every late row"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "key_type": pa.list_(pa.int64())}, "key column"),
+    ],
+)
+def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
+    program = program_of(**change)
+    assert reason in (refusal(program) or "")
+    assert program.engine != "sessions"
+
+
+def test_without_lateness_there_is_nothing_to_refine_so_each_is_last():
+    assert program_of(wp.EventTimeSessionWindows(5), refine="each").engine == "sessions"
+    assert program_of(wp.ProcessingTimeSessionWindows(5), lateness=3, refine="each").engine == "sessions"
+
+
+def fails(row):
+    raise ZeroDivisionError(f"no gap for {row['k']}")
+
+
+@pytest.mark.parametrize(
+    ("assigner", "time", "error"),
+    [
+        (wp.EventTimeSessionWindows(10), None, MissingTimestampError),
+        (wp.EventTimeSessionWindows(10), MAX - 3, TimestampOverflowError),
+        (wp.EventTimeSessionWindows(lambda row: 0), 5, InvalidSessionGapError),
+        (wp.EventTimeSessionWindows(lambda row: "soon"), 5, InvalidDurationError),
+        (wp.EventTimeSessionWindows(fails), 5, UserFunctionError),
+    ],
+)
+def test_bad_rows_are_refused_in_the_words_of_the_row_engine(assigner, time, error):
+    rows = table_of(Batch(0, 0, (("b", 6, 4), ("a", 7, 5))))
+    rows = rows.set_column(rows.column_names.index(TIME), TIME, pa.array([4, time], pa.int64()))
+    program = program_of(assigner)
+    with pytest.raises(error) as expected:
+        RowEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
+    with pytest.raises(error) as found:
+        SessionsEngine(program).run(MemoryBlobStore(), [rows], Clock(0, 0))
+    assert str(found.value).split(" [")[0] == str(expected.value).split(" [")[0]
+
+
+@pytest.mark.parametrize("second", [7, 5])
+def test_a_merge_whose_cleanup_time_overflows_is_refused_as_by_flink_and_one_without_is_not(second):
+    program = program_of(wp.EventTimeSessionWindows(10), lateness=MAX)
+    stores = MemoryBlobStore(), MemoryBlobStore()
+    run_both(SessionsEngine, program, stores, Batch(0, 0, ()), table_of(Batch(0, 0, (("a", 1, 5),))))
+    rows = table_of(Batch(0, 0, (("a", 1, second),)))
+    if second == 5:
+        run_both(SessionsEngine, program, stores, Batch(0, 0, ()), rows)
+        return
+    engines: tuple[Engine, Engine] = (RowEngine(program), SessionsEngine(program))
+    for engine, store in zip(engines, stores, strict=True):
+        with pytest.raises(MergeBehindWatermarkError, match=r"'a' gave .*allowed lateness of 9223372036854775807"):
+            engine.run(store, [rows], Clock(0, 0))
+
+
+# What a batch touches.
+
+
+def numbered_rows(count: int) -> pa.Table:
+    """Return rows of keys 0, 1, 2, ... at 100, 101, 102, ..."""
+    rows = table_of(Batch(0, 0, (("a", 1, 0),) * count), pa.int32())
+    rows = rows.set_column(0, "k", pa.array(range(count), pa.int32()))
+    return rows.set_column(rows.column_names.index(TIME), TIME, pa.array(range(100, 100 + count), pa.int64()))
+
+
+TIMES = "'__windowpane_time': {}, '__windowpane_judged': {}}}"
+
+
+def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_due():
+    class Pages(SessionsEngine):
+        page_rows = 64
+
+    program = program_of(wp.EventTimeSessionWindows(10), late=False, aggregates={"n": wp.count()}, key_type=pa.int32())
+    engine, store = Pages(program), MemoryBlobStore()
+    rows = numbered_rows(1000)
+    engine.run(store, [rows], Clock(0, 0))
+    pages = len(store.keys()) - 2
+    assert pages > 20
+    reads = store.reads
+    assert not engine.run(store, [], Clock(50, 0)).tables
+    assert store.reads - reads == 2, "header and index"
+    reads = store.reads
+    output = engine.run(store, [rows.slice(7, 1)], Clock(50, 0))
+    assert store.reads - reads == 3, "the page of the key"
+    assert output.counters.open_windows == 1000
+    reads = store.reads
+    fired = engine.run(store, [], Clock(109, 0))
+    assert rows_of(fired, 0) == ["{'k': 0, 'window_start': 100, 'window_end': 110, 'n': 1, " + TIMES.format(109, 50)]
+    assert store.reads - reads == 3, "the page that is due"
+
+
+def test_state_shrinks_with_what_is_open_and_an_empty_bucket_keeps_only_its_header():
+    program = program_of(wp.EventTimeSessionWindows(10), late=False, key_type=pa.int32())
+    engine, store = SmallPages(program), MemoryBlobStore()
+    engine.run(store, [numbered_rows(40)], Clock(0, 0))
+    full = len(store.keys())
+    assert full > 14
+    some = engine.run(store, [], Clock(146, 0))
+    assert some.counters.open_windows == 2
+    assert len(store.keys()) <= 4
+    assert engine.run(store, [], Clock(200, 0)).is_idle
+    assert store.keys() == ["header"]

@@ -1,0 +1,63 @@
+"""When sessions fire and when they are over, on arrays of their ends: the rule of the default triggers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from windowpane.kernels.islands import Int64s
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers import PurgingTrigger
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SessionRule:
+    """The rule of one program; clocks are the watermark for event time, the machine's clock for processing time.
+
+    Args:
+        is_event_time: which clock.
+        lateness: microseconds a session is kept behind the watermark; 0 for processing time.
+        purges: whether a firing drops what the session held.
+    """
+
+    is_event_time: bool
+    lateness: int
+    purges: bool
+
+    @classmethod
+    def of(cls, spec: WindowSpec) -> Self:
+        """Return the rule of a spec."""
+        by_event_time = spec.assigner.is_event_time
+        purges = isinstance(spec.trigger, PurgingTrigger)
+        return cls(by_event_time, spec.allowed_lateness if by_event_time else 0, purges)
+
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether a session may outlive what it held: purged, but open to late rows."""
+        return self.purges and self.lateness > 0
+
+    def fires(self, ends: Int64s, before: int, now: int) -> Mask:
+        """Return which sessions fire as the clock moves from ``before`` to ``now``."""
+        due = ends - 1 <= now
+        return due & (ends - 1 > before) if self.is_event_time else due
+
+    def has_fired(self, ends: Int64s, now: int) -> Mask:
+        """Return which sessions have fired by ``now``, so that a row that joins them fires them again."""
+        return ends - 1 <= now if self.is_event_time else np.zeros(len(ends), bool)
+
+    def is_over(self, ends: Int64s, now: int) -> Mask:
+        """Return which sessions take no more rows; a row that would open one of these is late."""
+        return self._cleanup(ends) <= now
+
+    def next_time(self, ends: Int64s, now: int) -> Int64s:
+        """Return when something next happens to each session: it fires, or it is over."""
+        return np.where(self.has_fired(ends, now), self._cleanup(ends), ends - 1)
+
+    def _cleanup(self, ends: Int64s) -> Int64s:
+        return np.minimum(ends - 1, MAX - self.lateness) + self.lateness

@@ -1,0 +1,222 @@
+"""Tables cut into pages by a hash of their keys: a batch reads and writes the pages of its keys, and those that are due.
+
+Key layout, for pages named ``name``::
+
+    name.i       the index: for each page in order of fence its number, rows, live rows, bytes and when it is due
+    name.<hex>   one page: a packed table, the rows whose hash is at least the page's fence and below the next one
+
+Invariants, after every ``commit``:
+
+- every row is in the page that ``locate`` names for its hash; the first fence is 0;
+- no page is empty; no page has more than ``page_rows`` rows, unless they share one hash;
+- of two neighbours written by one commit, both under a quarter full, one is left;
+- ``due`` of a page is the earliest instant at which something happens to one of its rows, so a clock below it need not read it.
+
+Who may mutate: one ``HashPages`` object at a time for a name. Pages are written by ``write`` or at ``commit``, the index at
+``commit``. Recovery: there is nothing to recover, the blob store commits all of a batch or none.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.state.packed_tables import pack_table, unpack_table
+
+_KIND, _VERSION = "hash-pages-index", 1
+
+Hashes = npt.NDArray[np.uint64]
+
+
+class PageSummary(NamedTuple):
+    """What the index keeps of a page: when it is due, in the unit of its owner's clock, and how many of its rows are live."""
+
+    due: int
+    live: int
+
+
+@dataclass
+class _Page:
+    fence: int
+    number: int
+    rows: int = 0
+    live: int = 0
+    size: int = 0
+    due: int = 0
+    unwritten: pa.Table | None = None
+
+
+class HashPages:
+    """Rows in pages by hash.
+
+    Args:
+        store: where the blobs live.
+        name: prefix of the names of pages and index.
+        hash_of: returns the hash of each row of a table, the same in every process.
+        summary_of: returns what the index keeps of a page.
+        page_rows: most rows of a page.
+
+    ``write`` may be called once for each page between two commits; positions are those of the last commit.
+    """
+
+    def __init__(
+        self,
+        store: BlobStore,
+        name: str,
+        hash_of: Callable[[pa.Table], Hashes],
+        summary_of: Callable[[pa.Table], PageSummary],
+        page_rows: int = 1 << 15,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._hash_of = hash_of
+        self._summary_of = summary_of
+        self._page_rows = page_rows
+        self._pages = self._read_index()
+        self._written: dict[int, list[_Page]] = {}
+        self._next_number = max((page.number for page in self._pages), default=-1) + 1
+
+    def __len__(self) -> int:
+        """The number of pages as of the last commit."""
+        return len(self._pages)
+
+    @property
+    def live(self) -> int:
+        """The number of live rows as of the last commit."""
+        return sum(page.live for page in self._pages)
+
+    @property
+    def byte_size(self) -> int:
+        """The size of all pages in bytes as of the last commit."""
+        return sum(page.size for page in self._pages)
+
+    @property
+    def next_due(self) -> int | None:
+        """When the first page is due, ``None`` if there is none."""
+        return min((page.due for page in self._pages), default=None)
+
+    def rows_of(self, position: int) -> int:
+        """Return the number of rows of a page."""
+        return self._pages[position].rows if self._pages else 0
+
+    def due(self, now: int) -> list[int]:
+        """Return the positions of the pages to which something happens at or before ``now``."""
+        return [position for position, page in enumerate(self._pages) if page.due <= now]
+
+    def locate(self, hashes: Hashes) -> npt.NDArray[np.int64]:
+        """Return the position of the page of each hash; 0 where there is no page yet."""
+        fences = np.array([page.fence for page in self._pages] or [0], np.uint64)
+        return np.searchsorted(fences, hashes, side="right") - 1
+
+    def read(self, position: int) -> pa.Table | None:
+        """Return a page, ``None`` where there is none yet."""
+        if not self._pages:
+            return None
+        blob = self._store.get(self._key(self._pages[position].number))
+        assert blob is not None, "the index names only pages that were written"
+        return unpack_table(blob)
+
+    def write(self, position: int, table: pa.Table) -> None:
+        """Put ``table`` in the place of a page; all of its rows belong there."""
+        before = self._pages[position] if self._pages else _Page(0, self._take_number())
+        pages: list[_Page] = []
+        for fence, part in self._parts(before.fence, table):
+            page = _Page(fence, self._take_number() if pages else before.number, part.num_rows, unwritten=part)
+            if 4 * part.num_rows > self._page_rows:
+                self._put(page)
+            pages.append(page)
+        self._written[position] = pages
+
+    def commit(self) -> None:
+        """Bring the index up to date."""
+        if not self._written:
+            return
+        pages: list[_Page] = []
+        for position in range(max(len(self._pages), 1)):
+            for page in self._written[position] if position in self._written else [self._pages[position]]:
+                _append(pages, page, self._page_rows // 2)
+        for page in pages:
+            if page.unwritten is not None:
+                self._put(page)
+        for number in {page.number for page in self._pages} - {page.number for page in pages}:
+            self._store.remove(self._key(number))
+        if pages:
+            pages[0].fence = 0
+        self._pages, self._written = pages, {}
+        self._write_index()
+
+    def _parts(self, fence: int, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Yield (fence, rows) of the pages that a table is cut into."""
+        rows = table.num_rows
+        if rows <= self._page_rows:
+            if rows:
+                yield fence, table
+            return
+        hashes = self._hash_of(table)
+        order = np.argsort(hashes, kind="stable")
+        table, hashes = table.take(pa.array(order)), hashes[order]
+        for start, end in pairwise([0, *_cuts(hashes, self._page_rows), rows]):
+            yield (int(hashes[start]) if start else fence), table.slice(start, end - start)
+
+    def _put(self, page: _Page) -> None:
+        assert page.unwritten is not None
+        blob = pack_table(page.unwritten)
+        self._store.put(self._key(page.number), blob)
+        page.size = len(blob)
+        page.due, page.live = self._summary_of(page.unwritten)
+        page.unwritten = None
+
+    def _take_number(self) -> int:
+        """Return a number above all in use."""
+        number, self._next_number = self._next_number, self._next_number + 1
+        return number
+
+    def _key(self, number: int) -> str:
+        return f"{self._name}.{number:x}"
+
+    def _write_index(self) -> None:
+        if not self._pages:
+            self._store.remove(f"{self._name}.i")
+            return
+        numbers = [(page.number, page.rows, page.live, page.size, page.due) for page in self._pages]
+        fences = array("Q", [page.fence for page in self._pages]).tobytes()
+        rest = array("q", [number for row in numbers for number in row]).tobytes()
+        self._store.put(f"{self._name}.i", frame(_KIND, _VERSION, fences + rest))
+
+    def _read_index(self) -> list[_Page]:
+        blob = self._store.get(f"{self._name}.i")
+        if blob is None:
+            return []
+        numbers = np.frombuffer(unframe(_KIND, _VERSION, blob), np.int64).copy()
+        count = len(numbers) // 6
+        fences = numbers[:count].view(np.uint64).tolist()
+        return [_Page(fence, *row) for fence, row in zip(fences, numbers[count:].reshape(count, 5).tolist(), strict=True)]
+
+
+def _cuts(hashes: Hashes, page_rows: int) -> list[int]:
+    """Return where to cut rows sorted by hash into pages half full: never within a hash, and around one that fills a page."""
+    rows = len(hashes)
+    pieces = -(-2 * rows // page_rows)
+    middles = hashes[np.arange(1, pieces) * rows // pieces]
+    before, after = np.searchsorted(hashes, middles), np.searchsorted(hashes, middles, side="right")
+    cuts = np.unique(np.concatenate([before, after[4 * (after - before) > page_rows]]))
+    return [cut for cut in cuts.tolist() if 0 < cut < rows]
+
+
+def _append(pages: list[_Page], page: _Page, joined_rows: int) -> None:
+    """Append a page, or join it to the one before if both are small and together have at most ``joined_rows``."""
+    last = pages[-1] if pages else None
+    if last is None or last.unwritten is None or page.unwritten is None or last.rows + page.rows > joined_rows:
+        pages.append(page)
+        return
+    last.unwritten = pa.concat_tables([last.unwritten, page.unwritten])
+    last.rows += page.rows
