@@ -15,7 +15,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint pytest demo bench conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 
 bench: setup  ## Run the benchmarks
 	@echo "no benchmarks yet"
+
+PROGRAMS ?= 2000
+
+fuzz: setup  ## Run random programs on the reference and on the engine the planner chooses: make fuzz PROGRAMS=2000
+	@$(PY) -m windowpane.testing.fuzz --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -1,4 +1,4 @@
-"""Tests that ``make test`` leaves to ``make test-all``: they start streaming queries or JVMs of their own, and take minutes.
+"""Tests that ``make test`` leaves to ``make test-all``: they take minutes, with streaming queries, JVMs or thousands of programs.
 
 A streaming query costs seconds whatever it computes; ``make test`` keeps one of most kinds, so that it stays short on two cores.
 """
@@ -31,4 +31,10 @@ SLOW = (
     "tests/spark/test_sources.py::test_a_socket_with_the_default_trigger_and_windows_without_event_time",
     "tests/spark/test_sources.py::test_file_sinks_of_start_with_a_processing_time_trigger",
     "tests/spark/test_sources.py::test_parquet_and_console_sinks_by_spark_itself",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[2",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[3",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[4",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[5",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[6",
+    "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[7",
 )

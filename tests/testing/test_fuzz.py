@@ -1,0 +1,61 @@
+"""Random programs agree on both engines, and a program that does not would be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices import SlicesEngine
+from windowpane.state.blob_store import BlobStore
+from windowpane.testing.fuzz import windowed
+from windowpane.testing.fuzz.__main__ import main, report
+from windowpane.testing.fuzz.comparison import difference
+
+BLOCK = 250
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_programs_agree_with_the_reference(block: int) -> None:
+    lines: list[str] = []
+    failed = report((windowed.run(seed) for seed in range(block * BLOCK, (block + 1) * BLOCK)), lines.append)
+    assert failed == 0, "\n".join(lines)
+    assert lines[-1] == f"{BLOCK} passed, 0 failed"
+
+
+def test_a_seed_makes_the_same_program_again() -> None:
+    assert windowed.run(17) == windowed.run(17)
+
+
+def test_an_engine_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def short_by_a_row(self: SlicesEngine, store: BlobStore, rows: list[pa.Table], clock: Clock) -> BucketOutput:
+        output = run(self, store, rows, clock)
+        return replace(output, tables=[(number, table.slice(1)) for number, table in output.tables])
+
+    run = SlicesEngine.run
+    monkeypatch.setattr(SlicesEngine, "run", short_by_a_row)
+    seed = next(seed for seed in range(100) if windowed.run(seed).engine == "slices" and windowed.run(seed).differences)
+    assert main(["--programs", "1", "--seed", str(seed)]) == 1
+    printed = capsys.readouterr().out
+    assert f"FAILED seed {seed}" in printed
+    assert "assigner" in printed
+    assert printed.endswith("0 passed, 1 failed\n")
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "found"),
+    [
+        ([{"k": 1, "x": 0.1 + 0.2}], [{"k": 1, "x": 0.3}], None),
+        ([{"x": float("nan")}, {"x": 0.0}], [{"x": -0.0}, {"x": float("nan")}], None),
+        ([{"x": [1.0, None]}], [{"x": [1.0, None]}], None),
+        ([{"x": 1}], [{"x": 2}], "expected {'x': 1}"),
+        ([{"x": 1}, {"x": 2}], [{"x": 1}], "missing: {'x': 2}"),
+        ([{"x": 1}], [{"x": 1}, {"x": 1}], "one too many: {'x': 1}"),
+        ([{"x": None}], [{"x": float("nan")}], "expected {'x': None}"),
+    ],
+)
+def test_rows_are_compared_in_any_order_and_up_to_rounding(expected: list, got: list, found: str | None) -> None:
+    differs = difference(expected, got)
+    assert (differs is None) if found is None else (differs is not None and differs.startswith(found))

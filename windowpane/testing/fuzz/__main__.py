@@ -1,0 +1,56 @@
+"""``python -m windowpane.testing.fuzz --programs N [--seed S]``: run random programs and print those that differ."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from random import SystemRandom
+
+from windowpane.testing.fuzz import windowed
+from windowpane.testing.fuzz.outcome import Outcome
+
+KINDS: dict[str, Callable[[int], Outcome]] = {"windows": windowed.run}
+"""What makes and runs the program of a seed, by kind."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m windowpane.testing.fuzz",
+        description="Run random programs on the reference and on the engine the planner chooses. Exit code 1 if any differed.",
+    )
+    parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
+    parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")
+    return parser
+
+
+def report(outcomes: Iterable[Outcome], line: Callable[[str], None], kind: str = "windows") -> int:
+    """Print what differed as it comes and the counts at the end; return how many programs failed."""
+    engines: Counter[str] = Counter()
+    failed = 0
+    for outcome in outcomes:
+        engines[outcome.engine] += 1
+        if outcome.differences:
+            failed += 1
+            again = f"python -m windowpane.testing.fuzz --programs 1 --seed {outcome.seed}"
+            line(f"FAILED seed {outcome.seed} ({kind}); again with: {again}")
+            line(outcome.program)
+            for each in outcome.differences:
+                line(f"  {each}")
+    line("engines: " + ", ".join(f"{name} {count}" for name, count in sorted(engines.items())))
+    line(f"{engines.total() - failed} passed, {failed} failed")
+    return failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = _parser().parse_args(arguments)
+    first = SystemRandom().randrange(2**32) if given.seed is None else given.seed
+    print(f"seeds {first} to {first + given.programs - 1}")
+    failed = report((KINDS["windows"](first + number) for number in range(given.programs)), print)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

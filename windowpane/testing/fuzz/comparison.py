@@ -1,0 +1,49 @@
+"""Whether two engines gave the same rows: as multisets, doubles up to rounding, one NaN, one zero.
+
+Rows are matched by everything but their doubles first, so that rounding cannot pair the wrong ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+REL_TOL = 1e-9
+ABS_TOL = 1e-9
+
+
+def difference(expected: Iterable[Row], got: Iterable[Row]) -> str | None:
+    """Return what differs between two lists of rows in any order, ``None`` if nothing does."""
+    wanted, shown = sorted(expected, key=_sort_key), sorted(got, key=_sort_key)
+    for left, right in zip(wanted, shown, strict=False):
+        if not same(left, right):
+            return f"expected {left}\n    got      {right}"
+    if len(wanted) == len(shown):
+        return None
+    extra = wanted[len(shown) :] or shown[len(wanted) :]
+    return f"{'missing' if len(wanted) > len(shown) else 'one too many'}: {extra[0]}"
+
+
+def _sort_key(row: Row) -> tuple[str, str]:
+    exact = [(name, value) for name, value in row.items() if not isinstance(value, float)]
+    doubles = [(name, f"{value + 0.0:.6g}") for name, value in row.items() if isinstance(value, float)]
+    return repr(exact), repr(doubles)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Return whether two values are the same."""
+    if isinstance(left, float) and isinstance(right, float):
+        both_nan = math.isnan(left) and math.isnan(right)
+        return both_nan or math.isclose(left, right, rel_tol=REL_TOL, abs_tol=ABS_TOL)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return _same_items(left, right)
+    return bool(left == right)
+
+
+def _same_items(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return len(left) == len(right) and all(same(one, other) for one, other in zip(left, right, strict=True))
