@@ -1,0 +1,57 @@
+"""The command: ``python -m bench``."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench import chart, pages, report, results
+from bench.cases import all_cases
+from bench.rounds import OUT, clean_up, run_case
+from bench.standings import standings
+
+app = typer.Typer(add_completion=False)
+console = Console(width=None if Console().is_terminal else 200)
+
+
+@app.command()
+def bench(
+    runs: Annotated[int, typer.Option(help="How often each system runs a case; medians count. Slow peers run less.")] = 3,
+    only: Annotated[list[str], typer.Option(help="Run the cases whose name or number of keys contains this.")] = [],  # noqa: B006
+    system: Annotated[list[str], typer.Option(help="Run only these systems.")] = [],  # noqa: B006
+    quick: Annotated[bool, typer.Option(help="Few rows, to try the suite; figures mean nothing then.")] = False,
+    list_cases: Annotated[bool, typer.Option("--list", help="Show the cases and end.")] = False,
+) -> None:
+    """Run the benchmarks: windowpane beside its peers, on the same rows.
+
+    A full run writes bench/results.json, docs/performance.svg and the tables of docs/performance.md and README.md; any other
+    writes out/bench/results.json.
+    """
+    cases = [case.scaled(quick) for case in all_cases() if all(part in f"{case.name} {case.keys}" for part in only)]
+    if list_cases:
+        for case in cases:
+            console.print(f"{case.name} | {case.keys:,} | {', '.join(c.system.title for c in case.contenders)}", highlight=False)
+        return
+    begun, figures = time.monotonic(), []
+    for number, case in enumerate(cases, start=1):
+        console.print(f"[bold]{number} of {len(cases)}: {case.name}, {case.keys:,} keys {case.emit}", highlight=False)
+        kept = case.with_systems(system) if system else case
+        figures += run_case(kept, runs, lambda text: console.print(f"  {text}", highlight=False))
+    clean_up()
+    found = results.Results(results.machine(), tuple(figures))
+    reached = standings(found, cases)
+    report.show(found, reached, console)
+    if only or system or quick:
+        results.write(found, OUT / "results.json")
+    else:
+        results.write(found)
+        chart.draw(found)
+        pages.write_pages(found, reached)
+    console.print(f"done in {(time.monotonic() - begun) / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    app()

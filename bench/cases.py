@@ -1,0 +1,196 @@
+"""The cases: what is measured, on which rows, who takes part, and the goal. Slow peers get fewer rows and one run: it says so here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bench import systems
+from bench.bids import Feed, Part
+from bench.programs import Program
+from bench.systems import System
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A system in a case.
+
+    Args:
+        system: the system.
+        batches: how many files of the case it gets; 0 for all.
+        runs: how often it runs at most; 0 for as often as asked.
+        seconds: a run that takes longer is ended, and reported so.
+    """
+
+    system: System
+    batches: int = 0
+    runs: int = 0
+    seconds: int = 300
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How windowpane should compare with a system: its figure by that of the other (for times the other way round).
+
+    Args:
+        against: name of the system.
+        figure: ``rows_per_s``, ``whole_job_s`` or ``batch_s``.
+        ratio: how many times as good windowpane should be; for ``at_most`` how many times the other's time it may take.
+        at_most: whether ``ratio`` is a bound on windowpane's time.
+    """
+
+    against: str
+    figure: str
+    ratio: float
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case.
+
+    Args:
+        name: as it stands in results.
+        program: what is computed.
+        parts: the rows, a file a batch.
+        contenders: who takes part.
+        goals: what windowpane should reach.
+        format: ``parquet``, or ``csv`` for both.
+        emit: ``update`` or ``close`` for OVER programs.
+        steady_from: number of the first batch that counts as steady.
+        phases: for cases that compare windowpane with itself, the numbers of the batches (from, to) before and after.
+        growth: how many times the batch time may grow between the phases.
+        worker_mb: how much memory a Python worker may take, 0 for no bound.
+        checked: whether the answer is compared with the expected one.
+    """
+
+    name: str
+    program: Program
+    parts: tuple[Part, ...]
+    contenders: tuple[Contender, ...]
+    goals: tuple[Goal, ...] = ()
+    format: str = "parquet"
+    emit: str = ""
+    steady_from: int = 1
+    phases: tuple[tuple[int, int], tuple[int, int]] | None = None
+    growth: float = 0
+    worker_mb: float = 0
+    checked: bool = True
+
+    @property
+    def keys(self) -> int:
+        """Number of distinct keys."""
+        return max(part.feed.keys for part in self.parts)
+
+    def scaled(self, quick: bool) -> Case:
+        """Return the case as it runs, with little rows if ``quick``."""
+        return self if not quick else _quick(self)
+
+    def with_systems(self, names: Sequence[str]) -> Case:
+        """Return the case with these systems only."""
+        return replace(self, contenders=tuple(each for each in self.contenders if each.system.name in names))
+
+
+_TUMBLING = Program("tumbling", 10)
+_SLIDING = Program("sliding", 60, 1)
+_SESSION = Program("session", 1)
+_HOUR = Program("tumbling", 3600)
+
+
+def all_cases() -> tuple[Case, ...]:
+    """Return every case, in the order in which they run."""
+    return (
+        *(_tumbling(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 3), (1_000_000, 7))),
+        *(_large_batches(keys, ratio) for keys, ratio in ((1_000, 0.8), (100_000, 3), (1_000_000, 7))),
+        *_sliding(),
+        _session(),
+        *(_csv(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 1.3), (1_000_000, 2))),
+        _latency(),
+        _state_growth(),
+        _open_sessions(),
+    )
+
+
+def _tumbling(keys: int, ratio: float) -> Case:
+    peers = [Contender(systems.WINDOWPANE), Contender(systems.NATIVE)]
+    goals = [Goal("spark", "rows_per_s", ratio)]
+    if keys == 1_000:
+        peers += [Contender(systems.TWS, 2, 1), Contender(systems.HOP)]
+        peers += [Contender(systems.PYFLINK, 1, 1), Contender(systems.BYTEWAX_FLOW, 1, 1)]
+        goals += [Goal("tws", "rows_per_s", 10), Goal("pyflink", "rows_per_s", 10), Goal("bytewax", "rows_per_s", 10)]
+        goals += [Goal("hop", "batch_s", 1.3, at_most=True)]
+    if keys == 100_000:
+        peers += [Contender(systems.TWS, 1, 1)]
+        goals += [Goal("tws", "rows_per_s", 80)]
+    if keys == 1_000_000:
+        peers += [Contender(systems.SHUFFLE)]
+        goals += [Goal("shuffle", "batch_s", 1.6, at_most=True)]
+    feed = Feed(keys, 1_000_000)
+    return Case("tumbling, batches of 1 M", _TUMBLING, (Part(feed, 0, 6),), tuple(peers), tuple(goals), steady_from=2)
+
+
+def _large_batches(keys: int, ratio: float) -> Case:
+    peers = (Contender(systems.WINDOWPANE, runs=2), Contender(systems.NATIVE, runs=2))
+    goals = (Goal("spark", "rows_per_s", ratio),)
+    return Case("tumbling, batches of 4 M", _TUMBLING, (Part(Feed(keys, 4_000_000), 0, 3),), peers, goals)
+
+
+def _sliding() -> tuple[Case, ...]:
+    few = Case(
+        "sliding 60 s by 1 s",
+        _SLIDING,
+        (Part(Feed(1_000, 1_000_000), 0, 6),),
+        (Contender(systems.WINDOWPANE), Contender(systems.NATIVE, 3)),
+        (Goal("spark", "rows_per_s", 12),),
+        steady_from=2,
+    )
+    many = Case(
+        "sliding 60 s by 1 s",
+        _SLIDING,
+        (Part(Feed(100_000, 1_000_000), 0, 6),),
+        (Contender(systems.WINDOWPANE), Contender(systems.NATIVE, 2, 1, 400)),
+        (Goal("spark", "rows_per_s", 15),),
+        steady_from=2,
+    )
+    return few, many
+
+
+def _session() -> Case:
+    peers = (Contender(systems.WINDOWPANE, runs=2), Contender(systems.NATIVE, 4, 2))
+    goals = (Goal("spark", "rows_per_s", 8),)
+    return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 6),), peers, goals)
+
+
+def _csv(keys: int, ratio: float) -> Case:
+    peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.FLINK_SQL, runs=1))
+    goals = (Goal("flink-sql", "whole_job_s", ratio),)
+    feed = Feed(keys, 1_000_000)
+    return Case("tumbling from CSV, whole job", _TUMBLING, (Part(feed, 0, 10),), peers, goals, format="csv")
+
+
+def _latency() -> Case:
+    peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
+    goals = (Goal("spark", "batch_s", 1.4, at_most=True),)
+    return Case("latency, batches of 1 k", _TUMBLING, (Part(Feed(100, 1_000), 0, 40),), peers, goals, steady_from=10)
+
+
+def _state_growth() -> Case:
+    """Probes of 100 k rows among 1 M open keys, then among 20 M."""
+    fresh, million = Feed(20_000_000, 1_000_000, "fresh"), 1_000_000
+    before, after = Feed(million, 100_000), Feed(20 * million, 100_000)
+    parts = (Part(fresh, 0, 1), Part(before, 10, 9), Part(fresh, 1, 19), Part(after, 200, 7))
+    peers = (Contender(systems.WINDOWPANE, runs=1),)
+    return Case(
+        "cost against state, 1 M to 20 M keys", _HOUR, parts, peers, phases=((3, 10), (31, 36)), growth=1.5, checked=False
+    )
+
+
+def _open_sessions() -> Case:
+    peers = (Contender(systems.WINDOWPANE, runs=1),)
+    parts = (Part(Feed(10_000_000, 1_000_000, "fresh"), 0, 10),)
+    return Case("memory, 10 M open sessions", Program("session", 600), parts, peers, worker_mb=2048, checked=False)
+
+
+def _quick(case: Case) -> Case:
+    parts = tuple(replace(part, feed=part.feed.smaller(20)) for part in case.parts)
+    return replace(case, parts=parts)

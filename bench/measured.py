@@ -1,0 +1,133 @@
+"""Measured: one system in a process of its own; its wall-clock time, and the memory of the process with all its children."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.environments import ROOT, Unavailable
+from bench.programs import Task
+from bench.systems import System
+
+_EVERY_SECONDS = 0.25
+_MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one system.
+
+    Args:
+        whole_job_s: from start of the process to its end.
+        peak_mb: largest resident memory of the process and its children together; shared pages count in each.
+        worker_mb: largest resident memory of one Python child.
+        cpu_s: processor time of the process and its children.
+        figures: what the system reported about itself.
+    """
+
+    whole_job_s: float
+    peak_mb: float
+    worker_mb: float
+    cpu_s: float
+    figures: dict[str, Any]
+
+
+def measure(system: System, task: Task, timeout: float) -> Run:
+    """Run ``task`` on ``system``.
+
+    Raises:
+        Unavailable: the system cannot be had, failed, or took longer than ``timeout`` seconds; the message says which.
+    """
+    work = Path(task.work)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    (work / "task.json").write_text(json.dumps(task.to_json()))
+    command = [system.environment.python(), "-m", f"bench.systems.{system.module}", str(work)]
+    begun = time.monotonic()
+    with (work / "log.txt").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment())
+        watch = _Watch(process.pid)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(f"not done in {timeout:.0f} s") from error
+        finally:
+            watch.stop()
+            _end(process)
+    if code:
+        raise Unavailable(f"failed: {_last_line(work / 'log.txt')}")
+    figures = json.loads((work / "figures.json").read_text())
+    run = Run(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, sum(watch.cpu.values()), figures)
+    shutil.rmtree(work)
+    return run
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of a process and its children."""
+    try:
+        family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    except psutil.NoSuchProcess:
+        return
+    for member in family:
+        try:
+            member.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait()
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "without a word"
+
+
+@dataclass
+class _Watch:
+    """Looks at the memory of a process tree until stopped."""
+
+    pid: int
+    peak: int = 0
+    worker: int = 0
+    cpu: dict[int, float] = field(default_factory=dict)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_EVERY_SECONDS):
+            try:
+                self._look()
+            except psutil.NoSuchProcess:
+                continue
+
+    def _look(self) -> None:
+        root, total = psutil.Process(self.pid), 0
+        for member in [root, *root.children(recursive=True)]:
+            try:
+                size, name, cpu = member.memory_info().rss, member.name(), member.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            total += size
+            self.cpu[member.pid] = cpu.user + cpu.system
+            if member.pid != self.pid and name.startswith("python"):
+                self.worker = max(self.worker, size)
+        self.peak = max(self.peak, total)

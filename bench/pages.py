@@ -1,0 +1,56 @@
+"""Pages: the tables of docs/performance.md and README.md, written between markers from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.environments import ROOT
+from bench.report import cells
+from bench.results import Results
+from bench.standings import Standing
+from bench.systems import TITLES
+
+_BEGIN, _END = "<!-- {name}: written by `make bench` -->", "<!-- end of {name} -->"
+_MARKS = {True: "met", False: "**not met**", None: "nothing to compare"}
+
+
+def write_pages(results: Results, standings: Sequence[Standing], root: Path = ROOT) -> None:
+    """Put the tables between the markers; pages without markers stay as they are."""
+    goals = _table(("case", "keys", "against", "goal", "reached", ""), [_goal_row(each) for each in standings])
+    blocks = {"machine": _machine(results), "goals": goals, "figures": _figures(results)}
+    for page in (root / "docs" / "performance.md", root / "README.md"):
+        text = page.read_text()
+        for name, body in blocks.items():
+            text = between(text, name, body)
+        page.write_text(text)
+
+
+def between(text: str, name: str, body: str) -> str:
+    """Return ``text`` with ``body`` between the markers of ``name``, or as it is if it has none."""
+    begin, end = _BEGIN.format(name=name), _END.format(name=name)
+    if begin not in text or end not in text:
+        return text
+    return f"{text.partition(begin)[0]}{begin}\n{body}\n{end}{text.partition(end)[2]}"
+
+
+def _goal_row(each: Standing) -> tuple[str, ...]:
+    against = TITLES.get(each.against, each.against)
+    return each.case, f"{each.keys:,}", against, each.goal, each.reached, _MARKS[each.met]
+
+
+def _figures(results: Results) -> str:
+    head = ("case", "keys", "system", "rows", "runs", "rows/s", "batch", "whole job", "peak memory", "state")
+    return _table(head, [(f.case, f"{f.keys:,}", TITLES[f.system], *cells(f)) for f in results.figures])
+
+
+def _machine(results: Results) -> str:
+    held = results.machine
+    packages = ", ".join(f"{name} {held[name]}" for name in ("pyspark", "pyarrow", "pandas", "numpy", "duckdb"))
+    where = f"{held['processor']}, {held['cores']} cores, {held['memory_gb']} GB; {held['system']}; {held['java']}"
+    return f"{held['when']} on {where}; Python {held['python']}, {packages}."
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,68 @@
+"""Programs: what is computed, as values that travel to the systems as JSON. No dependencies: every peer's environment reads it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SECOND = 1_000_000
+DELAY_SECONDS = 2
+"""Rows come at most that late; every watermark stays that far behind."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """count, sum and max of ``price`` by key and window; or a call over earlier rows.
+
+    Args:
+        kind: ``tumbling``, ``sliding``, ``session``, ``over`` or ``lag``.
+        size: length of a window, or the gap of a session, in seconds.
+        slide: distance of sliding windows in seconds.
+        preceding: number of rows before the current one in an OVER frame.
+    """
+
+    kind: str
+    size: int = 0
+    slide: int = 0
+    preceding: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of one system.
+
+    Args:
+        program: what to compute.
+        keys: number of distinct keys in the input.
+        files: input files in order, one a micro-batch where the system has such.
+        format: ``parquet`` (k, price, ts) or ``csv`` (k, price, milliseconds).
+        rows: rows in all files.
+        work: an empty folder for checkpoints and outputs.
+        emit: ``update`` or ``close`` for OVER programs.
+        steady_from: number of the first batch that counts as steady.
+        closed_ms: results count that end at or before this time, in milliseconds; ``None`` for all.
+    """
+
+    program: Program
+    keys: int
+    files: tuple[str, ...]
+    format: str
+    rows: int
+    work: str
+    emit: str = ""
+    steady_from: int = 1
+    closed_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the task as JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, held: dict[str, Any]) -> Task:
+        """Return the task that ``to_json`` wrote."""
+        return cls(**{**held, "program": Program(**held["program"]), "files": tuple(held["files"])})
+
+
+MODULUS = 2_147_483_647
+CHECK = "(k * 1000003 + {end} * 7919 + n * 104729 + s * 31 + m) % 2147483647"
+"""The checksum of a result row, as SQL and as numpy read it: k, end of the window in milliseconds, count, sum, max."""

@@ -1,0 +1,38 @@
+"""The systems: for each its name, the script that runs it, and the environment that the script needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.environments import BYTEWAX, FLINK, OWN, Environment
+
+
+@dataclass(frozen=True)
+class System:
+    """A system.
+
+    Args:
+        name: as it stands in results.
+        title: as it stands in tables.
+        module: the script below ``bench.systems``, called with the folder of a task.
+        environment: where the script runs.
+    """
+
+    name: str
+    title: str
+    module: str
+    environment: Environment = OWN
+
+
+WINDOWPANE = System("windowpane", "windowpane", "on_windowpane")
+NATIVE = System("spark", "native Spark", "on_spark")
+TWS = System("tws", "hand-written TWS", "on_tws")
+SHUFFLE = System("shuffle", "scan + shuffle", "on_shuffle")
+HOP = System("hop", "scan + hop to Python", "on_hop")
+FLINK_SQL = System("flink-sql", "Flink SQL", "on_flink_sql", FLINK)
+PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
+BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
+DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
+
+TITLES = {each.name: each.title for each in (WINDOWPANE, NATIVE, TWS, SHUFFLE, HOP, FLINK_SQL, PYFLINK, BYTEWAX_FLOW, DUCKDB)}
+"""Titles by name."""

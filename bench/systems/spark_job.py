@@ -1,0 +1,101 @@
+"""One streaming query over a task's files, in a session with Spark's best settings, and what its progress tells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.programs import CHECK, DELAY_SECONDS, Task
+from bench.systems.task_folder import write_figures
+
+DELAY = f"{DELAY_SECONDS} seconds"
+CORES = 2
+_FIRST_FILE = 1_704_067_200
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+_SETTINGS = {
+    "spark.driver.memory": os.environ.get("BENCH_DRIVER_MEMORY", "5g"),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(CORES),
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_ROCKSDB}.changelogCheckpointing.enabled": "true",
+    # Counting rows would cost native Spark a read before every write.
+    f"{_ROCKSDB}.trackTotalNumberOfRows": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session() -> SparkSession:
+    """Return a session of two cores."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(f"local[{CORES}]").config(map=_SETTINGS).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def read(spark: SparkSession, task: Task) -> DataFrame:
+    """Return the task's rows (k, price, ts) as a stream, a file a batch."""
+    folder = Path(task.work) / "input"
+    folder.mkdir()
+    for number, file in enumerate(task.files):
+        _copy(Path(file), folder / f"{number:05}{Path(file).suffix}", number)
+    one_file = spark.readStream.option("maxFilesPerTrigger", 1)
+    if task.format == "csv":
+        rows = one_file.schema("k bigint, price bigint, ms bigint").csv(str(folder))
+        return rows.select("k", "price", F.timestamp_millis("ms").alias("ts"))
+    return one_file.schema("k bigint, price bigint, ts timestamp").parquet(str(folder))
+
+
+def _copy(file: Path, to: Path, number: int) -> None:
+    """Give a task its own file, with a time that tells its place: Spark reads the oldest first."""
+    shutil.copyfile(file, to)
+    os.utime(to, (_FIRST_FILE + number, _FIRST_FILE + number))
+
+
+def run(task: Task, results: DataFrame, mode: str = "append", check: bool = True) -> None:
+    """Run a query to its end without a sink, and leave the figures; ``check`` adds up the columns k, window_end, n, s, m."""
+    if check:
+        checksum = F.expr(CHECK.format(end="unix_millis(window_end)"))
+        results = results.observe("check", F.count(F.lit(1)).alias("rows"), F.sum(checksum).alias("checksum"))
+    writer = results.writeStream.format("noop").outputMode(mode).option("checkpointLocation", f"{task.work}/checkpoint")
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    figures = _figures(query.recentProgress, task.steady_from)
+    version = results.sparkSession.version
+    results.sparkSession.stop()
+    write_figures(task, **figures, version=version)
+
+
+def _figures(progress: list[Any], steady_from: int) -> dict[str, Any]:
+    batches = [p for p in progress if p["numInputRows"]]
+    steady = batches[steady_from:] or batches
+    times = [p["durationMs"]["triggerExecution"] / 1000 for p in steady]
+    checks = [p["observedMetrics"]["check"] for p in progress if "check" in p["observedMetrics"]]
+    return {
+        "rows_per_s": sum(p["numInputRows"] for p in steady) / sum(times),
+        "batch_s": statistics.median(times),
+        "batches_s": [p["durationMs"]["triggerExecution"] / 1000 for p in batches],
+        "durations": progress[-2]["durationMs"] if len(progress) > 1 else {},
+        "state_mb": max(_state_bytes(p) for p in progress) / (1 << 20),
+        "rows": sum(check.rows for check in checks),
+        "checksum": sum(check.checksum or 0 for check in checks),
+    }
+
+
+def _state_bytes(progress: Any) -> int:
+    """Return the state in bytes: windowpane counts its own, else what RocksDB holds in memory and files."""
+    own = [metrics.state_bytes for metrics in progress["observedMetrics"].values() if hasattr(metrics, "state_bytes")]
+    if own:
+        return int(sum(own))
+    held = 0
+    for operator in progress["stateOperators"]:
+        held += operator["memoryUsedBytes"] + operator["customMetrics"].get("rocksdbSstFileSize", 0)
+    return int(held)
