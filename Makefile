@@ -6,6 +6,7 @@ SHELL := bash
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.setup-stamp
+BENCH_STAMP := $(VENV)/.bench-stamp
 EXTRAS := spark,sql,dev,demo
 WORKERS ?= 2
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
@@ -48,8 +49,13 @@ test-all: lint  ## Run every test, those that make test leaves out for time, too
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo
 
-bench: setup  ## Run the benchmarks
-	@echo "no benchmarks yet"
+# Flags for the suite: make bench BENCH="--quick --only sliding"
+bench: setup $(BENCH_STAMP)  ## Run the benchmarks beside their peers, about half an hour
+	@$(WITH_JAVA) $(PY) -m bench $(BENCH)
+
+$(BENCH_STAMP): $(STAMP)
+	$(PY) -m pip install --quiet --editable ".[$(EXTRAS),bench]"
+	touch $@
 
 PROGRAMS ?= 2000
 

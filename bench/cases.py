@@ -1,4 +1,7 @@
-"""The cases: what is measured, on which rows, who takes part, and the goal. Slow peers get fewer rows and one run: it says so here."""
+"""The cases: what is measured, on which rows, who takes part, and the goal.
+
+Slow peers get fewer rows and one run: it says so here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Programs: what is computed, as values that travel to the systems as JSON. No dependencies: every peer's environment reads it."""
+"""Programs: what is computed, as values that travel to the systems as JSON.
+
+No dependencies: every peer's environment reads this.
+"""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""Tables as Arrow IPC blobs: how rows travel between the stages, several thousand at a time."""
+"""Tables as blobs: how rows travel between the stages, many at a time."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from windowpane.state.compact import from_stream, to_stream
+
 
 def pack(table: pa.Table) -> bytes:
-    """Return a table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    blob: bytes = sink.getvalue().to_pybytes()
+    """Return a table as one compact Arrow IPC stream."""
+    blob: bytes = to_stream(table).to_pybytes()
     return blob
 
 
-def unpack(blob: bytes) -> pa.Table:
+def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     """Return the table of a blob made by ``pack``."""
-    return pa.ipc.open_stream(blob).read_all()
+    return from_stream(blob)

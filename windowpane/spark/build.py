@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -15,6 +16,7 @@ from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, Unkno
 from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program
 from windowpane.spark import bounded, encode, process
 from windowpane.spark.available_now import end_available_now_runs
+from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.outputs import WINDOW_METADATA, Output
 from windowpane.spark.project import Projection
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
@@ -24,6 +26,10 @@ from windowpane.windowing.times import to_micros
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_MANY_ROWS = "1000000"
+"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; bytes bound a batch, too."""
 _WATERMARK_METADATA = "spark.watermarkDelayMs"
 
 
@@ -114,9 +120,10 @@ class Windowed:
         arguments = projection.add_arguments(plan.function)
         order = tuple(projection.add(column, "order_by", f"order_{i}") for i, column in enumerate(order_by))
         rows = self._row_columns(plan)
-        for name in (*rows, self.source.event_time, self.source.heartbeat):
+        for name in (*rows, self.source.heartbeat):
             if name is not None and (TIME not in projection.columns or name in self._dataframe.columns):
                 projection.add(name, "input", "")
+        self._add_event_time(projection)
         projected = projection.select()
         event_type = self._event_type()
         types = InputTypes(
@@ -135,6 +142,15 @@ class Windowed:
         self._projection = projection
         self._check_clock()
 
+    def _add_event_time(self, projection: Projection) -> None:
+        name = self.source.event_time
+        if name is None or (TIME in projection.columns and name not in self._dataframe.columns):
+            return
+        if self._window_end:
+            projection.add(name, "input", "")
+        else:
+            projection.add_event_time(name)
+
     def _row_columns(self, plan: WindowPlan) -> tuple[str, ...]:
         """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
         if not plan.reads_rows and plan.late_tag is None:
@@ -143,7 +159,7 @@ class Windowed:
         return tuple(name for name in self._dataframe.columns if name not in hidden)
 
     def _schema_without_system(self, dataframe: Any) -> T.StructType:
-        hidden = {TIME, JUDGED, encode.KEY_HASH}
+        hidden = {TIME, JUDGED, KEY_HASH}
         return T.StructType([field for field in dataframe.schema.fields if field.name not in hidden])
 
     def _event_type(self) -> T.DataType | None:
@@ -208,7 +224,7 @@ class Windowed:
         grouped = encoded.groupBy(encode.BUCKET)
         if not self.is_streaming:
             return grouped.applyInArrow(bounded.bounded_processor(self.program), process.SCHEMA)
-        self._choose_state_store()
+        self._choose_settings()
         processor = process.BucketProcessor(self.program, self.time_mode, self._delay())
         blobs = grouped.transformWithStateInPandas(processor, process.SCHEMA, "append", self.time_mode)
         return blobs.observe(self.source.name, *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in process.COUNTERS])
@@ -231,8 +247,10 @@ class Windowed:
             combiner=combiner_of(self.program),
         )
 
-    def _choose_state_store(self) -> None:
-        """Set RocksDB with a changelog where the user set nothing: transformWithState needs it."""
+    def _choose_settings(self) -> None:
+        """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; large Arrow batches."""
+        if self.spark.conf.get(_ARROW_ROWS, None) is None and _bounds_arrow_bytes(self.spark):
+            self.spark.conf.set(_ARROW_ROWS, _MANY_ROWS)
         if self.spark.conf.get(_PROVIDER, None) is None:
             self.spark.conf.set(_PROVIDER, _ROCKSDB)
             if self.spark.conf.get(_CHANGELOG, None) is None:
@@ -274,3 +292,12 @@ class Windowed:
         if number == MAIN:
             return self.plan.function.kind == "reduce" and self.plan.function.schema is None
         return self.program.side_outputs[number - 1].is_late
+
+
+def _bounds_arrow_bytes(spark: Any) -> bool:
+    """Whether this Spark bounds an Arrow batch by bytes (4.1 and later do), so that wide rows cannot fill the memory."""
+    try:
+        limit = str(spark.conf.get(_ARROW_BYTES))
+    except PySparkException:  # this Spark has no such setting
+        return False
+    return limit not in ("-1", str(2**31 - 1), str(2**63 - 1))

@@ -6,7 +6,6 @@ to judge. Heartbeat rows end here, after they have moved the watermark; a filter
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,18 +15,18 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from windowpane.engines.program import PARTITION, POSITION, TIME
-from windowpane.engines.rows import python_keys
 from windowpane.spark.arriving import arriving
 from windowpane.spark.blobs import pack
 from windowpane.spark.buckets import bucket_ids, state_partitions
-from windowpane.state.codec import encode_key
+from windowpane.spark.key_hashes import KEY_HASH, bucket_numbers
 
-KEY_HASH = "__windowpane_key_hash"
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
 
-_FLUSH_ROWS = 100_000
-_FLUSH_BYTES = 16 << 20
+_FLUSH_ROWS = 1_000_000
+_FLUSH_BYTES = 64 << 20
+_RADIX_SORTED = 2**16
+"""numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,9 @@ class Encoder:
     def _prepared(self, table: pa.Table, partition: int, position: int) -> pa.Table:
         rows = table.num_rows
         table = arriving(table)
-        table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
-        table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
+        if self.combiner is None:
+            table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
+            table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:
             table = table.append_column(TIME, self._times(table))
         if self.heartbeat is not None:
@@ -86,26 +86,29 @@ class Encoder:
         return pc.subtract(micros, 1) if self.window_end else micros
 
     def _flush(self, tables: list[pa.Table], ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
-        if not tables or not sum(table.num_rows for table in tables):
+        rows = pa.concat_tables(tables) if tables else None
+        if rows is None or not rows.num_rows:
             return
-        rows = pa.concat_tables(tables)
-        buckets = self._buckets(rows, len(ids))
-        body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
-        order = np.argsort(buckets, kind="stable")
-        body = body.take(pa.array(order))
-        present, starts = np.unique(buckets[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        parts = [body.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True)]
-        blobs = [pack(part if self.combiner is None else self.combiner(part)) for part in parts]
-        numbers = [ids[number] for number in present.tolist()]
-        yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
+        parts = self._folded(rows, len(ids)) if self.combiner is not None else self._parts(rows, len(ids))
+        numbers = pa.array([ids[number] for number, _ in parts], pa.int32())
+        blobs = pa.array([pack(part) for _, part in parts], pa.binary())
+        yield pa.RecordBatch.from_arrays([numbers, blobs], [BUCKET, "blob"])
 
-    def _buckets(self, rows: pa.Table, buckets: int) -> np.ndarray:
-        """Return the number of the bucket of each row."""
-        if not self.keys:
-            return np.zeros(rows.num_rows, np.int64)
+    def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
+        """Return the partials of each bucket: folded before the rows are parted, unless their hash came with them."""
+        assert self.combiner is not None, "the caller asked"
         if KEY_HASH in rows.column_names:
-            hashes: np.ndarray = rows[KEY_HASH].to_numpy()
-        else:
-            hashes = np.array([zlib.crc32(encode_key(key)) for key in python_keys(rows, self.keys)], np.int64)
-        return hashes % buckets
+            return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
+        return self._parts(self.combiner(rows), buckets)
+
+    def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
+        """Return the rows of each bucket that has some, with its number."""
+        numbers = bucket_numbers(rows, self.keys, buckets)
+        body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
+        if buckets == 1 or not self.keys:
+            return [(0, body)]
+        order = np.argsort(numbers.astype(np.uint16) if buckets <= _RADIX_SORTED else numbers, kind="stable")
+        counts = np.bincount(numbers, minlength=buckets)
+        body, ends = body.take(pa.array(order)), np.cumsum(counts)
+        present = np.flatnonzero(counts).tolist()
+        return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import JUDGED, TIME
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
 from windowpane.plan import FunctionPlan
-from windowpane.spark.encode import KEY_HASH
+from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.types import contains_unhashable, foreign_collation
 
 RESERVED = "__windowpane_"
@@ -54,9 +54,22 @@ class Projection:
         if len(set(given.columns)) != len(given.columns):
             raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
         _refuse_collations(given.schema)
-        if not any(contains_unhashable(column.dataType) for column in given.schema.fields):
+        if any(_is_hashed_by_spark(column.dataType) for column in given.schema.fields) and not any(
+            contains_unhashable(column.dataType) for column in given.schema.fields
+        ):
             self.columns[KEY_HASH] = F.xxhash64(*[self.columns[name] for name in names]).alias(KEY_HASH)
         return names, given.schema
+
+    def add_event_time(self, name: str) -> None:
+        """Select the event time: as the microseconds that the operator counts in, unless the program needs the column itself.
+
+        A column of timestamps takes a fifth longer than one of integers on its way to Python.
+        """
+        is_instant = isinstance(self.dataframe.schema[name].dataType, T.TimestampType)
+        if name in self.columns or TIME in self.columns or not is_instant:
+            self.add(name, "input", "")
+        else:
+            self.columns[TIME] = F.unix_micros(F.col(quoted(name))).alias(TIME)
 
     def add_arguments(self, function: FunctionPlan) -> dict[str, tuple[str, ...]]:
         """Select the arguments of built-in aggregates; return their columns by output name."""
@@ -77,6 +90,10 @@ class Projection:
     def select(self) -> Any:
         """Return the projected DataFrame."""
         return self.dataframe.select(*self.columns.values())
+
+
+def _is_hashed_by_spark(kind: T.DataType) -> bool:
+    return not isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
 
 
 def _refuse_collations(keys: T.StructType) -> None:

@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
+from windowpane.state.compact import from_stream, to_stream
 
 MAX_CHUNKS = 8
 
-_CHUNK_KIND, _CHUNK_VERSION = "segment-log-chunk", 1
+_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2)  # 2 may be compact, else as 1
 _INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
 _INDEX_FIELDS = 5
 
@@ -139,12 +140,9 @@ class SegmentLog:
 
 
 def _to_blob(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return frame(_CHUNK_KIND, _CHUNK_VERSION, sink.getvalue().to_pybytes())
+    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], to_stream(table))
 
 
 def _from_blob(blob: bytes | None) -> pa.Table:
     assert blob is not None, "the index names only chunks that were written"
-    return pa.ipc.open_stream(unframe(_CHUNK_KIND, _CHUNK_VERSION, blob)).read_all()
+    return from_stream(unframe(_CHUNK_KIND, _CHUNK_VERSIONS, blob))
