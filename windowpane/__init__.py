@@ -19,6 +19,7 @@ from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.windowing.aggregates import *  # noqa: F403
 from windowpane.windowing.aggregates import __all__ as _aggregates
+from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
 from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
@@ -40,9 +41,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GLOBAL_WINDOW",
+    "GROUP",
     "MAX",
     "MIN",
     "AggregateFunction",
+    "ArrowAggregateFunction",
     "CountEvictor",
     "DeltaEvictor",
     "DeltaTable",

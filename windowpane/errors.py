@@ -295,3 +295,14 @@ class MissingOrderError(WindowpaneError, ValueError):
     def __init__(self, column: str, row: object) -> None:
         """Name the column and the row."""
         super().__init__(f"{column!r} of the row {row!r} is NULL, so no watermark ever closes it. Filter such rows out before.")
+
+
+class ArrowResultError(WindowpaneError, ValueError):
+    """What a function on Arrow tables returned does not fit."""
+
+    def __init__(self, what: object, reason: str) -> None:
+        """Name the function and what does not fit."""
+        super().__init__(
+            f"{what!r}: {reason}. Return a pyarrow.Table as the function's documentation says, with the columns of the declared "
+            "schema; nothing of this batch was committed."
+        )

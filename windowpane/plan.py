@@ -23,6 +23,7 @@ from windowpane.engines.slices import SlicesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates import ORDERED
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowByKey, ArrowByRow, ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
@@ -77,6 +78,7 @@ class FunctionPlan:
         spec: the user's function; ``None`` with ``aggregates``.
         aggregates: (output name, aggregate) for built-in aggregates.
         process: a full function behind built-in aggregates.
+        arrow: a function on Arrow tables in place of ``spec``.
         schema: columns of what the function returns, as the user declared them; ``None`` where they follow from the input.
     """
 
@@ -84,6 +86,7 @@ class FunctionPlan:
     spec: WindowFunctionSpec | None = None
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
     process: ProcessWindowFunction | None = None
+    arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     schema: Any = None
 
 
@@ -179,6 +182,8 @@ class WindowPlan:
     def _combiner_text(self, engine: str) -> str:
         if engine == "row":
             return "off: the row engine takes every row"
+        if isinstance(self.function.arrow, ArrowWindowFunction):
+            return "off: the function is given whole rows"
         if any(aggregate.name in ORDERED for _, aggregate in self.function.aggregates):
             return "off: an aggregate depends on the order of arrival"
         if self.late_tag:
@@ -283,8 +288,11 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         upstream=plan.upstream,
         aggregates=_resolved(plan.function.aggregates, types),
         value_types=pa.schema([types.columns.field(name) for name in values]),
+        arrow=plan.function.arrow,
         processes_results=plan.function.process is not None,
     )
+    if program.arrow is not None:
+        program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
     program = dataclasses.replace(program, engine=choose_engine(program, plan.engine).name)
     return dataclasses.replace(program, description=_description(plan, types, program))
 
@@ -300,12 +308,20 @@ def _function(
         arguments = [name for slots in types.argument_columns.values() for name in slots]
         seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments])
         return spec, tuple(seen), types.declared if function.process and types.declared else combined.result_schema
-    assert function.spec is not None, "a function plan has aggregates or a spec"
     if types.declared is None and function.kind != "reduce":
         raise InvalidSpecError(f"{function.kind} needs schema=, a DDL string or StructType of the columns it returns.")
     visible = tuple(row_columns)
     columns = pa.schema([types.columns.field(name) for name in visible])
-    return function.spec, visible, columns if types.declared is None else types.declared
+    spec = function.spec or WindowFunctionSpec(function.kind, PassThrough())
+    return spec, visible, columns if types.declared is None else types.declared
+
+
+def _by_key(program: Program, function: ArrowAggregateFunction | ArrowWindowFunction) -> WindowFunctionSpec:
+    """Return a function on Arrow tables as the reference operator runs it."""
+    if isinstance(function, ArrowWindowFunction):
+        return WindowFunctionSpec(function.kind, ArrowByKey(function, *program.window_schemas, len(program.keys)))
+    rows = pa.schema([program.value_types.field(name) for name in program.values])
+    return WindowFunctionSpec.aggregate(ArrowByRow(function, rows, program.main))
 
 
 def _resolved(

@@ -16,6 +16,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.sinks import Sink
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
@@ -177,16 +178,16 @@ class WindowedStream:
 
     def aggregate(
         self,
-        function: AggregateFunction | None = None,
+        function: AggregateFunction | ArrowAggregateFunction | None = None,
         process: ProcessWindowFunction | None = None,
         schema: Any = None,
         /,
         **aggregates: Any,
     ) -> Result:
-        """Aggregate incrementally: by built-in aggregates, or by an ``AggregateFunction`` of your own.
+        """Aggregate incrementally: by built-in aggregates, or by a function of your own, on rows or on Arrow tables.
 
         Args:
-            function: your own function; needs ``schema``.
+            function: your own function, on rows one by one or on Arrow tables of many keys; needs ``schema``.
             process: sees the result as a row when the window fires; needs ``schema``.
             schema: columns of the result, where a function of yours makes it.
             aggregates: built-in aggregates by output name. (``process=`` and ``schema=`` may be given by name, too.)
@@ -195,7 +196,7 @@ class WindowedStream:
             >>> windowed.aggregate(flights=wp.count(), delay=wp.avg("dep_delay"))
             >>> windowed.aggregate(Median(), schema="median double")
         """
-        if isinstance(aggregates.get("function"), AggregateFunction):
+        if isinstance(aggregates.get("function"), AggregateFunction | ArrowAggregateFunction):
             function = aggregates.pop("function")
         if not isinstance(aggregates.get("process"), Aggregate):
             process = aggregates.pop("process", process)
@@ -203,6 +204,12 @@ class WindowedStream:
             schema = aggregates.pop("schema", schema)
         if (function is None) == (not aggregates):
             raise InvalidSpecError("aggregate takes either an AggregateFunction or built-in aggregates by name.")
+        if isinstance(function, ArrowAggregateFunction):
+            if process is not None:
+                raise InvalidSpecError(
+                    "process= sees one key at a time: use it with an AggregateFunction or built-in aggregates."
+                )
+            return self._result(FunctionPlan("aggregate", arrow=function, schema=schema))
         if function is not None:
             return self._result(FunctionPlan("aggregate", WindowFunctionSpec.aggregate(function, process), schema=schema))
         if process is not None and schema is None:
@@ -240,6 +247,38 @@ class WindowedStream:
     def process(self, function: ProcessWindowFunction, schema: Any) -> Result:
         """Run a process function: like ``apply``, with clocks, state and side outputs. All rows are kept."""
         return self._result(FunctionPlan("process", WindowFunctionSpec.full(function), schema=schema))
+
+    def apply_in_arrow(self, function: Callable[[Any], Any], schema: Any) -> Result:
+        """Call a function on whole windows of many keys at once, as Arrow tables. All rows are kept.
+
+        Args:
+            function: takes a ``pyarrow.Table`` of the keys, ``window_start``, ``window_end`` and the columns of the input, rows
+                of a key and window together and in order of arrival; returns one of the keys, ``window_start``, ``window_end``
+                and the columns of ``schema``, any number of rows. Which keys and windows meet in one table is up to the engine.
+            schema: the columns that the function adds, a DDL string or StructType.
+
+        Raises:
+            ArrowResultError: when the query runs and a table does not have these columns.
+
+        Example:
+            >>> def longest(rows):
+            ...     groups = rows.group_by(["origin", "window_start", "window_end"])
+            ...     return groups.aggregate([("delay", "max")]).rename_columns({"delay_max": "longest"})
+            >>> windowed.apply_in_arrow(longest, "longest double")
+        """
+        return self._result(FunctionPlan("apply_in_arrow", arrow=ArrowWindowFunction(function, "apply_in_arrow"), schema=schema))
+
+    def apply_in_pandas(self, function: Callable[[Any], Any], schema: Any) -> Result:
+        """Call a function on whole windows of many keys at once, as pandas DataFrames; else as ``apply_in_arrow``.
+
+        Example:
+            >>> def shares(rows):
+            ...     total = rows.groupby(["origin", "window_start", "window_end"]).delay.transform("sum")
+            ...     return rows[["origin", "window_start", "window_end"]].assign(share=rows.delay / total)
+            >>> windowed.apply_in_pandas(shares, "share double")
+        """
+        arrow = ArrowWindowFunction(InPandas(function), "apply_in_pandas")
+        return self._result(FunctionPlan("apply_in_pandas", arrow=arrow, schema=schema))
 
     def _result(self, function: FunctionPlan) -> Result:
         from windowpane.spark.build import Windowed

@@ -8,19 +8,28 @@ from windowpane.engines.program import TIME, Program
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
 from windowpane.kernels.aggregates import is_scalar
+from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.codes import canonical
 from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
+
+_PREFIX = "__windowpane_user_"
 
 
-def common_refusal(program: Program, *, numbers_rows: bool = False, respells_keys: bool = False) -> str | None:
+def common_refusal(
+    program: Program, *, numbers_rows: bool = False, respells_keys: bool = False, runs_user_code: bool = False
+) -> str | None:
     """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
 
     Args:
         program: the program.
         numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
         respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
+        runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that Arrow functions may stand there.
     """
-    if not program.aggregates or program.processes_results:
+    if program.arrow is not None and not runs_user_code:
+        return "a function on Arrow tables needs the rows or partials that only some engines keep"
+    if (program.arrow is None and not program.aggregates) or program.processes_results:
         return "the function is no plain list of built-in aggregates"
     kinds = [field.type for field in program.keys]
     if not all(is_scalar(kind) for kind in kinds):
@@ -35,6 +44,10 @@ def common_refusal(program: Program, *, numbers_rows: bool = False, respells_key
 
 def fold_of(program: Program) -> GroupedFold | None:
     """Return the fold of a program's aggregates, ``None`` if one of them has no columnar form."""
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return GroupedFold((KeptRows(_PREFIX, program.values),))
+    if program.arrow is not None:
+        return GroupedFold((UserAggregate(_PREFIX, program.values, program.arrow, program.main),))
     return GroupedFold.of(program.aggregates, program.value_types)
 
 

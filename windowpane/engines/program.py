@@ -12,6 +12,7 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 
@@ -68,6 +69,7 @@ class Program:
         upstream: where rows come from.
         aggregates: for built-in aggregates, (output name, aggregate, columns of its arguments).
         value_types: names and types of the columns that functions see.
+        arrow: a function on Arrow tables in place of the aggregates.
         processes_results: whether a process function stands behind the built-in aggregates.
         engine: name of the engine that runs it.
         description: the parts a restart compares, by name.
@@ -85,6 +87,7 @@ class Program:
     upstream: Upstream = Upstream.SOURCE
     aggregates: tuple[tuple[str, Aggregate, tuple[str, ...]], ...] = ()
     value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
     engine: str = "row"
     description: tuple[tuple[str, str], ...] = ()
@@ -95,6 +98,14 @@ class Program:
         bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
         system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
         return pa.schema([*self.keys, *bounds, *self.main, *system])
+
+    @property
+    def window_schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        """The tables that an Arrow window function is given and returns: keys and bounds hide columns of the same name."""
+        bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
+        hidden = {*self.keys.names, WINDOW_START, WINDOW_END}
+        rows = [self.value_types.field(name) for name in self.values if name not in hidden]
+        return pa.schema([*self.keys, *bounds, *rows]), pa.schema([*self.keys, *bounds, *self.main])
 
     def output_of(self, tag: OutputTag) -> int | None:
         """Return the number of a side output, ``None`` if it is not declared."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from windowpane.engines.program import Program
+from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.lists import Lists
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import Window
 
 
@@ -42,8 +46,25 @@ class Results:
         named = zip(program.key_columns, program.keys, strict=True)
         keys = [partials[name].combine_chunks().cast(field.type) for name, field in named]
         bounds = [bound.cast(program.window_bound) for bound in bounds]
+        if isinstance(program.arrow, ArrowWindowFunction):
+            self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
+            return
         columns = [*keys, *bounds, *self._fold.finish(partials), times, _repeated(judged, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
+
+    def _applied(self, function: ArrowWindowFunction, fixed: list[pa.Array], partials: pa.Table, judged: int) -> pa.Table:
+        """Return what the function makes of the kept rows of all keys; ``fixed`` are the keys and bounds of each."""
+        given, returned = self._program.window_schemas
+        (kept,) = self._fold.finish(partials)
+        lists = Lists.of(kept)
+        of = pa.array(lists.numbers)
+        rows = [lists.values.field(field.name) for field in list(given)[len(fixed) :]]
+        table = pa.table([*(column.take(of) for column in fixed), *rows], schema=given)
+        result = function(table, returned)
+        ends = result[WINDOW_END].cast(pa.int64())
+        times = pc.fill_null(pc.subtract(ends, 1), MAX)
+        columns = [*result.columns, times, _repeated(judged, result.num_rows)]
+        return pa.table(columns, schema=self._program.main_schema)
 
 
 def _repeated(value: int | None, count: int) -> pa.Array:

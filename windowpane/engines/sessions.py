@@ -92,7 +92,7 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness:
         return "refine='each' fires for every late row"
-    return common_refusal(program, respells_keys=True)
+    return common_refusal(program, respells_keys=True, runs_user_code=True)
 
 
 class _Batch:

@@ -102,7 +102,7 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refine != "last" and spec.assigner.is_event_time:
         return "refine='each' fires for every late row"
-    return common_refusal(program, numbers_rows=True, respells_keys=True)
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def fires_at_window_end(spec: WindowSpec) -> bool:

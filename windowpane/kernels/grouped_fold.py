@@ -110,8 +110,8 @@ class GroupedFold:
         return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
-        """Return the results, one array an aggregate."""
-        return [aggregate.finish(partials) for aggregate in self.aggregates]
+        """Return the output columns of the aggregates, in order."""
+        return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
 
 
 def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:

@@ -54,6 +54,10 @@ class ColumnarAggregate(ABC):
     def finish(self, partials: pa.Table) -> pa.Array:
         """Return the result of each group."""
 
+    def results(self, partials: pa.Table) -> list[pa.Array]:
+        """Return the output columns: the result, or, of a function with several, one array each."""
+        return [self.finish(partials)]
+
 
 class KernelAggregate(ColumnarAggregate):
     """An aggregate whose partial columns fold and merge by grouped kernels."""
