@@ -15,12 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 from pyspark.sql import types as T
 
 from windowpane.spark.types import arrow_schema
 
 ORIGIN = datetime(2024, 1, 1, tzinfo=UTC)
 NAIVE_ORIGIN = ORIGIN.replace(tzinfo=None)
+SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 EVENTS = "k string, t timestamp, v long"
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.spark
+from tests.spark.helpers import SPARK
+
+pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="transformWithState on Connect came with Spark 4.1")]
 
 ROOT = Path(__file__).parents[2]
 
