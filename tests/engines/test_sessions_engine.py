@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
@@ -195,10 +196,11 @@ def test_the_combiner_folds_rows_that_make_few_sessions_and_leaves_scattered_one
     program = program_of(wp.EventTimeSessionWindows(10), late=False)
     fold = combiner_of(program)
     assert fold is not None
-    close = fold(table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 12), ("b", 3, 40), ("b", 4, 40)))))
+    rows = (("a", 1, 5), ("a", 2, 12), ("b", 3, 40), ("b", 4, 40), ("b", 5, 41), ("a", 1, 22))
+    close = fold(table_of(Batch(0, 0, rows)))
     assert sorted(zip(*(close[name].to_pylist() for name in ("k", START, END, ROWS)), strict=True)) == [
-        ("a", 5, 22, 2),
-        ("b", 40, 50, 2),
+        ("a", 5, 32, 3),
+        ("b", 40, 51, 3),
     ]
     scattered = table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 50), ("b", 3, 40))))
     assert fold(scattered) is scattered
@@ -214,6 +216,18 @@ def test_the_combiner_folds_rows_that_make_few_sessions_and_leaves_scattered_one
 )
 def test_rows_arrive_whole_where_windows_or_lateness_are_judged_row_by_row(program):
     assert combiner_of(program) is None
+
+
+def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
+    program = program_of(wp.EventTimeSessionWindows(10), late=False, key_type=pa.int32())
+    engine = SessionsEngine(program)
+    for keys, rows_a_key in ((10_000, 2), (500, 40), (1, 20_000)):
+        numbers = np.arange(20_000)
+        columns = {"k": numbers % keys, TIME: numbers // keys * 10}
+        rows = pa.table({**columns, "v": numbers, "w": numbers.astype(np.int32)})
+        windows = row_windows(program, rows, 0)
+        assert engine.step.rows_a_piece(Arrivals(rows, *windows)) == rows_a_key
+        assert (engine.fold_rows(rows) is rows) == (rows_a_key < 3)
 
 
 # What it refuses, and the errors of rows.

@@ -4,8 +4,8 @@ A table of sessions has the key columns, ``START`` and ``END``, ``FILLED`` where
 of what each session holds. Invariant, as in Flink's merging window set: two sessions of one key neither overlap nor touch.
 
 Rows come whole, or as pieces: sessions of a few rows, with their partials, that were folded before the shuffle. Rows that are
-late by themselves are judged in their order of arrival. With pieces in the batch no such order is known any more; then the
-order is taken in which each late row comes after what it touches, which the outcome of a micro-batch may be.
+late by themselves are judged in their order of arrival. Where rows may be folded no such order is known any more; then it is
+the one in which each late row comes after what it touches: the outcome of a micro-batch is that of some order of its rows.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ FILLED = "__windowpane_filled"
 ROWS = "__windowpane_rows"
 """Number of rows that were folded into a piece."""
 _ISLAND = "__windowpane_island"
+
+ArrivalOrder = Callable[[Int64s], Int64s]
+
+_SAMPLED = 16
+"""One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
+_FEW = 10_000
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,15 @@ class SessionStep:
         over = self._rule.is_over(ends, now)
         return fired, sessions.filter(pa.array(~over)) if over.any() else sessions
 
+    def rows_a_piece(self, rows: Arrivals) -> float:
+        """Return how many rows a piece would have on average, by the pieces of some of the keys."""
+        codes = key_codes([plain_key(rows.table[name]) for name in self._groups], len(rows.ends))
+        sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED - 1) == 0)
+        if _SAMPLED * _SAMPLED * len(sampled) < len(codes) or len(codes) < _FEW:
+            sampled = np.arange(len(codes))
+        pieces = find_islands(codes[sampled], rows.starts[sampled], rows.ends[sampled])
+        return len(sampled) / max(len(pieces.starts), 1)
+
     def fold(self, rows: Arrivals) -> pa.Table:
         """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
         islands = self._islands([rows.table], rows.starts, rows.ends)
@@ -112,7 +127,7 @@ class SessionStep:
         return self._as_sessions(folded, islands, [rows.table])
 
     def grow(
-        self, sessions: pa.Table | None, arrivals: Sequence[Arrivals], now: int, arrival_order: Callable[[Int64s], Int64s]
+        self, sessions: pa.Table | None, arrivals: Sequence[Arrivals], now: int, arrival_order: ArrivalOrder | None
     ) -> Grown:
         """Return what sessions become when rows come.
 
@@ -120,7 +135,7 @@ class SessionStep:
             sessions: the open sessions of the rows' keys, and of any others.
             arrivals: rows, pieces or both.
             now: the clock.
-            arrival_order: sorts numbers of rows by their arrival.
+            arrival_order: sorts numbers of rows by their arrival; ``None`` where that is not known.
         """
         dropped = self._dropped(sessions, arrivals, now, arrival_order)
         kept = [part.without(gone) for part, gone in zip(arrivals, dropped, strict=True)]
@@ -130,7 +145,7 @@ class SessionStep:
     # Late rows.
 
     def _dropped(
-        self, sessions: pa.Table | None, arrivals: Sequence[Arrivals], now: int, arrival_order: Callable[[Int64s], Int64s]
+        self, sessions: pa.Table | None, arrivals: Sequence[Arrivals], now: int, arrival_order: ArrivalOrder | None
     ) -> list[Int64s]:
         """Return the numbers of what is late by itself and joins no live session, for each of the arrivals."""
         nothing = np.zeros(0, np.int64)
@@ -143,7 +158,7 @@ class SessionStep:
         has_anchor = np.zeros(len(islands.starts), bool)
         has_anchor[islands.of[~is_late]] = True
         gone = is_late & ~has_anchor[islands.of]
-        if len(arrivals) == 1 and not arrivals[0].is_folded:
+        if arrival_order is not None:
             gone |= self._unjoined(sessions, arrivals[0], islands, is_late & ~gone, before, arrival_order)
         bounds = np.cumsum([before, *(len(part.ends) for part in arrivals)])
         return [np.flatnonzero(gone[start:end]) for start, end in pairwise(bounds)]
@@ -155,7 +170,7 @@ class SessionStep:
         islands: Islands,
         is_late: Mask,
         before: int,
-        arrival_order: Callable[[Int64s], Int64s],
+        arrival_order: ArrivalOrder,
     ) -> Mask:
         """Return which late rows, of islands that hold others, too, come before what they touch."""
         unsettled = np.zeros(len(islands.starts), bool)

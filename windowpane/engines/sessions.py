@@ -12,6 +12,7 @@ knows the first time at which one of its sessions does either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +35,8 @@ from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.windows import TimeWindow
 
-_WORTH_FOLDING = 2
-"""Rows a piece must have on average to be worth sending instead of them."""
+_WORTH_FOLDING = 3
+"""Rows a piece must have on average to be worth making: pieces have more columns than rows, and are sorted once more."""
 
 
 class SessionsEngine:
@@ -73,8 +74,8 @@ class SessionsEngine:
         Raises:
             MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
         """
-        pieces = self.step.fold(Arrivals(rows, *row_windows(self.program, rows, 0)))
-        return pieces if _WORTH_FOLDING * pieces.num_rows <= rows.num_rows else rows
+        arrivals = Arrivals(rows, *row_windows(self.program, rows, 0))
+        return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING else rows
 
     def hashes(self, table: pa.Table) -> Hashes:
         """Return the hash of each row's key."""
@@ -204,8 +205,10 @@ class _Batch:
 
     def _grown(self, sessions: pa.Table | None, arrivals: list[Arrivals]) -> pa.Table | None:
         """Take rows and return the sessions left."""
-        table = arrivals[0].table
-        grown = self._engine.step.grow(sessions, arrivals, self._now, lambda numbers: self._in_arrival_order(table, numbers))
+        order = None
+        if len(arrivals) == 1 and POSITION in arrivals[0].table.column_names:
+            order = partial(self._in_arrival_order, arrivals[0].table)
+        grown = self._engine.step.grow(sessions, arrivals, self._now, order)
         self._merges += grown.merges
         for part, dropped in zip(arrivals, grown.dropped, strict=True):
             self._report_late(part, dropped)
