@@ -329,6 +329,14 @@ def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_d
     assert store.reads - reads == 3, "the page that is due"
 
 
+def test_sessions_fire_in_order_of_time_whatever_page_they_stand_in():
+    program = program_of(wp.EventTimeSessionWindows(10), late=False, key_type=pa.int32())
+    engine, store = SmallPages(program), MemoryBlobStore()
+    engine.run(store, [numbered_rows(40)], Clock(0, 0))
+    fired = engine.run(store, [], Clock(200, 0)).tables[0][1]
+    assert fired["k"].to_pylist() == list(range(40))
+
+
 def test_state_shrinks_with_what_is_open_and_an_empty_bucket_keeps_only_its_header():
     program = program_of(wp.EventTimeSessionWindows(10), late=False, key_type=pa.int32())
     engine, store = SmallPages(program), MemoryBlobStore()

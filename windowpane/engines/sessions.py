@@ -28,7 +28,7 @@ from windowpane.engines.session_rule import SessionRule
 from windowpane.engines.session_step import END, FILLED, ROWS, START, Arrivals, SessionStep
 from windowpane.engines.session_windows import row_windows
 from windowpane.engines.slices import fires_at_window_end
-from windowpane.kernels.islands import Int64s
+from windowpane.kernels.islands import Int64s, order_by
 from windowpane.kernels.key_codes import Hashes, key_hashes, plain_key
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
@@ -109,6 +109,8 @@ class _Batch:
         self._processing_time = self._header.processing_time
         self._pages = HashPages(store, "p", engine.hashes, self._summary, engine.page_rows)
         self._results = Results(engine.program, engine.fold)
+        self._fired: list[pa.Table] = []
+        self._refired: list[pa.Table] = []
         self._late: list[pa.Table] = []
         self._late_elements = self._merges = 0
 
@@ -155,9 +157,10 @@ class _Batch:
         if not self._rule.is_event_time:
             judged = self._watermark  # the clock moves after the watermark, so downstream has seen that
         for positions, arrivals in self._groups(self._arrivals(rows), self._pages.due(self._now)):
-            sessions = self._advanced(positions, before, judged)
+            sessions = self._advanced(positions, before)
             self._write(positions, self._grown(sessions, arrivals) if arrivals else sessions)
         self._pages.commit()
+        self._emit(judged)
 
     def _arrivals(self, tables: list[pa.Table]) -> list[Arrivals]:
         """Return the rows and the pieces of a batch."""
@@ -194,13 +197,13 @@ class _Batch:
         for group in np.unique(groups):
             yield [position for position, which in zip(touched, groups, strict=True) if which == group]
 
-    def _advanced(self, positions: list[int], before: int, judged: int) -> pa.Table | None:
+    def _advanced(self, positions: list[int], before: int) -> pa.Table | None:
         """Return what is left of the sessions of some pages after the clock has moved; ``None`` if there were none."""
         read = [page for position in positions if (page := self._pages.read(position)) is not None]
         if not read:
             return None
         fired, left = self._engine.step.advance(pa.concat_tables(read).combine_chunks(), before, self._now)
-        self._emit(fired, judged)
+        self._fired.append(fired)
         return left
 
     def _grown(self, sessions: pa.Table | None, arrivals: list[Arrivals]) -> pa.Table | None:
@@ -213,7 +216,7 @@ class _Batch:
         for part, dropped in zip(arrivals, grown.dropped, strict=True):
             self._report_late(part, dropped)
         if grown.refired is not None:
-            self._emit(grown.refired, self._watermark)
+            self._refired.append(grown.refired)
         return grown.sessions
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Int64s) -> Int64s:
@@ -255,7 +258,18 @@ class _Batch:
             numbers = range(len(dropped))
             self._late.append(late_table(self._program, late.table, numbers, missed, [True] * len(dropped)))
 
-    def _emit(self, sessions: pa.Table, judged: int) -> None:
+    def _emit(self, judged: int) -> None:
+        """Emit what the clock fired, in order of time as timers fire, then what late rows fired again."""
+        if self._fired:
+            fired = pa.concat_tables(self._fired)
+            ends = fired[END].to_numpy()
+            in_time = fired.take(pa.array(order_by(np.zeros_like(ends), ends))) if len(ends) else fired
+            self._emit_sessions(in_time, judged)
+        for refired in self._refired:
+            self._emit_sessions(refired, self._watermark)
+        self._fired, self._refired = [], []
+
+    def _emit_sessions(self, sessions: pa.Table, judged: int) -> None:
         self._results.emit_panes(sessions[START].to_numpy(), sessions[END].to_numpy(), sessions, judged)
 
     def _close(self) -> BucketOutput:
