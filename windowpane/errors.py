@@ -183,6 +183,49 @@ class UnencodableKeyError(WindowpaneError, TypeError):
         self.value = value
 
 
+class SqlError(WindowpaneError, ValueError):
+    """A statement was refused; ``line`` and ``column`` say where in the text, counted from 1."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        """Say what, and where."""
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line = line
+        self.column = column
+
+
+class SqlSyntaxError(SqlError):
+    """The text is not SQL."""
+
+
+class UnsupportedSqlError(SqlError):
+    """A construct of SQL that windowpane does not run; the message names the nearest one that it does."""
+
+
+class SqlNameError(SqlError, LookupError):
+    """A table, column, function or window that is not there, or is there twice."""
+
+
+class SqlTypeError(SqlError, TypeError):
+    """An operator or function that has no meaning for the types it was given."""
+
+
+class SqlRunError(WindowpaneError):
+    """A statement was understood and failed while it ran; nothing of it was kept."""
+
+
+class ChangedViewSchemaError(WindowpaneError):
+    """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
+
+    def __init__(self, table: str, differences: dict[str, tuple[str | None, str | None]]) -> None:
+        """Name each column that differs, as it is stored and as the view has it."""
+        lines = [f"  {name}: stored {was or 'absent'}, view {now or 'absent'}" for name, (was, now) in differences.items()]
+        super().__init__(
+            f"table {table!r} of the store has other columns than the view:\n" + "\n".join(lines) + "\nDrop or rename the "
+            "stored table, or give the view another name; nothing was written."
+        )
+        self.differences = differences
+
+
 class UnreadableStateError(WindowpaneError):
     """State bytes do not decode: they are damaged, incomplete, or need something this machine lacks."""
 

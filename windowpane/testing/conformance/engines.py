@@ -65,6 +65,13 @@ def columnar_engine() -> Engine:
     }
 
 
+def local_engine() -> Engine:
+    """Return the embedded engine: SQL on a session without Spark, and the operators it is made of."""
+    from windowpane.testing.conformance.kinds import sql
+
+    return {**row_engine(), "sql": sql.replay}
+
+
 def spark_engine() -> Engine:
     """Return Structured Streaming."""
     from windowpane.testing.conformance.spark_engine import spark_engine
@@ -75,5 +82,6 @@ def spark_engine() -> Engine:
 ENGINES: dict[str, Callable[[], Engine]] = {
     "row": row_engine,
     "columnar": columnar_engine,
+    "local": local_engine,
     "spark": spark_engine,
 }

@@ -1,0 +1,237 @@
+"""Aggregate functions: taken apart into primitive calls, and an expression over their results.
+
+``avg`` of exact numbers is a sum and a count, divided exactly, as in RisingWave; the rest is one call each. A primitive runs
+in GROUP BY and, where ``over`` names a function of the OVER engines, over windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, settled
+from windowpane.sql.operators import divide
+from windowpane.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    REAL,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    as_numeric,
+    is_float,
+    is_integer,
+    is_number,
+    is_text,
+    numeric,
+    quotient,
+)
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One call of a function that DuckDB has.
+
+    Args:
+        function: DuckDB's name.
+        arguments: bound arguments; none for ``count(*)``.
+        type: type of the result.
+        over: the name of the same function in the OVER engines, ``None`` if they have none.
+        separator: of ``string_agg``.
+        constants: further arguments, as SQL.
+        parameters: further arguments, as the OVER engines take them.
+    """
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: SqlType
+    over: str | None = None
+    separator: str | None = None
+    constants: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, float | str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an aggregate is made of."""
+
+    primitives: tuple[Primitive, ...]
+    finish: Callable[[Sequence[Expr]], Expr]
+
+
+Binder = Callable[[Sequence[Expr]], Parts]
+
+
+def _one(primitive: Primitive) -> Parts:
+    return Parts((primitive,), lambda results: results[0])
+
+
+def _only(arguments: Sequence[Expr], count: int = 1) -> tuple[Expr, ...]:
+    if len(arguments) != count:
+        raise MismatchError(f"it takes {count} argument{'s' if count != 1 else ''}, not {len(arguments)}.")
+    return tuple(settled(argument) for argument in arguments)
+
+
+def _count(arguments: Sequence[Expr]) -> Parts:
+    values = tuple(settled(argument) for argument in arguments)
+    return _one(Primitive("count", values, BIGINT, "count"))
+
+
+def _summed(value: Expr) -> Primitive:
+    """The primitive sum: of smallint and int a bigint, of bigint and numeric a numeric."""
+    if is_integer(value.type):
+        kind = numeric(0) if value.type == BIGINT else BIGINT
+        return Primitive("sum", (convert(value, kind),), kind, "sum")
+    if value.type.name == "numeric":
+        kind = numeric(value.type.scale)
+        return Primitive("sum", (convert(value, kind),), kind, "sum")
+    if is_float(value.type):
+        return Primitive("sum", (convert(value, DOUBLE),), value.type, "sum" if value.type == DOUBLE else None)
+    if value.type == INTERVAL:
+        return Primitive("sum", (value,), INTERVAL)
+    raise MismatchError(f"it takes a number or an interval, not {value.type}. Cast the argument.")
+
+
+def _sum(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    return _one(_summed(value))
+
+
+def _avg(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    if is_float(value.type):
+        return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, "avg"))
+    total, number = _summed(value), Primitive("count", (value,), BIGINT, "count")
+    if value.type == INTERVAL:
+        template = "CASE WHEN {1} > 0 THEN windowpane_scale_interval({0}, 1.0 / {1}) END"
+        return Parts((total, number), lambda parts: build(INTERVAL, template, *parts))
+    kind = quotient(as_numeric(value.type).whole)
+
+    def mean(parts: Sequence[Expr]) -> Expr:
+        ratio = divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1]))
+        sql = ratio.sql[: ratio.sql.rindex(" AS DECIMAL(")] + f" AS {kind.duckdb})"
+        return Expr(sql, kind, ratio.columns)
+
+    return Parts((total, number), mean)
+
+
+def _moment(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if not is_number(value.type):
+            raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
+        call = Primitive(name, (convert(value, DOUBLE),), DOUBLE, name)
+        if is_float(value.type):
+            return _one(call)
+        kind = numeric(12)
+        return Parts((call,), lambda parts: build(kind, f"CAST({{0}} AS {kind.duckdb})", *parts))
+
+    return bind
+
+
+def _same(function: str, over: str | None = None) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        return _one(Primitive(function, (value,), value.type, over))
+
+    return bind
+
+
+def _extreme(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        return _one(Primitive(name, (value,), value.type, None if value.type in (REAL, DOUBLE) else name))
+
+    return bind
+
+
+def _boolean(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if value.type not in (BOOLEAN, UNKNOWN):
+            raise MismatchError(f"it takes boolean, not {value.type}.")
+        return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, name))
+
+    return bind
+
+
+def _bits(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if not is_integer(value.type):
+            raise MismatchError(f"it takes an integer, not {value.type}. Cast the argument.")
+        return _one(Primitive(name, (value,), value.type))
+
+    return bind
+
+
+def _arg(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        values = _only(arguments, 2)
+        return _one(Primitive(name, values, values[0].type, name))
+
+    return bind
+
+
+def _string_agg(arguments: Sequence[Expr]) -> Parts:
+    if len(arguments) != 2 or arguments[1].literal is None:
+        raise MismatchError("it takes a text and a separator that is a text literal.")
+    if not is_text(arguments[0].type):
+        raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
+    separator = arguments[1].literal
+    value = as_text(settled(arguments[0]))
+    constants = ("'" + separator.replace("'", "''") + "'",)
+    return _one(Primitive("string_agg", (value,), VARCHAR, "string_agg", separator, constants, (("separator", separator),)))
+
+
+def _array_agg(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    return _one(Primitive("array_agg", (value,), array_of(value.type)))
+
+
+def _approx_count_distinct(arguments: Sequence[Expr]) -> Parts:
+    return _one(Primitive("approx_count_distinct", _only(arguments), BIGINT))
+
+
+def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
+    """Return ``percentile_cont`` or ``percentile_disc`` of a fraction over an ordered value."""
+    if name == "percentile_cont":
+        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (fraction.sql,)))
+    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (fraction.sql,)))
+
+
+AGGREGATES: dict[str, Binder] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "stddev": _moment("stddev_samp"),
+    "stddev_samp": _moment("stddev_samp"),
+    "stddev_pop": _moment("stddev_pop"),
+    "variance": _moment("var_samp"),
+    "var_samp": _moment("var_samp"),
+    "var_pop": _moment("var_pop"),
+    "bool_and": _boolean("bool_and"),
+    "bool_or": _boolean("bool_or"),
+    "every": _boolean("bool_and"),
+    "bit_and": _bits("bit_and"),
+    "bit_or": _bits("bit_or"),
+    "bit_xor": _bits("bit_xor"),
+    "arg_min": _arg("arg_min"),
+    "arg_max": _arg("arg_max"),
+    "string_agg": _string_agg,
+    "array_agg": _array_agg,
+    "first_value": _same("first"),
+    "last_value": _same("last"),
+    "any_value": _same("any_value"),
+    "mode": _same("mode"),
+    "approx_count_distinct": _approx_count_distinct,
+    "percentile_cont": _count,
+    "percentile_disc": _count,
+}
+ORDERED_SETS = ("percentile_cont", "percentile_disc", "mode")
+"""Aggregates written with WITHIN GROUP."""

@@ -1,0 +1,203 @@
+"""Builds plan nodes, and works out their keys, watermarks and whether they only append."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowpane.sql.expr import Expr, column_expr, quoted
+from windowpane.sql.nodes import (
+    BRANCH_TYPE,
+    IDENTITY_TYPE,
+    Aggregate,
+    CloseSort,
+    Filter,
+    Join,
+    Node,
+    Order,
+    Over,
+    Project,
+    SetOperation,
+    TopN,
+    UnionAll,
+    Watermark,
+)
+from windowpane.sql.over_calls import OverNodeCall
+from windowpane.sql.scope import Column, Ids
+
+
+class Computed:
+    """Columns that a projection adds to a node before an operator that takes columns only."""
+
+    def __init__(self, ids: Ids) -> None:
+        """Start with none."""
+        self._ids = ids
+        self._added: dict[str, tuple[Column, Expr]] = {}
+
+    def column(self, expr: Expr, name: str = "argument") -> Column:
+        """Return the column that holds an expression: itself if it is one."""
+        if expr.is_column:
+            return Column(expr.column, expr.name, expr.type)
+        if expr.sql not in self._added:
+            self._added[expr.sql] = (self._ids.column(name, expr.type), expr)
+        return self._added[expr.sql][0]
+
+    def apply(self, node: Node) -> Node:
+        """Return the node with the columns added."""
+        if not self._added:
+            return node
+        kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+        return project(node, [*kept, *self._added.values()])
+
+
+def project(node: Node, items: Sequence[tuple[Column, Expr]]) -> Node:
+    """Return a projection; columns of the key that it lacks are added behind."""
+    there = {column.id for column, expr in items if expr.is_column and expr.column == column.id}
+    renamed = {expr.column: column.id for column, expr in reversed(items) if expr.is_column}
+    renamed |= {name: name for name in there}
+    missing = [node.column(name) for name in node.key if name not in renamed]
+    full = [*items, *((column, column_expr(column.id, column.type, column.name)) for column in missing)]
+    key = tuple(renamed.get(name, name) for name in node.key)
+    watermarks = _projected(node, full)
+    return Project(
+        columns=tuple(column for column, _ in full),
+        key=key,
+        append_only=node.append_only,
+        watermarks=watermarks,
+        input=node,
+        items=tuple(expr.sql for _, expr in full),
+    )
+
+
+def _projected(node: Node, items: Sequence[tuple[Column, Expr]]) -> dict[str, Watermark]:
+    found = {}
+    for column, expr in items:
+        if expr.is_column and expr.column in node.watermarks:
+            found[column.id] = node.watermarks[expr.column]
+        elif (source := expr.rises_with) is not None and source in node.watermarks:
+            found[column.id] = node.watermarks[source].through(expr.sql.replace(quoted(source), "{w}"))
+    return found
+
+
+def keep(node: Node, condition: Expr) -> Node:
+    """Return the rows of a node for which a condition holds."""
+    return Filter(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition)
+
+
+def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, str]]) -> Node:
+    """Return groups of a node."""
+    columns = (*(node.column(group) for group in groups), *(column for column, _ in calls))
+    watermarks = {group: node.watermarks[group] for group in groups if group in node.watermarks}
+    return Aggregate(
+        columns, tuple(groups), False, watermarks, input=node, groups=tuple(groups), calls=tuple(sql for _, sql in calls)
+    )
+
+
+def distinct(node: Node, columns: Sequence[str]) -> Node:
+    """Return the distinct values of columns."""
+    grouped = aggregate(node, tuple(dict.fromkeys(columns)), [])
+    assert isinstance(grouped, Aggregate)
+    return grouped
+
+
+def over(
+    node: Node,
+    partition: Sequence[str],
+    order: Sequence[Order],
+    calls: Sequence[tuple[Column, OverNodeCall]],
+) -> Node:
+    """Return a node with calls over a window."""
+    key = (*node.key, *(name for name in partition if name not in node.key))
+    watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
+    return Over(
+        (*node.columns, *(column for column, _ in calls)),
+        key,
+        False,
+        watermarks,
+        input=node,
+        partition=tuple(partition),
+        order=tuple(order),
+        calls=tuple(call for _, call in calls),
+    )
+
+
+def top(
+    node: Node,
+    partition: Sequence[str],
+    order: Sequence[Order],
+    limit: int | None,
+    offset: int = 0,
+    with_ties: bool = False,
+    number: Column | None = None,
+) -> Node:
+    """Return the first rows of each partition."""
+    columns = node.columns if number is None else (*node.columns, number)
+    key = (*node.key, *(name for name in partition if name not in node.key))
+    watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
+    name = None if number is None else number.id
+    return TopN(
+        columns,
+        key,
+        False,
+        watermarks,
+        input=node,
+        partition=tuple(partition),
+        order=tuple(order),
+        limit=limit,
+        offset=offset,
+        with_ties=with_ties,
+        number=name,
+    )
+
+
+def join(
+    left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, null_safe: bool = False
+) -> Node:
+    """Return a join; semi and anti joins have the columns of the left side."""
+    one_sided = kind in ("semi", "anti")
+    columns = left.columns if one_sided else left.columns + right.columns
+    key = left.key if one_sided else left.key + right.key
+    watermarks: dict[str, Watermark] = {}
+    for one, other in keys:
+        if one in left.watermarks and other in right.watermarks:
+            both = Watermark(left.watermarks[one].parts + right.watermarks[other].parts)
+            watermarks |= {one: both} if one_sided else {one: both, other: both}
+    append_only = kind == "inner" and left.append_only and right.append_only
+    return Join(
+        columns,
+        key,
+        append_only,
+        watermarks,
+        left=left,
+        right=right,
+        kind=kind,
+        keys=tuple(keys),
+        residual=residual,
+        null_safe=null_safe,
+    )
+
+
+def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> Node:
+    """Return the rows of all branches, whose first columns stand for ``columns``."""
+    number, identity = ids.column("branch", BRANCH_TYPE), ids.column("identity", IDENTITY_TYPE)
+    watermarks = {}
+    for index, column in enumerate(columns):
+        found = [branch.watermarks.get(branch.columns[index].id) for branch in branches]
+        if all(each is not None for each in found):
+            watermarks[column.id] = Watermark(tuple(part for each in found if each is not None for part in each.parts))
+    return UnionAll(
+        (*columns, number, identity),
+        (number.id, identity.id),
+        all(branch.append_only for branch in branches),
+        watermarks,
+        branches=tuple(branches),
+    )
+
+
+def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column]) -> Node:
+    """Return EXCEPT or INTERSECT of two nodes whose first columns stand for ``columns``."""
+    return SetOperation(tuple(columns), tuple(column.id for column in columns), False, {}, left=left, right=right, kind=kind)
+
+
+def close_sort(node: Node, column_id: str) -> Node:
+    """Return a node whose rows wait until the watermark of a column has passed them."""
+    return CloseSort(node.columns, node.key, True, node.watermarks, input=node, column_id=column_id)

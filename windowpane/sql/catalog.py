@@ -1,0 +1,119 @@
+"""What a session knows: tables, plain views, materialized views and sinks, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.relations import PlainView, Relation
+from windowpane.sql.streaming.job import Job
+from windowpane.sql.types import SqlType
+
+ROW_ID = "_row_id"
+"""The hidden key of a table that declares none."""
+
+
+@dataclass(frozen=True)
+class TableWatermark:
+    """The watermark of a table: the column it is about, and the expression that makes it from the stored columns of a row."""
+
+    column: str
+    type: SqlType
+    sql: str
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table or source.
+
+    Args:
+        relation: how queries see it.
+        defaults: values of columns that INSERT leaves out.
+        generated: expressions over the other columns, by stored name.
+        watermark: its watermark, ``None`` if it has none.
+        options: of ``WITH``.
+        text: its statement.
+    """
+
+    relation: Relation
+    defaults: Mapping[str, Expr] = field(default_factory=dict)
+    generated: Mapping[str, str] = field(default_factory=dict)
+    watermark: TableWatermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def pending(self) -> str:
+        """Where changes wait for the next flush."""
+        return f"windowpane_state.{quoted('pending/' + self.relation.name)}"
+
+    @property
+    def has_row_id(self) -> bool:
+        """Whether its rows are identified by a hidden number."""
+        return self.relation.key == (ROW_ID,)
+
+
+@dataclass(frozen=True)
+class ViewInfo:
+    """A materialized view: how queries see it, its job, and how its stored columns are named in the plan."""
+
+    relation: Relation
+    job: Job
+    ids: Mapping[str, str]
+    text: str
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SinkInfo:
+    """A sink: the relation it follows, and its options."""
+
+    name: str
+    source: str
+    options: Mapping[str, str]
+    text: str
+    owned_view: bool = False
+
+
+Entry = TableInfo | ViewInfo | PlainView | SinkInfo
+
+
+class Catalog:
+    """The entries of a session, in the order they were created."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.entries: dict[str, Entry] = {}
+
+    def find(self, name: str) -> Relation | PlainView | None:
+        """Return what a name means in FROM."""
+        entry = self.entries.get(name)
+        if isinstance(entry, TableInfo | ViewInfo):
+            return entry.relation
+        return entry if isinstance(entry, PlainView) else None
+
+    def names(self) -> list[str]:
+        """Return the names that can stand in FROM."""
+        return [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo)]
+
+    def tables(self) -> list[TableInfo]:
+        """Return tables and sources."""
+        return [entry for entry in self.entries.values() if isinstance(entry, TableInfo)]
+
+    def views(self) -> list[ViewInfo]:
+        """Return materialized views; each stands behind those it reads."""
+        return [entry for entry in self.entries.values() if isinstance(entry, ViewInfo)]
+
+    def sinks(self) -> list[SinkInfo]:
+        """Return sinks."""
+        return [entry for entry in self.entries.values() if isinstance(entry, SinkInfo)]
+
+    def kind(self, name: str) -> str | None:
+        """Return what an entry is, in the words of DROP."""
+        entry = self.entries.get(name)
+        if isinstance(entry, TableInfo):
+            return entry.relation.kind
+        if isinstance(entry, ViewInfo):
+            return "materialized view"
+        return None if entry is None else "view" if isinstance(entry, PlainView) else "sink"

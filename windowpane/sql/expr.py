@@ -1,0 +1,153 @@
+"""Bound expressions: a DuckDB expression over column ids, with its PostgreSQL type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windowpane.sql.intervals import interval_sql, read_span
+from windowpane.sql.types import (
+    BOOLEAN,
+    INTERVAL,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    is_exact,
+    is_float,
+    is_instant,
+    is_number,
+)
+
+
+class MismatchError(Exception):
+    """Types that do not fit; becomes a ``SqlTypeError`` with the place of the expression."""
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A bound expression.
+
+    Args:
+        sql: DuckDB SQL over quoted column ids.
+        type: its type; ``UNKNOWN`` for NULL and for text literals, whose type is what they are compared with.
+        columns: the ids of the columns in it.
+        literal: the text of a text literal, ``None`` for everything else.
+        name: the name its column gets when the query gives none.
+        rises_with: the id of a column that it never falls behind when the column rises, ``None`` if there is none.
+    """
+
+    sql: str
+    type: SqlType
+    columns: frozenset[str] = frozenset()
+    literal: str | None = None
+    name: str = "?column?"
+    rises_with: str | None = None
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column as it stands."""
+        return len(self.columns) == 1 and self.sql == quoted(next(iter(self.columns)))
+
+    @property
+    def column(self) -> str:
+        """The id of the column that it is."""
+        return next(iter(self.columns))
+
+
+def quoted(name: str) -> str:
+    """Return a name as DuckDB reads it back."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    """Return a text as a DuckDB literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def column_expr(column_id: str, kind: SqlType, name: str) -> Expr:
+    """Return a column as an expression."""
+    return Expr(quoted(column_id), kind, frozenset({column_id}), name=name, rises_with=column_id)
+
+
+def build(kind: SqlType, template: str, *operands: Expr, name: str = "?column?") -> Expr:
+    """Return ``template`` with the operands in its ``{0}``, ``{1}``, ... as an expression of a type."""
+    columns = frozenset[str]().union(*(operand.columns for operand in operands))
+    return Expr(template.format(*(operand.sql for operand in operands)), kind, columns, name=name)
+
+
+def convert(expr: Expr, kind: SqlType) -> Expr:
+    """Return an expression as another type that it converts to without a cast, or because it is a literal.
+
+    Raises:
+        MismatchError: a literal that is no value of the type.
+    """
+    if expr.type == kind:
+        return expr
+    if expr.literal is not None:
+        return _literal_as(expr, kind)
+    converted = Expr(f"CAST({expr.sql} AS {kind.duckdb})", kind, expr.columns, name=expr.name)
+    return rising(converted, expr) if is_instant(kind) and is_instant(expr.type) else converted
+
+
+def rising(expr: Expr, source: Expr) -> Expr:
+    """Return an expression that rises with what ``source`` rises with."""
+    return replace(expr, rises_with=source.rises_with)
+
+
+def _literal_as(expr: Expr, kind: SqlType) -> Expr:
+    text = expr.literal or ""
+    if kind == INTERVAL:
+        try:
+            return Expr(interval_sql(read_span(text)), kind, name=expr.name)
+        except ValueError as error:
+            raise MismatchError(f"{error}.") from None
+    if kind in (VARCHAR, UNKNOWN):
+        return Expr(expr.sql, kind, literal=text, name=expr.name)
+    return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
+
+
+def settled(expr: Expr) -> Expr:
+    """Return an expression with a definite type: a literal that nothing decided about is text."""
+    if expr.type != UNKNOWN:
+        return expr
+    return Expr(f"CAST({expr.sql} AS VARCHAR)", VARCHAR, expr.columns, expr.literal, expr.name)
+
+
+def as_text(expr: Expr) -> Expr:
+    """Return an expression as text, as PostgreSQL writes values."""
+    kind = expr.type
+    if kind in (VARCHAR, UNKNOWN):
+        return convert(expr, VARCHAR)
+    if kind.name == "numeric" and kind.scale:
+        return build(VARCHAR, "rtrim(rtrim(CAST({0} AS VARCHAR), '0'), '.')", expr, name=expr.name)
+    if is_float(kind):
+        return build(VARCHAR, "regexp_replace(CAST({0} AS VARCHAR), '\\.0$', '')", expr, name=expr.name)
+    return build(VARCHAR, "CAST({0} AS VARCHAR)", expr, name=expr.name)
+
+
+def cast(expr: Expr, kind: SqlType) -> Expr:
+    """Return ``CAST(expr AS kind)``.
+
+    Raises:
+        MismatchError: there is no such cast.
+    """
+    if expr.type == UNKNOWN and expr.literal is not None:
+        return _literal_as(expr, kind)
+    if kind == VARCHAR:
+        return as_text(expr)
+    if not _castable(expr.type, kind):
+        raise MismatchError(f"cannot cast type {expr.type} to {kind}.")
+    if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
+        return convert(expr, kind)
+    return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
+
+
+def _castable(one: SqlType, other: SqlType) -> bool:
+    if one.name == other.name or one in (UNKNOWN, VARCHAR):
+        return True
+    if is_number(one) and is_number(other):
+        return True
+    if one == BOOLEAN or other == BOOLEAN:
+        return is_exact(one) or is_exact(other)
+    if is_instant(one):
+        return is_instant(other) or (other.name == "time" and one.name != "date")
+    return (one.name, other.name) in {("time", "interval"), ("interval", "time"), ("jsonb", "varchar"), ("array", "array")}

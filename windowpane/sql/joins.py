@@ -1,0 +1,132 @@
+"""Binds joins: ON, USING, NATURAL, and commas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from windowpane.sql import build_plan as plan
+from windowpane.sql.expr import Expr, build, column_expr, convert
+from windowpane.sql.nodes import Node
+from windowpane.sql.operators import logical
+from windowpane.sql.scalars import ScalarBinder, name_of
+from windowpane.sql.scope import Column, Scope, Visible
+from windowpane.sql.types import SqlType, common
+
+if TYPE_CHECKING:
+    from windowpane.sql.queries import QueryBinder
+
+_KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
+class Joins:
+    """Joins relations from left to right."""
+
+    def __init__(self, query: QueryBinder, tables: dict[str, exp.Expr]) -> None:
+        """Join what ``query`` binds."""
+        self._query, self._tables, self._text = query, tables, query.text
+
+    def apply(self, node: Node, scope: Scope, joins: list[exp.Expr]) -> tuple[Node, Scope]:
+        """Return a relation joined with others."""
+        for join in joins:
+            node, scope = self._join(node, scope, join)
+        return node, scope
+
+    def _join(self, node: Node, scope: Scope, join: exp.Expr) -> tuple[Node, Scope]:
+        side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+        if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS"):
+            raise self._text.unsupported(join, f"{side} {kind} JOIN".strip(), "INNER, LEFT, RIGHT, FULL and CROSS joins are.")
+        if isinstance(join.this, exp.Lateral):
+            raise self._text.unsupported(join, "LATERAL", "Write a join with a condition.")
+        right, other = self._query.relation(join.this, self._tables)
+        shared = set(scope.tables()) & set(other.tables()) - {""}
+        if shared:
+            raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
+        names = self._shared_names(scope, other, join)
+        if names:
+            return self._using(node, right, scope, other, _KINDS[side], names, join)
+        condition = join.args.get("on")
+        both = scope + other
+        if condition is None:
+            return plan.join(node, right, "inner", (), None), both
+        return self._on(node, right, both, _KINDS[side], condition), both
+
+    def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
+        using = join.args.get("using")
+        if using:
+            return [name_of(each.this if isinstance(each, exp.Column) else each) for each in using]
+        if str(join.args.get("method") or "").upper() != "NATURAL":
+            return []
+        theirs = [column.name for column in other.of_table()]
+        return [column.name for column in scope.of_table() if column.name in theirs]
+
+    def _on(self, left: Node, right: Node, scope: Scope, kind: str, condition: exp.Expr) -> Node:
+        from windowpane.sql.queries import conjuncts
+
+        binder = ScalarBinder(self._text, scope, "JOIN ON", self._query.now)
+        ours, theirs = ({column.id for column in node.columns} for node in (left, right))
+        one, other = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
+        keys: list[tuple[str, str]] = []
+        rest: list[Expr] = []
+        for part in conjuncts(condition):
+            pair = self._key(part, binder, ours, theirs)
+            if pair is None:
+                rest.append(binder.boolean(part))
+            else:
+                keys.append((one.column(pair[0]).id, other.column(pair[1]).id))
+        residual = None
+        for part_bound in rest:
+            residual = part_bound if residual is None else logical("AND", residual, part_bound)
+        return plan.join(one.apply(left), other.apply(right), kind, keys, residual)
+
+    def _key(self, part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[str]) -> tuple[Expr, Expr] | None:
+        """Return both sides of an equality between the relations."""
+        if not isinstance(part, exp.EQ):
+            return None
+        one, other = binder.bind(part.this), binder.bind(part.expression)
+        if one.columns and one.columns <= theirs and other.columns <= ours:
+            one, other = other, one
+        if not (one.columns and other.columns and one.columns <= ours and other.columns <= theirs):
+            return None
+        shared = common(one.type, other.type)
+        return None if shared is None else (convert(one, shared), convert(other, shared))
+
+    def _using(
+        self, left: Node, right: Node, scope: Scope, other: Scope, kind: str, names: list[str], join: exp.Expr
+    ) -> tuple[Node, Scope]:
+        one, two = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
+        pairs, keys = [], []
+        for name in names:
+            mine, theirs = self._only(scope, name, join), self._only(other, name, join)
+            shared = common(mine.type, theirs.type)
+            if shared is None:
+                raise self._text.type_error(join, f"column {name!r} is {mine.type} here and {theirs.type} there. Cast one.")
+            pairs.append((name, mine, theirs, shared))
+            keys.append((one.column(_as(mine, shared)).id, two.column(_as(theirs, shared)).id))
+        node = plan.join(one.apply(left), two.apply(right), kind, keys, None)
+        merged = plan.Computed(self._query.ids)
+        columns = [merged.column(self._merged(kind, mine, theirs, shared), name) for name, mine, theirs, shared in pairs]
+        first = tuple(Visible("", column.renamed(name)) for column, name in zip(columns, names, strict=True))
+        rest = tuple(
+            Visible(each.table, each.column, each.merged or each.column.name in names) for each in (scope + other).visible
+        )
+        return merged.apply(node), Scope(first + rest)
+
+    def _only(self, scope: Scope, name: str, join: exp.Expr) -> Column:
+        found = scope.find(name)
+        if len(found) != 1:
+            raise self._text.name_error(join, f"column {name!r} of USING is there {len(found)} times on one side of the join.")
+        return found[0]
+
+    @staticmethod
+    def _merged(kind: str, mine: Column, theirs: Column, shared: SqlType) -> Expr:
+        if kind == "right":
+            return _as(theirs, shared)
+        if kind == "full":
+            return build(shared, "coalesce({0}, {1})", _as(mine, shared), _as(theirs, shared))
+        return _as(mine, shared)
+
+
+def _as(column: Column, kind: SqlType) -> Expr:
+    return convert(column_expr(column.id, column.type, column.name), kind)

@@ -1,0 +1,217 @@
+"""Operators of SQL expressions: which types they take, what they give, and how DuckDB computes it."""
+
+from __future__ import annotations
+
+from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
+from windowpane.sql.types import (
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    REAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    as_numeric,
+    common,
+    is_float,
+    is_instant,
+    is_integer,
+    is_number,
+    is_text,
+    numeric,
+    quotient,
+)
+
+_PRODUCT_PLACES = 20
+
+
+def same_type(*operands: Expr) -> tuple[Expr, ...]:
+    """Return operands converted to their common type.
+
+    Raises:
+        MismatchError: they have none.
+    """
+    kind = UNKNOWN
+    for operand in operands:
+        shared = common(kind, operand.type)
+        if shared is None:
+            raise MismatchError(f"{kind} and {operand.type} have no common type. Cast one of them.")
+        kind = shared
+    if kind == UNKNOWN:
+        kind = VARCHAR
+    return tuple(convert(operand, kind) for operand in operands)
+
+
+def compare(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return a comparison, ``IS [NOT] DISTINCT FROM`` included."""
+    try:
+        one, other = same_type(left, right)
+    except MismatchError:
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
+    return build(BOOLEAN, f"({{0}} {operator} {{1}})", one, other)
+
+
+def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return ``left operator right`` for + - * / %."""
+    left, right = _settle_operands(operator, left, right)
+    if is_number(left.type) and is_number(right.type):
+        return _numbers(operator, left, right)
+    found = _times(operator, left, right)
+    if found is None:
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.")
+    return found
+
+
+def _settle_operands(operator: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """A literal of open type takes the type of the other side; beside a time it is an interval."""
+    if left.type == UNKNOWN:
+        return convert(left, _partner(operator, right.type, is_left=True)), right
+    if right.type == UNKNOWN:
+        return left, convert(right, _partner(operator, left.type, is_left=False))
+    return left, right
+
+
+def _partner(operator: str, other: SqlType, *, is_left: bool) -> SqlType:
+    if is_instant(other) and operator == "+":
+        return INTERVAL
+    if is_instant(other) and operator == "-":
+        return other
+    if other == INTERVAL and operator in ("+", "-"):
+        return INTERVAL if operator == "+" or not is_left else TIMESTAMP
+    if other == INTERVAL:
+        return DOUBLE
+    return INTEGER if other == UNKNOWN else other
+
+
+def _numbers(operator: str, left: Expr, right: Expr) -> Expr:
+    if is_float(left.type) or is_float(right.type):
+        kind = REAL if left.type == right.type == REAL else DOUBLE
+        one, other = convert(left, kind), convert(right, kind)
+        return build(kind, "fmod({0}, {1})" if operator == "%" else f"({{0}} {operator} {{1}})", one, other)
+    if is_integer(left.type) and is_integer(right.type):
+        one, other = same_type(left, right)
+        return build(one.type, f"({{0}} {'//' if operator == '/' else operator} {{1}})", one, other)
+    return _numerics(operator, convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type)))
+
+
+def _numerics(operator: str, left: Expr, right: Expr) -> Expr:
+    one, other = left.type, right.type
+    if operator == "*":
+        return _product(left, right)
+    if operator == "/":
+        return divide(left, right)
+    kind = numeric(max(one.scale, other.scale), max(one.whole, other.whole) + 1)
+    return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", convert(left, kind), convert(right, kind))
+
+
+def _product(left: Expr, right: Expr) -> Expr:
+    scale = left.type.scale + right.type.scale
+    if scale > DIGITS:
+        half = numeric(DIGITS // 2)
+        left, right = convert(left, half), convert(right, half)
+    kind = numeric(min(scale, max(_PRODUCT_PLACES, left.type.scale, right.type.scale)), left.type.whole + right.type.whole)
+    return build(kind, f"CAST(({{0}} * {{1}}) AS {kind.duckdb})", left, right)
+
+
+def divide(left: Expr, right: Expr) -> Expr:
+    """Return the exact quotient of two exact numbers, rounded half away from zero at its last place."""
+    one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
+    kind = quotient(min(DIGITS, one.type.whole + other.type.scale))
+    scale = max(one.type.scale, other.type.scale)
+    template = f"CAST(windowpane_quotient(windowpane_digits({{0}}, {scale}), windowpane_digits({{1}}, {scale})) AS {kind.duckdb})"
+    return build(kind, template, one, other)
+
+
+def _times(operator: str, left: Expr, right: Expr) -> Expr | None:
+    one, other = left.type, right.type
+    if operator in ("+", "-"):
+        return _shifted(operator, left, right) or _difference(operator, left, right)
+    if operator == "*" and one == INTERVAL and is_number(other):
+        return build(INTERVAL, "windowpane_scale_interval({0}, CAST({1} AS DOUBLE))", left, right)
+    if operator == "*" and other == INTERVAL and is_number(one):
+        return build(INTERVAL, "windowpane_scale_interval({1}, CAST({0} AS DOUBLE))", left, right)
+    if operator == "/" and one == INTERVAL and is_number(other):
+        return build(INTERVAL, "windowpane_scale_interval({0}, 1.0 / CAST({1} AS DOUBLE))", left, right)
+    return None
+
+
+def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
+    """Return a time moved by an interval (a date by days)."""
+    one, other = left.type, right.type
+    if operator == "+" and one == INTERVAL and (is_instant(other) or other == TIME):
+        return _shifted(operator, right, left)
+    if operator == "+" and is_integer(one) and other == DATE:
+        return _shifted(operator, right, left)
+    if other == INTERVAL and one in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
+        kind = TIMESTAMP if one == DATE else one
+        moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
+        return moved if right.columns else rising(moved, left)
+    if one == DATE and is_integer(other):
+        return build(DATE, f"({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
+    if one == DATE and other == TIME and operator == "+":
+        return build(TIMESTAMP, "({0} + {1})", left, right)
+    return None
+
+
+def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
+    one, other = left.type, right.type
+    if operator == "-" and one == other == DATE:
+        return build(INTEGER, "CAST(({0} - {1}) AS INTEGER)", left, right)
+    if operator == "-" and is_instant(one) and is_instant(other):
+        first, second = same_type(left, right)
+        return build(INTERVAL, "({0} - {1})", first, second)
+    if operator == "-" and one == other == TIME:
+        return build(INTERVAL, "({0} - {1})", left, right)
+    return None
+
+
+def negate(operand: Expr) -> Expr:
+    """Return ``-operand``."""
+    if not (is_number(operand.type) or operand.type == INTERVAL):
+        raise MismatchError(f"operator does not exist: - {operand.type}.")
+    return build(operand.type, "(-{0})", operand)
+
+
+def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return ``left operator right`` for & | # << >>."""
+    if not (is_integer(left.type) and is_integer(right.type)):
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. It takes integers.")
+    kind = left.type if operator in ("<<", ">>") else same_type(left, right)[0].type
+    if operator == "#":
+        return build(kind, f"CAST(xor({{0}}, {{1}}) AS {kind.duckdb})", left, right)
+    return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", left, right)
+
+
+def concatenate(left: Expr, right: Expr) -> Expr:
+    """Return ``left || right``: of texts, of arrays, or of a text and anything."""
+    if left.type.element is not None or right.type.element is not None:
+        return _joined_arrays(left, right)
+    if not (is_text(left.type) or is_text(right.type)):
+        raise MismatchError(f"operator does not exist: {left.type} || {right.type}. One side must be text.")
+    return build(VARCHAR, "({0} || {1})", as_text(settled(left)), as_text(settled(right)))
+
+
+def _joined_arrays(left: Expr, right: Expr) -> Expr:
+    if left.type.element is not None and right.type.element is None:
+        return build(left.type, "list_append({0}, {1})", left, convert(right, left.type.element))
+    if right.type.element is not None and left.type.element is None:
+        return build(right.type, "list_prepend({0}, {1})", convert(left, right.type.element), right)
+    one, other = same_type(left, right)
+    return build(one.type, "list_concat({0}, {1})", one, other)
+
+
+def logical(operator: str, *operands: Expr) -> Expr:
+    """Return operands joined by AND or OR, or one of them negated."""
+    for operand in operands:
+        if operand.type not in (BOOLEAN, UNKNOWN):
+            raise MismatchError(f"{operator} takes boolean, not {operand.type}. Compare it with something.")
+    values = [convert(operand, BOOLEAN) for operand in operands]
+    if operator == "NOT":
+        return build(BOOLEAN, "(NOT {0})", *values)
+    return build(BOOLEAN, f"({{0}} {operator} {{1}})", *values)

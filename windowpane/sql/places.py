@@ -1,0 +1,56 @@
+"""Places in a text: every refusal says where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windowpane.errors import SqlError, SqlNameError, SqlSyntaxError, SqlTypeError, UnsupportedSqlError
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line and a column, counted from 1."""
+
+    line: int
+    column: int
+
+
+def place_at(text: str, offset: int) -> Place:
+    """Return the place of a character of ``text``."""
+    before = text[:offset]
+    return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+
+
+class Text:
+    """A text, to find the places of parsed expressions in."""
+
+    def __init__(self, text: str) -> None:
+        """Keep the whole text."""
+        self.text = text
+
+    def place(self, tree: exp.Expr | None) -> Place:
+        """Return where the first word of ``tree`` stands that has a place; the beginning if none has."""
+        starts = [] if tree is None else [node.meta["start"] for node in tree.walk() if "start" in node.meta]
+        return place_at(self.text, min(starts, default=0))
+
+    def unsupported(self, tree: exp.Expr | None, construct: str, instead: str) -> SqlError:
+        """Return the refusal of a construct, with the nearest supported form."""
+        place = self.place(tree)
+        return UnsupportedSqlError(f"{construct} is not supported. {instead}", place.line, place.column)
+
+    def name_error(self, tree: exp.Expr | None, message: str) -> SqlError:
+        """Return the refusal of a name."""
+        place = self.place(tree)
+        return SqlNameError(message, place.line, place.column)
+
+    def type_error(self, tree: exp.Expr | None, message: str) -> SqlError:
+        """Return the refusal of types."""
+        place = self.place(tree)
+        return SqlTypeError(message, place.line, place.column)
+
+    def syntax_error(self, tree: exp.Expr | None, message: str) -> SqlError:
+        """Return the refusal of something that is no SQL."""
+        place = self.place(tree)
+        return SqlSyntaxError(message, place.line, place.column)

@@ -1,0 +1,564 @@
+"""Binds queries to plans: FROM, WHERE, GROUP BY, HAVING, WINDOW, QUALIFY, SELECT, DISTINCT, ORDER BY, LIMIT, set operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql import build_plan as plan
+from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.frame_reader import constant_as
+from windowpane.sql.joins import Joins
+from windowpane.sql.nodes import Node, Order, Scan, Values
+from windowpane.sql.places import Text
+from windowpane.sql.relations import Evaluator, PlainView, Relation, Schema
+from windowpane.sql.scalars import RESOLVED, ScalarBinder, name_of
+from windowpane.sql.scope import Column, Ids, Scope, Visible
+from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
+from windowpane.sql.table_functions import NAMES, TableFunctions, generate_series, read_call
+from windowpane.sql.top_n import rewrite
+from windowpane.sql.types import INTEGER, SqlType, common
+from windowpane.sql.windows import WindowCalls
+
+_KNOWN_PARTS = frozenset(
+    [
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "windows",
+        "distinct",
+        "order",
+        "limit",
+        "offset",
+        "with_",
+        "kind",
+        "hint",
+        "operation_modifiers",
+    ]
+)
+Tables = dict[str, exp.Expr]
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query as a plan.
+
+    Args:
+        node: the plan.
+        outputs: the columns users see, in order; one may stand there twice.
+        order: the order of the result, for those who read it in order.
+    """
+
+    node: Node
+    outputs: tuple[Column, ...]
+    order: tuple[Order, ...] = ()
+
+
+class QueryBinder:
+    """Binds queries over a schema.
+
+    Args:
+        schema: what names of relations mean.
+        text: the text the queries stand in.
+        evaluate: evaluates constants.
+        streaming: whether the plan is to be maintained.
+    """
+
+    def __init__(
+        self, schema: Schema, text: Text, evaluate: Evaluator, *, streaming: bool = False, ids: Ids | None = None
+    ) -> None:
+        """See the class."""
+        self.schema, self.text, self._evaluator = schema, text, evaluate
+        self.streaming = streaming
+        self.ids = ids or Ids()
+        self.now = "" if streaming else "now()"
+        self.window_places: dict[str, exp.Expr] = {}
+
+    def bind(self, tree: exp.Expr, tables: Tables | None = None) -> BoundQuery:
+        """Return a query as a plan.
+
+        Raises:
+            SqlError: something in it is not there, does not fit, or is not supported, with its place.
+        """
+        tables = dict(tables or {})
+        if isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
+            return self._bind_wrapped(tree, tables)
+        self._take_with(tree, tables)
+        if isinstance(tree, exp.Select):
+            return _Select(self, tree, tables).bind()
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, tables)
+        if isinstance(tree, exp.Values):
+            return self._values(tree)
+        raise self.text.unsupported(tree, f"{tree.key.upper()} as a query", "SELECT, VALUES, UNION, EXCEPT and INTERSECT are.")
+
+    def _bind_wrapped(self, tree: exp.Subquery, tables: Tables) -> BoundQuery:
+        self._take_with(tree, tables)
+        return self.ordered(self.bind(tree.this, tables), tree)
+
+    def _take_with(self, tree: exp.Expr, tables: Tables) -> None:
+        clause = tree.args.get("with_")
+        if clause is None:
+            return
+        if clause.args.get("recursive"):
+            raise self.text.unsupported(clause, "WITH RECURSIVE", "Write the steps out.")
+        for table in clause.expressions:
+            tables[name_of(table.args["alias"].this)] = _Fixed(table, dict(tables))
+
+    def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
+        """Return the value of a constant expression, as a type if one is given."""
+        bound = ScalarBinder(self.text, Scope(), "a constant", self.now).bind(tree)
+        try:
+            return self._evaluator(constant_as(bound, kind).sql)
+        except MismatchError as error:
+            raise self.text.type_error(tree, str(error)) from None
+
+    def whole_number(self, tree: exp.Expr, what: str) -> int:
+        """Return the value of LIMIT or OFFSET."""
+        found = self.evaluate(tree)
+        if isinstance(found, Decimal) and found == int(found):
+            found = int(found)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise self.text.type_error(tree, f"{what} is a whole number that is not negative, not {found!r}.")
+        return found
+
+    def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        """Return what stands in FROM, and the names that can be used of it."""
+        alias = tree.args.get("alias")
+        if isinstance(tree, exp.Subquery | exp.Values):
+            bound = self.bind(tree.this if isinstance(tree, exp.Subquery) else tree, tables)
+            bound = self.ordered(bound, tree, keep_limit=True) if isinstance(tree, exp.Subquery) else bound
+            node, scope = self._as_table(bound, "")
+        elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
+            node, scope = self._table_function(tree.this, tables)
+        elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
+            node, scope = self._named(tree, tables)
+        else:
+            raise self.text.unsupported(
+                tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
+            )
+        node, scope = self._joined(tree, node, scope, tables)
+        return node, self._aliased(scope, alias) if alias is not None else scope
+
+    def _joined(self, tree: exp.Expr, node: Node, scope: Scope, tables: Tables) -> tuple[Node, Scope]:
+        return Joins(self, tables).apply(node, scope, tree.args.get("joins") or [])
+
+    def _aliased(self, scope: Scope, alias: exp.Expr) -> Scope:
+        name = name_of(alias.this) if alias.this is not None else ""
+        names = [name_of(column) for column in alias.args.get("columns") or []]
+        if len(names) > len(scope.visible):
+            raise self.text.name_error(alias, f"{name!r} has {len(scope.visible)} columns, but {len(names)} names.")
+        renamed = []
+        for index, visible in enumerate(scope.visible):
+            column = visible.column.renamed(names[index]) if index < len(names) else visible.column
+            if isinstance(alias, exp.TableAlias) and not names and column.name == "generate_series":
+                column = column.renamed(name)
+            renamed.append(Visible(name, column))
+        return Scope(tuple(renamed))
+
+    def _as_table(self, bound: BoundQuery, name: str) -> tuple[Node, Scope]:
+        return bound.node, Scope(tuple(Visible(name, column) for column in bound.outputs))
+
+    def _named(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        name = name_of(tree.this)
+        schema = tree.args.get("db")
+        if schema is not None and name_of(schema) != "public":
+            raise self.text.unsupported(tree, f"the schema {name_of(schema)!r}", "There is one schema, public.")
+        common_table = tables.get(name)
+        if isinstance(common_table, _Fixed):
+            node, scope = self._as_table(self.bind(common_table.table.this, common_table.tables), name)
+            return node, self._aliased(scope, common_table.table.args["alias"])
+        found = self.schema.find(name)
+        if found is None:
+            known = ", ".join(self.schema.names()) or "none"
+            raise self.text.name_error(tree, f"there is no table or view {name!r}; there are {known}.")
+        return self._view(found) if isinstance(found, PlainView) else self._scan(found)
+
+    def _view(self, view: PlainView) -> tuple[Node, Scope]:
+        inner = QueryBinder(self.schema, Text(view.text), self._evaluator, streaming=self.streaming, ids=self.ids)
+        bound = inner.bind(view.query)
+        self.window_places.update(dict.fromkeys(inner.window_places, view.query))
+        outputs = tuple(
+            column.renamed(view.column_names[index]) if index < len(view.column_names) else column
+            for index, column in enumerate(bound.outputs)
+        )
+        return self._as_table(replace(bound, outputs=outputs), view.name)
+
+    def _scan(self, found: Relation) -> tuple[Node, Scope]:
+        columns = {stored.name: self.ids.column(stored.name, stored.type) for stored in found.columns}
+        watermarks = {columns[name].id: watermark for name, watermark in found.watermarks.items()}
+        node = Scan(
+            tuple(columns.values()),
+            tuple(columns[name].id for name in found.key),
+            found.append_only,
+            watermarks,
+            relation=found.name,
+            stored=tuple(columns),
+            storage=found.storage,
+        )
+        visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
+        return node, Scope(visible)
+
+    def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        name = str(tree.this).lower()
+        if name == "generate_series" and not self.streaming:
+            node, column = generate_series(
+                tree, self.ids, ScalarBinder(self.text, Scope(), "generate_series", self.now), self.text
+            )
+            return node, Scope((Visible(name, column),))
+        if name not in NAMES:
+            raise self.text.unsupported(tree, f"the table function {name}", f"There are {', '.join(NAMES)}.")
+        call = read_call(tree, self.text)
+        source = call.relation
+        if isinstance(source, exp.Column):
+            source = exp.Table(this=source.this, db=source.args.get("table"))
+        node, scope = self.relation(source, tables)
+        return TableFunctions(self.text, self.ids, self.evaluate).bind(call, node, scope)
+
+    def _values(self, tree: exp.Values) -> BoundQuery:
+        binder = SelectBinder(self.text, Scope(), "VALUES", self.now)
+        rows = [
+            [binder.bind(item) for item in (row.expressions if isinstance(row, exp.Tuple) else [row])] for row in tree.expressions
+        ]
+        width = len(rows[0])
+        if any(len(row) != width for row in rows):
+            raise self.text.syntax_error(tree, "the rows of VALUES have different lengths.")
+        types = [self._common_type(tree, [row[index] for row in rows]) for index in range(width)]
+        columns = tuple(self.ids.column(f"column{index + 1}", kind) for index, kind in enumerate(types))
+        number = self.ids.column("number", INTEGER)
+        written = [
+            (*(convert(value, kind).sql for value, kind in zip(row, types, strict=True)), str(index))
+            for index, row in enumerate(rows)
+        ]
+        node = Values((*columns, number), (number.id,), True, {}, rows=tuple(written))
+        return BoundQuery(node, columns)
+
+    def _common_type(self, tree: exp.Expr, values: Sequence[Expr]) -> SqlType:
+        kind = values[0].type
+        for value in values[1:]:
+            shared = common(kind, value.type)
+            if shared is None:
+                raise self.text.type_error(tree, f"{kind} and {value.type} have no common type. Cast one of them.")
+            kind = shared
+        return kind if kind.name != "unknown" else settled(values[0]).type
+
+    def _set_operation(self, tree: exp.SetOperation, tables: Tables) -> BoundQuery:
+        left, right = self.bind(tree.this, tables), self.bind(tree.expression, tables)
+        if len(left.outputs) != len(right.outputs):
+            raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
+        types = [self._set_type(tree, one, other) for one, other in zip(left.outputs, right.outputs, strict=True)]
+        columns = tuple(self.ids.column(one.name, kind) for one, kind in zip(left.outputs, types, strict=True))
+        sides = [self._with_types(side, types) for side in (left, right)]
+        if isinstance(tree, exp.Union):
+            node = plan.union_all(sides, columns, self.ids)
+            if tree.args.get("distinct"):
+                node = plan.distinct(node, [column.id for column in columns])
+        elif not tree.args.get("distinct"):
+            raise self.text.unsupported(tree, f"{tree.key.upper()} ALL", f"{tree.key.upper()} without ALL is.")
+        else:
+            node = plan.set_operation(sides[0], sides[1], tree.key, columns)
+        return self.ordered(BoundQuery(node, columns), tree)
+
+    def _set_type(self, tree: exp.Expr, one: Column, other: Column) -> SqlType:
+        shared = common(one.type, other.type)
+        if shared is None:
+            raise self.text.type_error(tree, f"{tree.key.upper()} types {one.type} and {other.type} cannot be matched. Cast one.")
+        return shared
+
+    def _with_types(self, bound: BoundQuery, types: Sequence[SqlType]) -> Node:
+        items = []
+        for column, kind in zip(bound.outputs, types, strict=True):
+            value = convert(column_expr(column.id, column.type, column.name), kind)
+            items.append((self.ids.column(column.name, kind), value))
+        return plan.project(bound.node, items)
+
+    def ordered(self, bound: BoundQuery, tree: exp.Expr, *, keep_limit: bool = False) -> BoundQuery:
+        """Return a query with the ORDER BY and LIMIT that stand behind it."""
+        order = bound.order
+        if tree.args.get("order") is not None:
+            scope = Scope(tuple(Visible("", column) for column in bound.outputs))
+            order = tuple(self._order_item(item, bound, scope) for item in tree.args["order"].expressions)
+        return self.limited(replace(bound, order=order), tree)
+
+    def _order_item(self, item: exp.Expr, bound: BoundQuery, scope: Scope) -> Order:
+        column = output_number(item.this, bound.outputs, self.text)
+        if column is None:
+            value = ScalarBinder(self.text, scope, "ORDER BY", self.now).bind(item.this)
+            if not value.is_column:
+                raise self.text.unsupported(
+                    item, "an expression in the ORDER BY of a set operation", "Order by an output column."
+                )
+            column = next(each for each in bound.outputs if each.id == value.column)
+        return Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+
+    def limited(self, bound: BoundQuery, tree: exp.Expr) -> BoundQuery:
+        """Return a query with the LIMIT and OFFSET of ``tree``."""
+        clause, skipped = tree.args.get("limit"), tree.args.get("offset")
+        if clause is None and skipped is None:
+            return bound
+        ties, limit = False, None
+        if isinstance(clause, exp.Fetch):
+            options = clause.args.get("limit_options")
+            ties = bool(options is not None and options.args.get("with_ties"))
+            limit = self.whole_number(clause.args["count"], "FETCH FIRST") if clause.args.get("count") is not None else 1
+        elif clause is not None and not isinstance(clause.expression, exp.Null):
+            limit = self.whole_number(clause.expression, "LIMIT")
+        offset = 0 if skipped is None else self.whole_number(skipped.expression, "OFFSET")
+        return replace(bound, node=plan.top(bound.node, (), bound.order, limit, offset, with_ties=ties))
+
+
+class _Fixed(exp.Expr):
+    """A common table expression, with the ones it can name."""
+
+    def __init__(self, table: exp.Expr, tables: Tables) -> None:
+        super().__init__()
+        self.table, self.tables = table, tables
+
+
+def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Column | None:
+    """Return the output column that a number in ORDER BY or GROUP BY means, ``None`` if it is no number."""
+    if not isinstance(tree, exp.Literal) or tree.is_string:
+        return None
+    if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(outputs):
+        raise text.name_error(tree, f"there is no output column {tree.this}; there are {len(outputs)}.")
+    return outputs[int(tree.this) - 1]
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a condition that AND joins."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return conjuncts(tree.this) + conjuncts(tree.expression) if isinstance(tree, exp.And) else [tree]
+
+
+class _Select:
+    """Binds one SELECT."""
+
+    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables) -> None:
+        self.query, self.tree, self.tables = query, tree, tables
+        self.text, self.ids = query.text, query.ids
+        self.node, self.scope = self._from()
+        self.windows = WindowCalls(self.text, self.ids, query.evaluate)
+        self.groups: Groups | None = None
+
+    def bind(self) -> BoundQuery:
+        """Return the plan of the SELECT."""
+        self._refuse_unknown()
+        self.windows.declare(self.tree.args.get("windows") or [])
+        where = self.tree.args.get("where")
+        if where is not None:
+            self._filter(conjuncts(where.this), self._binder("WHERE"))
+        self._group()
+        items = self._items()
+        having = self.tree.args.get("having")
+        condition = None if having is None else self._binder("HAVING").boolean(having.this)
+        outer = self._binder("SELECT", windows=True)
+        qualify = self.tree.args.get("qualify")
+        qualified = [] if qualify is None else conjuncts(self._without_aliases(qualify.this))
+        for part in qualified:
+            outer.boolean(part)
+        bound = [(name, outer.bind(item)) for name, item in items]
+        order = self._order(bound, outer)
+        if self.groups is not None:
+            self.node = self.groups.apply(self.node)
+        if condition is not None:
+            self.node = plan.keep(self.node, condition)
+        self.node = self.windows.apply(self.node)
+        self.query.window_places.update(self.windows.places)
+        self._filter(qualified, outer)
+        return self._project(bound, order)
+
+    def _refuse_unknown(self) -> None:
+        for part, value in self.tree.args.items():
+            if value and part not in _KNOWN_PARTS:
+                place = value[0] if isinstance(value, list) else value
+                where = place if isinstance(place, exp.Expr) else self.tree
+                raise self.text.unsupported(
+                    where, f"{part.strip('_').upper()} in SELECT", "See docs/sql.md for the clauses there are."
+                )
+
+    def _from(self) -> tuple[Node, Scope]:
+        source = self.tree.args.get("from_")
+        if source is None:
+            number = self.ids.column("number", INTEGER)
+            return Values((number,), (number.id,), True, {}, rows=(("0",),)), Scope()
+        node, scope = self.query.relation(source.this, self.tables)
+        return Joins(self.query, self.tables).apply(node, scope, self.tree.args.get("joins") or [])
+
+    def _binder(self, clause: str, *, windows: bool = False, grouped: bool = True) -> SelectBinder:
+        groups = self.groups if grouped else None
+        calls = self.windows if windows else None
+        return SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, self._scalar)
+
+    def _scalar(self, tree: exp.Expr) -> Expr:
+        """Join a subquery of one row, and return its column."""
+        if self.groups is not None:
+            raise self.text.unsupported(tree, "a subquery beside GROUP BY", "Put it into FROM and join it.")
+        bound = self.query.bind(tree.this, self.tables)
+        if len(bound.outputs) != 1:
+            raise self.text.type_error(tree, f"a subquery in an expression has one column, not {len(bound.outputs)}.")
+        if bound.node.key:
+            raise self.text.unsupported(
+                tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
+            )
+        self.node = plan.join(self.node, bound.node, "left", (), None)
+        column = bound.outputs[0]
+        return column_expr(column.id, column.type, column.name)
+
+    def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
+        self.node, conditions = rewrite(self.node, conditions, binder)
+        for condition in conditions:
+            if not self._semi_join(condition, binder):
+                bound = binder.boolean(condition)
+                self.node = plan.keep(self.node, bound)
+
+    def _semi_join(self, tree: exp.Expr, binder: SelectBinder) -> bool:
+        """Join with the subquery of ``x IN (SELECT ...)``."""
+        if not (isinstance(tree, exp.In) and tree.args.get("query") is not None):
+            return False
+        query = tree.args["query"]
+        bound = self.query.bind(query.this if isinstance(query, exp.Subquery) else query, self.tables)
+        if len(bound.outputs) != 1:
+            raise self.text.type_error(tree, f"the subquery of IN has one column, not {len(bound.outputs)}.")
+        value, right = binder.bind(tree.this), bound.outputs[0]
+        shared = common(value.type, right.type)
+        if shared is None:
+            raise self.text.type_error(tree, f"operator does not exist: {value.type} = {right.type}. Cast one side.")
+        computed, other = plan.Computed(self.ids), plan.Computed(self.ids)
+        one = computed.column(convert(value, shared))
+        two = other.column(convert(column_expr(right.id, right.type, right.name), shared))
+        self.node = plan.join(computed.apply(self.node), other.apply(bound.node), "semi", [(one.id, two.id)], None)
+        return True
+
+    def _group(self) -> None:
+        clause = self.tree.args.get("group")
+        parts = [*self.tree.expressions, self.tree.args.get("having"), self.tree.args.get("qualify"), self.tree.args.get("order")]
+        if clause is None and not any(part is not None and has_aggregates(part) for part in parts):
+            return
+        inner = self._binder("an aggregate")
+        groups = Groups(self.text, self.ids, inner)
+        for item in [] if clause is None else clause.expressions:
+            if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise self.text.unsupported(item, f"{item.key.upper()}", "UNION ALL of several GROUP BY is.")
+            for part in item.expressions if isinstance(item, exp.Tuple) else [item]:
+                groups.add_key(self._group_key(part))
+        self.groups = groups
+
+    def _group_key(self, tree: exp.Expr) -> Expr:
+        binder = self._binder("GROUP BY", grouped=False)
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            numbered = self.tree.expressions
+            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(numbered):
+                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(numbered)}.")
+            item = numbered[int(tree.this) - 1]
+            return binder.bind(item.this if isinstance(item, exp.Alias) else item)
+        if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
+            for item in self.tree.expressions:
+                if isinstance(item, exp.Alias) and name_of(item.args["alias"]) == name_of(tree.this):
+                    return binder.bind(item.this)
+        return binder.bind(tree)
+
+    def _items(self) -> list[tuple[str | None, exp.Expr]]:
+        """Return the select list with stars written out, each with its name if it has one."""
+        items: list[tuple[str | None, exp.Expr]] = []
+        for item in self.tree.expressions:
+            if isinstance(item, exp.Star):
+                items += self._star(item, None)
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                items += self._star(item, name_of(item.args["table"]))
+            elif isinstance(item, exp.Alias):
+                items.append((name_of(item.args["alias"]), item.this))
+            else:
+                items.append((None, item))
+        return items
+
+    def _star(self, tree: exp.Expr, table: str | None) -> list[tuple[str | None, exp.Expr]]:
+        if table is not None and table not in self.scope.tables():
+            raise self.text.name_error(tree, f"there is no table {table!r} in FROM; there are {', '.join(self.scope.tables())}.")
+        if not self.scope.visible:
+            raise self.text.syntax_error(tree, "SELECT * needs a FROM.")
+        return [(column.name, _resolved(column)) for column in self.scope.of_table(table)]
+
+    def _without_aliases(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression with the aliases of the select list written out where they are no columns."""
+        aliases = {name_of(item.args["alias"]): item.this for item in self.tree.expressions if isinstance(item, exp.Alias)}
+
+        def written(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and not part.args.get("table") and isinstance(part.this, exp.Identifier):
+                name = name_of(part.this)
+                if name in aliases and not self.scope.find(name):
+                    return exp.Paren(this=aliases[name].copy())
+            return part
+
+        return tree.copy().transform(written)
+
+    def _order(self, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> list[tuple[Expr, exp.Expr]]:
+        clause = self.tree.args.get("order")
+        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
+        order = []
+        for item in [] if clause is None else clause.expressions:
+            tree = item.this
+            if isinstance(tree, exp.Literal) and not tree.is_string:
+                if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
+                    raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
+                value = bound[int(tree.this) - 1][1]
+            elif isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
+                value = names[name_of(tree.this)]
+            else:
+                value = binder.bind(tree)
+            order.append((value, item))
+        return order
+
+    def _project(self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]]) -> BoundQuery:
+        items: dict[str, tuple[Column, Expr]] = {}
+
+        def place(name: str, value: Expr) -> Column:
+            value = settled(value)
+            if value.sql not in items:
+                kept = Column(value.column, name, value.type) if value.is_column else self.ids.column(name, value.type)
+                items[value.sql] = (kept, value)
+            return items[value.sql][0].renamed(name)
+
+        outputs = tuple(place(value.name if name is None else name, value) for name, value in bound)
+        ordering = []
+        for value, item in order:
+            column = place("order", value)
+            ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
+        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering)
+        return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree)
+
+    def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order]) -> Node:
+        clause = self.tree.args.get("distinct")
+        if clause is None:
+            return node
+        chosen = clause.args.get("on")
+        if chosen is None:
+            hidden = [item for item in order if item.column not in {column.id for column in outputs}]
+            if hidden:
+                raise self.text.type_error(
+                    self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
+                )
+            return plan.distinct(node, [column.id for column in outputs])
+        ids = []
+        for part in chosen.expressions:
+            value = self._binder("DISTINCT ON").bind(part)
+            match = [column for column in node.columns if value.is_column and column.id == value.column]
+            if not match:
+                raise self.text.unsupported(part, "an expression in DISTINCT ON", "Select it under a name in a subquery first.")
+            ids.append(match[0].id)
+        return plan.top(node, ids, order, 1)
+
+
+def _resolved(column: Column) -> exp.Column:
+    """Return a column that a star stands for as an expression that is bound already."""
+    tree = exp.Column(this=exp.to_identifier(column.name, quoted=True))
+    tree.meta[RESOLVED] = column
+    return tree

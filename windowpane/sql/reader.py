@@ -1,0 +1,252 @@
+"""Text to statements: splits a script and reads the statements around queries; queries themselves are sqlglot's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
+from windowpane.sql.cursor import Cursor
+from windowpane.sql.dialect import Token, TokenType, tokenize
+from windowpane.sql.places import place_at
+from windowpane.sql.statements import (
+    CreateSink,
+    CreateView,
+    Delete,
+    Describe,
+    Drop,
+    Explain,
+    Flush,
+    Insert,
+    Query,
+    SetParameter,
+    Show,
+    Statement,
+    Update,
+)
+from windowpane.sql.table_reader import read_table
+
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
+_SUPPORTED = (
+    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK, INSERT, UPDATE, DELETE, SELECT, DROP, SHOW, DESCRIBE, EXPLAIN, "
+    "FLUSH, WAIT and SET"
+)
+
+
+def read_script(text: str) -> list[Statement]:
+    """Return the statements of a script.
+
+    Raises:
+        SqlError: something is no SQL, or is not supported; with its place.
+    """
+    return [read_statement(cursor) for cursor in split(text)]
+
+
+def split(text: str) -> Iterator[Cursor]:
+    """Yield a cursor for each statement of a script."""
+    statement: list[Token] = []
+    for token in [*_tokens(text), None]:
+        if token is not None and token.token_type != TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            yield Cursor(statement, text)
+            statement = []
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return tokenize(text)
+    except TokenError as error:
+        end = place_at(text, len(text))
+        raise SqlSyntaxError(
+            f"the text ends inside a quoted string, a name or a comment ({error})", end.line, end.column
+        ) from None
+
+
+def read_statement(cursor: Cursor) -> Statement:
+    """Return the one statement that a cursor stands before."""
+    try:
+        statement = _read(cursor)
+    except ParseError as error:
+        raise _syntax_error(error, cursor) from None
+    cursor.expect_end()
+    return statement
+
+
+def _syntax_error(error: ParseError, cursor: Cursor) -> SqlSyntaxError:
+    found = error.errors[0] if error.errors else {}
+    highlight = str(found.get("highlight") or "")
+    line, column = int(found.get("line") or cursor.place.line), int(found.get("col") or cursor.place.column)
+    message = str(found.get("description") or error).rstrip(".")
+    if message.startswith("Required keyword"):
+        message = "an expression is incomplete"
+    near = f" near {highlight!r}" if highlight else ""
+    return SqlSyntaxError(f"{message}{near}.", line, max(column - len(highlight) + 1, 1))
+
+
+def _read(cursor: Cursor) -> Statement:
+    if cursor.peek() in _QUERY_WORDS:
+        return _query(cursor)
+    reader = _READERS.get(cursor.peek())
+    if reader is None:
+        place = cursor.place
+        message = f"{cursor.peek()} statements are not supported. There are {_SUPPORTED}."
+        raise UnsupportedSqlError(message, place.line, place.column)
+    return reader(cursor)
+
+
+def _query(cursor: Cursor) -> Query:
+    start = cursor.place
+    closes = cursor.cut_emit_clause()
+    return Query(start, cursor.text_of_all(), cursor.parse_rest(), closes)
+
+
+def _create(cursor: Cursor) -> Statement:
+    text = cursor.text_of_all()
+    cursor.expect("CREATE")
+    if cursor.take("OR"):
+        raise cursor.unsupported("CREATE OR REPLACE", "DROP the old one first.")
+    if cursor.take("MATERIALIZED"):
+        cursor.expect("VIEW")
+        return _view(cursor, text, materialized=True)
+    if cursor.take("VIEW"):
+        return _view(cursor, text, materialized=False)
+    if cursor.take("SINK"):
+        return _sink(cursor, text)
+    if cursor.peek() in ("TABLE", "SOURCE"):
+        return read_table(cursor, text)
+    raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW and SINK are.")
+
+
+def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    columns = cursor.names() if cursor.peek() == "(" else ()
+    if cursor.peek() == "WITH":
+        raise cursor.unsupported("WITH options of a view", "Leave them out.")
+    cursor.expect("AS")
+    closes = cursor.cut_emit_clause()
+    if closes and not materialized:
+        raise cursor.unsupported("EMIT ON WINDOW CLOSE on a plain view", "Use CREATE MATERIALIZED VIEW.")
+    return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded)
+
+
+def _sink(cursor: Cursor, text: str) -> CreateSink:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    if cursor.take("FROM"):
+        source = cursor.name()
+        return CreateSink(cursor.start_place, text, name, source, None, False, cursor.options(), guarded)
+    cursor.expect("AS")
+    options = cursor.cut_options()
+    closes = cursor.cut_emit_clause()
+    return CreateSink(cursor.start_place, text, name, None, cursor.parse_rest(), closes, options, guarded)
+
+
+_KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK")
+
+
+def _drop(cursor: Cursor) -> Drop:
+    text = cursor.text_of_all()
+    cursor.expect("DROP")
+    for kind in _KINDS:
+        if cursor.take(*kind.split()):
+            guarded = cursor.take("IF", "EXISTS")
+            name = cursor.name()
+            cascade = cursor.take("CASCADE")
+            cursor.take("RESTRICT")
+            return Drop(cursor.start_place, text, kind.lower(), name, guarded, cascade)
+    raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW and SINK are.")
+
+
+def _insert(cursor: Cursor) -> Insert:
+    text = cursor.text_of_all()
+    cursor.expect("INSERT")
+    cursor.expect("INTO")
+    table = cursor.name()
+    columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
+    cursor.refuse_word("RETURNING", "SELECT the rows afterwards.")
+    return Insert(cursor.start_place, text, table, columns, cursor.parse_rest())
+
+
+def _update(cursor: Cursor) -> Update:
+    text = cursor.text_of_all()
+    cursor.expect("UPDATE")
+    table = cursor.name()
+    cursor.expect("SET")
+    cursor.refuse_word("RETURNING", "SELECT the rows afterwards.")
+    assignments = [_assignment(cursor)]
+    while cursor.take(","):
+        assignments.append(_assignment(cursor))
+    return Update(cursor.start_place, text, table, tuple(assignments), _where(cursor))
+
+
+def _assignment(cursor: Cursor) -> tuple[str, exp.Expr]:
+    name = cursor.name()
+    cursor.expect("=")
+    return name, cursor.parse_until(",", "WHERE")
+
+
+def _where(cursor: Cursor) -> exp.Expr | None:
+    return cursor.parse_rest() if cursor.take("WHERE") else None
+
+
+def _delete(cursor: Cursor) -> Delete:
+    text = cursor.text_of_all()
+    cursor.expect("DELETE")
+    cursor.expect("FROM")
+    cursor.refuse_word("RETURNING", "SELECT the rows before.")
+    return Delete(cursor.start_place, text, cursor.name(), _where(cursor))
+
+
+def _explain(cursor: Cursor) -> Explain:
+    text = cursor.text_of_all()
+    cursor.expect("EXPLAIN")
+    if cursor.peek() == "(":
+        raise cursor.unsupported("options of EXPLAIN", "Write EXPLAIN before the statement.")
+    return Explain(cursor.start_place, text, _read(cursor))
+
+
+def _show(cursor: Cursor) -> Show:
+    text = cursor.text_of_all()
+    cursor.expect("SHOW")
+    return Show(cursor.start_place, text, cursor.rest_text())
+
+
+def _describe(cursor: Cursor) -> Describe:
+    text = cursor.text_of_all()
+    cursor.skip()
+    return Describe(cursor.start_place, text, cursor.name())
+
+
+def _flush(cursor: Cursor) -> Flush:
+    text = cursor.text_of_all()
+    cursor.skip()
+    return Flush(cursor.start_place, text)
+
+
+def _set(cursor: Cursor) -> SetParameter:
+    text = cursor.text_of_all()
+    cursor.expect("SET")
+    name = cursor.name()
+    if not cursor.take("="):
+        cursor.expect("TO")
+    return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
+
+
+_READERS: dict[str, Callable[[Cursor], Statement]] = {
+    "CREATE": _create,
+    "DROP": _drop,
+    "INSERT": _insert,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "EXPLAIN": _explain,
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "FLUSH": _flush,
+    "WAIT": _flush,
+    "SET": _set,
+}

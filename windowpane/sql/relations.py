@@ -1,0 +1,74 @@
+"""What a query can read: stored relations and plain views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from windowpane.sql.nodes import Watermark
+from windowpane.sql.types import SqlType
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a stored relation; hidden ones only identify rows."""
+
+    name: str
+    type: SqlType
+    hidden: bool = False
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, source or materialized view.
+
+    Args:
+        name: its name.
+        kind: ``table``, ``source`` or ``materialized view``.
+        columns: its columns, hidden ones last.
+        key: the columns that identify a row.
+        append_only: whether its rows stay.
+        watermarks: by column.
+        storage: where DuckDB keeps it.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[StoredColumn, ...]
+    key: tuple[str, ...]
+    append_only: bool
+    storage: str
+    watermarks: Mapping[str, Watermark] = field(default_factory=dict)
+
+    @property
+    def visible(self) -> tuple[StoredColumn, ...]:
+        """The columns that users see."""
+        return tuple(column for column in self.columns if not column.hidden)
+
+
+@dataclass(frozen=True)
+class PlainView:
+    """A view that is no more than its query."""
+
+    name: str
+    query: exp.Expr
+    text: str
+    column_names: tuple[str, ...] = ()
+
+
+class Schema(Protocol):
+    """Where names of relations are looked up."""
+
+    def find(self, name: str) -> Relation | PlainView | None:
+        """Return what a name means."""
+
+    def names(self) -> list[str]:
+        """Return the names there are."""
+
+
+Evaluator = Callable[[str], Any]
+"""Evaluates one DuckDB expression without columns."""

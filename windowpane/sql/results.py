@@ -1,0 +1,56 @@
+"""What a statement gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.sql.cells import cell_text
+from windowpane.sql.types import SqlType
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a statement: its tag, and rows if it gives any.
+
+    Args:
+        tag: as PostgreSQL reports it: ``SELECT 3``, ``INSERT 0 2``, ``CREATE_TABLE``.
+        names: names of the columns, in order; a name may stand there twice.
+        types: their types.
+        table: the rows; its columns are named by position.
+        has_rows: whether the statement gives rows, perhaps none.
+        ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
+    """
+
+    tag: str
+    names: tuple[str, ...] = ()
+    types: tuple[SqlType, ...] = ()
+    table: pa.Table = field(default_factory=lambda: pa.table({}))
+    has_rows: bool = False
+    ordering: int = 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the rows as Python values."""
+        return _tuples(self.table.columns[: len(self.names)])
+
+    def order_keys(self) -> list[tuple[Any, ...]]:
+        """Return for each row what it was ordered by: rows with equal keys could stand in any order."""
+        return _tuples(self.table.columns[len(self.names) :]) or [()] * len(self)
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts by column name."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows()]
+
+    def text_rows(self) -> list[list[str | None]]:
+        """Return the rows as PostgreSQL prints them, NULL as ``None``."""
+        return [[cell_text(cell, kind) for cell, kind in zip(row, self.types, strict=True)] for row in self.rows()]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+
+def _tuples(columns: list[pa.ChunkedArray]) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else []

@@ -1,0 +1,350 @@
+"""Binds scalar expressions; what aggregates and window functions mean is left to subclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql import operators, time_functions
+from windowpane.sql.aggregates import AGGREGATES
+from windowpane.sql.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
+from windowpane.sql.functions import FUNCTIONS, array, extract
+from windowpane.sql.intervals import interval_sql, read_span
+from windowpane.sql.places import Text
+from windowpane.sql.scope import Column, Scope
+from windowpane.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    is_text,
+    named,
+    numeric,
+)
+
+_Kinds = dict[type[exp.Expr], str]
+
+_ARITHMETIC: _Kinds = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_COMPARISONS: _Kinds = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+_BITWISE: _Kinds = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+_LIKES: _Kinds = {exp.Like: "LIKE", exp.ILike: "ILIKE"}
+
+
+RESOLVED = "windowpane_column"
+"""Where an expression keeps the column it is known to be."""
+
+
+class ScalarBinder:
+    """Turns a parsed expression into a bound one, over the columns of a scope.
+
+    Args:
+        text: the text it stands in, for places.
+        scope: what names mean.
+        clause: the clause it stands in, for messages.
+        subquery: binds a subquery where a clause allows one.
+    """
+
+    def __init__(self, text: Text, scope: Scope, clause: str, now: str = "now()") -> None:
+        """Remember what names mean."""
+        self.text = text
+        self.scope = scope
+        self.clause = clause
+        self.now = now
+
+    def bind(self, tree: exp.Expr) -> Expr:
+        """Return the bound expression.
+
+        Raises:
+            SqlError: a name, function or type that is not there or does not fit, with its place.
+        """
+        special = self.intercept(tree)
+        if special is not None:
+            return special
+        try:
+            return self._dispatch(tree)
+        except MismatchError as error:
+            raise self.text.type_error(tree, str(error)) from None
+
+    def intercept(self, tree: exp.Expr) -> Expr | None:
+        """Return what a subclass makes of an expression, ``None`` to bind it as usual."""
+        return None
+
+    def boolean(self, tree: exp.Expr) -> Expr:
+        """Return a bound condition."""
+        bound = self.bind(tree)
+        if bound.type not in (BOOLEAN, UNKNOWN):
+            raise self.text.type_error(tree, f"{self.clause} needs a boolean, not {bound.type}. Compare it with something.")
+        return convert(bound, BOOLEAN)
+
+    def _dispatch(self, tree: exp.Expr) -> Expr:
+        kind = type(tree)
+        if kind in _ARITHMETIC:
+            return operators.arithmetic(_ARITHMETIC[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in _COMPARISONS:
+            return operators.compare(_COMPARISONS[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in _BITWISE:
+            return operators.bitwise(_BITWISE[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in _LIKES:
+            return self._like(_LIKES[kind], tree)
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            raise self.text.unsupported(
+                tree, f"{tree.key.upper()} in {self.clause}", "See docs/sql.md for the expressions there are."
+            )
+        return handler(self, tree)
+
+    def column(self, tree: exp.Expr) -> Expr:
+        """Return the column that a name means."""
+        known = tree.meta.get(RESOLVED)
+        if isinstance(known, Column):
+            return column_expr(known.id, known.type, known.name)
+        table = name_of(tree.args["table"]) if tree.args.get("table") else None
+        name = name_of(tree.this)
+        found = self.scope.find(name, table)
+        if len(found) == 1:
+            return column_expr(found[0].id, found[0].type, name)
+        shown = name if table is None else f"{table}.{name}"
+        if found:
+            raise self.text.name_error(tree, f"column {shown!r} is ambiguous: several tables have it. Write it as table.{name}.")
+        raise self.text.name_error(tree, f"there is no column {shown!r} here{self._nearest(table)}")
+
+    def _nearest(self, table: str | None) -> str:
+        if table is not None and table not in self.scope.tables():
+            return f": there is no table {table!r} in FROM; there are {', '.join(self.scope.tables()) or 'none'}."
+        names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
+        return f"; there are {names}." if names else f": {self.clause} can name no column."
+
+    def _like(self, operator: str, tree: exp.Expr) -> Expr:
+        one, pattern = self.bind(tree.this), self.bind(tree.expression)
+        if not (is_text(one.type) and is_text(pattern.type)):
+            raise MismatchError(f"operator does not exist: {one.type} {operator} {pattern.type}. It takes text.")
+        return build(BOOLEAN, f"({{0}} {operator} {{1}})", convert(one, VARCHAR), convert(pattern, VARCHAR))
+
+    def _literal(self, tree: exp.Expr) -> Expr:
+        if tree.is_string:
+            return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+        digits = str(tree.this)
+        if digits.isdigit():
+            kind = INTEGER if int(digits) < 2**31 else BIGINT if int(digits) < 2**63 else numeric(0)
+        elif "e" in digits.lower():
+            kind = numeric(10)
+        else:
+            kind = numeric(len(digits.partition(".")[2]), len(digits.partition(".")[0]) or 1)
+        return Expr(f"CAST({digits} AS {kind.duckdb})", kind)
+
+    def _cast(self, tree: exp.Expr) -> Expr:
+        kind = data_type(tree.args["to"])
+        if kind is None:
+            raise self.text.unsupported(tree, f"the type {tree.args['to'].sql()!r}", "See docs/sql.md for the types there are.")
+        value = self.bind(tree.this)
+        bound = cast(value, kind)
+        own = value.name if value.name != "?column?" else _CAST_NAMES.get(kind.name, kind.name)
+        return replace(bound, literal=None, name=own)
+
+    def _interval(self, tree: exp.Expr) -> Expr:
+        unit = tree.args.get("unit")
+        if unit is not None and not isinstance(unit, exp.Var):
+            raise self.text.unsupported(tree, "an interval of this form", "Write INTERVAL '1 day 2 hours'.")
+        value = tree.this
+        if value is None or not value.is_string:
+            raise self.text.unsupported(tree, "an interval that is no literal", "Write the number times INTERVAL '1 hour'.")
+        try:
+            return Expr(interval_sql(read_span(value.this, unit.name if unit else "")), INTERVAL)
+        except ValueError as error:
+            raise self.text.type_error(tree, f"{error}. Write INTERVAL '1 day 2 hours'.") from None
+
+    def _is(self, tree: exp.Expr) -> Expr:
+        operand, what = self.bind(tree.this), tree.expression
+        if isinstance(what, exp.Null):
+            return build(BOOLEAN, "({0} IS NULL)", settled(operand))
+        if isinstance(what, exp.Boolean):
+            return build(BOOLEAN, f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})", convert(operand, BOOLEAN))
+        raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE and DISTINCT FROM are.")
+
+    def _in(self, tree: exp.Expr) -> Expr:
+        if tree.args.get("query") is not None:
+            raise self.text.unsupported(tree, f"IN (subquery) in {self.clause}", "It may stand in WHERE, joined by AND.")
+        values = operators.same_type(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
+        listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
+        return build(BOOLEAN, f"({{0}} IN ({listed}))", *values)
+
+    def _between(self, tree: exp.Expr) -> Expr:
+        value = self.bind(tree.this)
+        low = operators.compare(">=", value, self.bind(tree.args["low"]))
+        high = operators.compare("<=", value, self.bind(tree.args["high"]))
+        return operators.logical("AND", low, high)
+
+    def _case(self, tree: exp.Expr) -> Expr:
+        branches = tree.args["ifs"]
+        conditions = [self._condition(tree, branch) for branch in branches]
+        default = tree.args.get("default")
+        results = [self.bind(branch.args["true"]) for branch in branches]
+        results.append(self.bind(default) if default is not None else Expr("NULL", UNKNOWN))
+        values = operators.same_type(*results)
+        parts = [f"WHEN {{{index}}} THEN {{{index + len(conditions)}}}" for index in range(len(conditions))]
+        template = f"CASE {' '.join(parts)} ELSE {{{2 * len(conditions)}}} END"
+        return build(values[0].type, f"({template})", *conditions, *values, name="case")
+
+    def _condition(self, tree: exp.Expr, branch: exp.Expr) -> Expr:
+        if tree.this is None:
+            return convert(self.bind(branch.this), BOOLEAN)
+        return operators.compare("=", self.bind(tree.this), self.bind(branch.this))
+
+    def _call(self, tree: exp.Expr) -> Expr:
+        name = str(tree.this).lower()
+        if name in AGGREGATES:
+            raise self._misplaced(tree, f"the aggregate {name}")
+        arguments = [self.bind(argument) for argument in tree.expressions]
+        if name in time_functions.TIME_FUNCTIONS:
+            return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
+        if name == "now":
+            return self._now(tree)
+        if name not in FUNCTIONS:
+            raise self.text.name_error(tree, f"there is no function {name!r}. See docs/sql.md for those there are.")
+        try:
+            return _renamed(FUNCTIONS[name](arguments), name)
+        except MismatchError as error:
+            raise MismatchError(f"{name}: {error}") from None
+
+    def _misplaced(self, tree: exp.Expr, what: str) -> Exception:
+        return self.text.unsupported(tree, f"{what} in {self.clause}", "Put it into a subquery, and name its column here.")
+
+    def _window(self, tree: exp.Expr) -> Expr:
+        raise self._misplaced(tree, "a window function")
+
+    def _subquery(self, tree: exp.Expr) -> Expr:
+        raise self.text.unsupported(tree, f"a subquery in {self.clause}", "Put it into FROM and join it.")
+
+    def _now(self, tree: exp.Expr) -> Expr:
+        if not self.now:
+            raise self.text.unsupported(
+                tree, "now() in a materialized view", "Use the event time of the rows, or ask in a SELECT."
+            )
+        return Expr(self.now, TIMESTAMPTZ, name="now")
+
+    def _at_time_zone(self, tree: exp.Expr) -> Expr:
+        value, zone = self.bind(tree.this), convert(self.bind(tree.args["zone"]), VARCHAR)
+        if value.type == TIMESTAMPTZ:
+            return build(TIMESTAMP, "timezone({1}, {0})", value, zone, name="timezone")
+        return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), zone, name="timezone")
+
+    def _bracket(self, tree: exp.Expr) -> Expr:
+        value, index = self.bind(tree.this), tree.expressions[0]
+        if value.type.element is None:
+            raise MismatchError(f"{value.type} has no elements; only arrays do.")
+        if isinstance(index, exp.Literal):
+            return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
+        return build(value.type.element, "{0}[{1} + 1]", value, self.bind(index))
+
+    def _trim(self, tree: exp.Expr) -> Expr:
+        arguments = [self.bind(part) for part in (tree.this, tree.expression) if part is not None]
+        side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(tree.args.get("position") or "").upper(), "trim")
+        return _renamed(FUNCTIONS[side](arguments), side)
+
+    def _substring(self, tree: exp.Expr) -> Expr:
+        start = tree.args.get("start") or exp.Literal.number(1)
+        parts = [tree.this, start, tree.args.get("length")]
+        return _renamed(FUNCTIONS["substr"]([self.bind(part) for part in parts if part is not None]), "substring")
+
+    def _position(self, tree: exp.Expr) -> Expr:
+        return _renamed(FUNCTIONS["strpos"]([self.bind(tree.this), self.bind(tree.args["substr"])]), "position")
+
+    def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
+        return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))
+
+
+def name_of(identifier: Any) -> str:
+    """Return the name of a parsed identifier: in lower case unless quoted."""
+    text = str(identifier.name)
+    return text if getattr(identifier, "quoted", False) or identifier.args.get("quoted") else text.lower()
+
+
+def data_type(tree: exp.Expr) -> SqlType | None:
+    """Return the type that a parsed type names."""
+    text = tree.sql(dialect="risingwave").lower()
+    name, _, rest = text.partition("(")
+    arguments, _, tail = rest.partition(")")
+    numbers = tuple(int(part) for part in arguments.split(",") if part.strip().isdigit())
+    return named((name.strip() + tail).strip(), numbers)
+
+
+_CAST_NAMES = {"integer": "int4", "bigint": "int8", "smallint": "int2", "double": "float8", "real": "float4", "boolean": "bool"}
+
+
+def _renamed(bound: Expr, name: str) -> Expr:
+    return replace(bound, name=name)
+
+
+def _negated(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return operators.negate(binder.bind(tree.this))
+
+
+def _inverted(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return operators.logical("NOT", binder.bind(tree.this))
+
+
+def _parenthesis(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return binder.bind(tree.this)
+
+
+def _extracted(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return _renamed(extract(tree.this.name, binder.bind(tree.expression)), "extract")
+
+
+def _coerced(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return binder._cast(tree)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
+    exp.Column: ScalarBinder.column,
+    exp.Literal: ScalarBinder._literal,
+    exp.Null: lambda binder, tree: Expr("NULL", UNKNOWN),
+    exp.Boolean: lambda binder, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
+    exp.Cast: _coerced,
+    exp.Interval: ScalarBinder._interval,
+    exp.Neg: _negated,
+    exp.Not: _inverted,
+    exp.Paren: _parenthesis,
+    exp.And: lambda binder, tree: binder._logical_operands("AND", tree),
+    exp.Or: lambda binder, tree: binder._logical_operands("OR", tree),
+    exp.Is: ScalarBinder._is,
+    exp.In: ScalarBinder._in,
+    exp.Between: ScalarBinder._between,
+    exp.Case: ScalarBinder._case,
+    exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
+    exp.Anonymous: ScalarBinder._call,
+    exp.Window: ScalarBinder._window,
+    exp.Subquery: ScalarBinder._subquery,
+    exp.Exists: ScalarBinder._subquery,
+    exp.Extract: _extracted,
+    exp.AtTimeZone: ScalarBinder._at_time_zone,
+    exp.CurrentTimestamp: ScalarBinder._now,
+    exp.Array: lambda binder, tree: array([binder.bind(item) for item in tree.expressions]),
+    exp.Bracket: ScalarBinder._bracket,
+    exp.Trim: ScalarBinder._trim,
+    exp.Substring: ScalarBinder._substring,
+    exp.StrPosition: ScalarBinder._position,
+}

@@ -1,0 +1,206 @@
+"""Binds the expressions of one SELECT: plain ones, those over groups, and those over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, percentile
+from windowpane.sql.build_plan import Computed, aggregate
+from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, quoted, settled
+from windowpane.sql.nodes import Node, Order
+from windowpane.sql.places import Text
+from windowpane.sql.scalars import ScalarBinder
+from windowpane.sql.scope import Column, Ids, Scope
+from windowpane.sql.types import BOOLEAN
+from windowpane.sql.windows import WindowCalls
+
+Scalar = Callable[[exp.Expr], Expr]
+
+
+def is_aggregate_call(tree: exp.Expr) -> bool:
+    """Whether a parsed expression is the call of an aggregate over groups, not over a window."""
+    if not (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in AGGREGATES):
+        return False
+    above = tree.parent
+    while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup) and tree is above.this:
+        tree, above = above, above.parent
+    return not (isinstance(above, exp.Window) and tree is above.this)
+
+
+def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of an expression that do not stand in a subquery."""
+    parts = [tree]
+    for child in tree.iter_expressions():
+        if not isinstance(child, exp.Query):
+            parts += own_nodes(child)
+    return parts
+
+
+def has_aggregates(tree: exp.Expr) -> bool:
+    """Whether an expression calls an aggregate over groups."""
+    return any(is_aggregate_call(part) for part in own_nodes(tree))
+
+
+class Groups:
+    """GROUP BY: the columns that groups are made by, and the aggregates that are asked of them.
+
+    Args:
+        text: the text, for places.
+        ids: gives columns their ids.
+        binder: binds what stands inside aggregates.
+    """
+
+    def __init__(self, text: Text, ids: Ids, binder: ScalarBinder) -> None:
+        """Start without groups."""
+        self.text, self.ids, self.binder = text, ids, binder
+        self.computed = Computed(ids)
+        self.keys: dict[str, Column] = {}
+        self._calls: dict[str, Column] = {}
+
+    def add_key(self, value: Expr) -> None:
+        """Group by an expression, too."""
+        value = settled(value)
+        self.keys.setdefault(value.sql, self.computed.column(value, value.name))
+
+    def call(self, tree: exp.Expr) -> Expr:
+        """Return the column of an aggregate."""
+        call = _AggregateCall(tree, self.text)
+        try:
+            parts = call.parts(self.binder)
+            modifiers = call.modifiers(self.binder, self.computed)
+            result = parts.finish([self._primitive(part, call, modifiers) for part in parts.primitives])
+        except MismatchError as error:
+            raise self.text.type_error(tree, f"{call.name}: {error}") from None
+        return Expr(result.sql, result.type, result.columns, name=call.name)
+
+    def _primitive(self, primitive: Primitive, call: _AggregateCall, modifiers: tuple[str, str]) -> Expr:
+        arguments = [quoted(self.computed.column(value).id) for value in primitive.arguments]
+        order, condition = modifiers
+        inside = ", ".join([*arguments, *primitive.constants]) or "*"
+        distinct = "DISTINCT " if call.distinct else ""
+        sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
+        if sql not in self._calls:
+            self._calls[sql] = self.ids.column(call.name, primitive.type)
+        column = self._calls[sql]
+        return column_expr(column.id, column.type, call.name)
+
+    def apply(self, node: Node) -> Node:
+        """Return the groups of a node."""
+        keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
+        monotone = self.computed.apply(node)
+        return aggregate(monotone, keys, [(column, sql) for sql, column in self._calls.items()])
+
+
+class _AggregateCall:
+    """The parts of a parsed call of an aggregate."""
+
+    def __init__(self, tree: exp.Expr, text: Text) -> None:
+        self.text, self.tree, self.condition, self.within = text, tree, None, None
+        while isinstance(tree, exp.Filter | exp.WithinGroup):
+            if isinstance(tree, exp.Filter):
+                self.condition = tree.expression.this
+            else:
+                self.within = tree.expression
+            tree = tree.this
+        self.name = str(tree.this).lower()
+        self.distinct, self.order = False, []
+        self.arguments = []
+        for argument in tree.expressions:
+            if isinstance(argument, exp.Order):
+                self.order, argument = list(argument.expressions), argument.this
+            if isinstance(argument, exp.Distinct):
+                self.distinct = True
+                self.arguments += argument.expressions
+            else:
+                self.arguments.append(argument)
+
+    def parts(self, binder: ScalarBinder) -> Parts:
+        """Return what the aggregate is made of."""
+        if (self.within is not None) != (self.name in ORDERED_SETS):
+            wanted = "needs" if self.within is None else "does not take"
+            raise MismatchError(f"it {wanted} WITHIN GROUP (ORDER BY ...).")
+        if self.within is not None:
+            item = self.within.expressions[0]
+            if item.args.get("desc"):
+                raise self.text.unsupported(self.tree, "WITHIN GROUP with a descending order", "Use one minus the fraction.")
+            value = settled(binder.bind(item.this))
+            if self.name == "mode":
+                return AGGREGATES["mode"]([value])
+            return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
+        if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
+            return AGGREGATES["count"]([])
+        if self.name == "count" and not self.arguments:
+            raise MismatchError("it takes an argument, or *.")
+        return AGGREGATES[self.name]([binder.bind(argument) for argument in self.arguments])
+
+    def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
+        """Return the ORDER BY inside and the FILTER behind the call as SQL."""
+        items = []
+        for item in self.order:
+            column = computed.column(settled(binder.bind(item.this)))
+            items.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
+        order = f" ORDER BY {', '.join(items)}" if items else ""
+        if self.condition is None:
+            return order, ""
+        column = computed.column(convert(binder.bind(self.condition), BOOLEAN))
+        return order, f" FILTER (WHERE {quoted(column.id)})"
+
+
+class SelectBinder(ScalarBinder):
+    """Binds the expressions of a SELECT.
+
+    Args:
+        groups: what aggregates are put into; ``None`` where there are no groups.
+        windows: what calls over windows are put into; ``None`` where none may stand.
+        scalar: binds a subquery that gives one value; ``None`` where none may stand.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        scope: Scope,
+        clause: str,
+        now: str,
+        groups: Groups | None = None,
+        windows: WindowCalls | None = None,
+        scalar: Scalar | None = None,
+    ) -> None:
+        """See the class."""
+        super().__init__(text, scope, clause, now)
+        self._groups, self._windows, self._scalar = groups, windows, scalar
+
+    def intercept(self, tree: exp.Expr) -> Expr | None:
+        """Bind aggregates, windows, keys of groups and subqueries."""
+        if isinstance(tree, exp.Window) and self._windows is not None:
+            inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
+            return self._windows.bind(tree, inner)
+        if isinstance(tree, exp.Subquery) and self._scalar is not None:
+            return self._scalar(tree)
+        if self._groups is None:
+            return None
+        inside = tree
+        while isinstance(inside, exp.Filter | exp.WithinGroup):
+            inside = inside.this
+        if is_aggregate_call(inside):
+            return self._groups.call(tree)
+        return self._key(tree)
+
+    def _key(self, tree: exp.Expr) -> Expr | None:
+        """Return the key of the groups that an expression is."""
+        assert self._groups is not None
+        if isinstance(tree, exp.Literal | exp.Null | exp.Boolean | exp.Interval):
+            return None
+        if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
+            return None
+        value = settled(self._groups.binder.bind(tree))
+        key = self._groups.keys.get(value.sql)
+        if key is not None:
+            return column_expr(key.id, key.type, value.name)
+        if isinstance(tree, exp.Column):
+            shown = tree.sql()
+            raise self.text.name_error(
+                tree, f"column {shown} is neither in GROUP BY nor in an aggregate. Put it into one of them."
+            )
+        return None

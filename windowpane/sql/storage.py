@@ -1,0 +1,176 @@
+"""The DuckDB database behind a session: tables, views, operator state and the catalog in one file, changed in transactions.
+
+Layout: schema ``main`` holds tables and materialized views under their own names, with the columns users see first and the
+hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters and pending changes; schema
+``windowpane_state`` holds the state of operators. One process writes. A statement and a flush are one transaction each, so a
+crash leaves what the last one committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.errors import SqlRunError
+from windowpane.sql.macros import MACROS
+from windowpane.windowing.intervals import Interval
+
+_SET_UP = (
+    "SET TimeZone = 'UTC'",
+    "CREATE SCHEMA IF NOT EXISTS windowpane",
+    "CREATE SCHEMA IF NOT EXISTS windowpane_state",
+    "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT)",
+    "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
+)
+
+
+class Storage:
+    """A DuckDB connection with windowpane's schemas."""
+
+    def __init__(self, path: str) -> None:
+        """Open a file, or ``:memory:``."""
+        self.path = path
+        self._connection = duckdb.connect(path)
+        for statement in (*_SET_UP, *MACROS):
+            self._connection.execute(statement)
+        self._depth = 0
+        self._numbers = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def run(self, sql: str, parameters: list[Any] | None = None) -> Any:
+        """Run one statement and return its result, to fetch from.
+
+        Raises:
+            SqlRunError: DuckDB refused a value, such as a division by zero.
+        """
+        try:
+            return self._connection.execute(sql, parameters)
+        except duckdb.Error as error:
+            raise SqlRunError(_first_line(error)) from error
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Return the result of a query as an Arrow table."""
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise SqlRunError(_first_line(error)) from error
+
+    def value(self, sql: str) -> Any:
+        """Return the one value of a query."""
+        row = self.run(sql).fetchone()
+        return None if row is None else row[0]
+
+    def constant(self, sql: str) -> Any:
+        """Return the value of an expression without columns; an interval keeps its months and days."""
+        cell = self.arrow(f"SELECT {sql} AS value").column(0)[0].as_py()
+        if isinstance(cell, pa.MonthDayNano):
+            return Interval(cell.months, cell.days, cell.nanoseconds // 1000)
+        return cell
+
+    def is_empty(self, relation: str) -> bool:
+        """Whether a relation has no rows."""
+        return self.run(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is None
+
+    def temporary(self, query: str) -> str:
+        """Keep the result of a query until the transaction ends, and return the name to read it by."""
+        self._numbers += 1
+        name = f'temp."windowpane {self._numbers}"'
+        self.run(f"CREATE TEMP TABLE {name} AS {query}")
+        return name
+
+    def temporary_from(self, table: pa.Table) -> str:
+        """Keep an Arrow table until the transaction ends, and return the name to read it by."""
+        self._connection.register("windowpane_arrow", table)
+        name = self.temporary("SELECT * FROM windowpane_arrow")
+        self._connection.unregister("windowpane_arrow")
+        return name
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do everything inside or nothing; transactions inside one another are one."""
+        if self._depth:
+            yield
+            return
+        self._depth = 1
+        self.run("BEGIN")
+        try:
+            yield
+            self._drop_temporaries()
+            self.run("COMMIT")
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            self._numbers = 0
+            raise
+        finally:
+            self._depth = 0
+
+    def _drop_temporaries(self) -> None:
+        for number in range(1, self._numbers + 1):
+            self.run(f'DROP TABLE temp."windowpane {number}"')
+        self._numbers = 0
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]
+
+
+class DuckBlobs:
+    """A blob store over a table, for engines that keep their state as blobs.
+
+    Reads are cached; writes go to the table with ``save``, inside the transaction of the batch. ``forget`` drops the cache after
+    a transaction that was rolled back.
+    """
+
+    def __init__(self, storage: Storage, owner: str) -> None:
+        """Read and write the blobs of ``owner``."""
+        self._storage, self._owner = storage, owner
+        self._blobs: dict[str, bytes] | None = None
+        self._changed: set[str] = set()
+
+    def _loaded(self) -> dict[str, bytes]:
+        if self._blobs is None:
+            rows = self._storage.run("SELECT key, blob FROM windowpane.blobs WHERE owner = ?", [self._owner]).fetchall()
+            self._blobs = {key: bytes(blob) for key, blob in rows}
+        return self._blobs
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+        return self._loaded().get(key)
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``."""
+        self._loaded()[key] = blob
+        self._changed.add(key)
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+        if self._loaded().pop(key, None) is not None:
+            self._changed.add(key)
+
+    def save(self) -> None:
+        """Write what changed."""
+        blobs = self._loaded()
+        for key in sorted(self._changed):
+            self._storage.run("DELETE FROM windowpane.blobs WHERE owner = ? AND key = ?", [self._owner, key])
+            if key in blobs:
+                self._storage.run("INSERT INTO windowpane.blobs VALUES (?, ?, ?)", [self._owner, key, blobs[key]])
+        self._changed.clear()
+
+    def drop(self) -> None:
+        """Remove all blobs."""
+        self.forget()
+        self._storage.run("DELETE FROM windowpane.blobs WHERE owner = ?", [self._owner])
+
+    def forget(self) -> None:
+        """Read again what is stored."""
+        self._blobs = None
+        self._changed.clear()

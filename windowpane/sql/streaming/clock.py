@@ -1,0 +1,48 @@
+"""Watermarks: held by tables, asked for by columns of plans."""
+
+from __future__ import annotations
+
+from windowpane.sql.expr import text_literal
+from windowpane.sql.nodes import Watermark
+from windowpane.sql.storage import Storage
+from windowpane.sql.types import SqlType
+
+
+class Watermarks:
+    """The watermark of each base relation, as a DuckDB literal; kept in ``windowpane.watermarks``."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Read what is stored."""
+        self._storage = storage
+        self._values: dict[str, str] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Read what is stored again, after a transaction that was rolled back."""
+        self._values = dict(self._storage.run("SELECT relation, value FROM windowpane.watermarks").fetchall())
+
+    def get(self, relation: str) -> str | None:
+        """Return the watermark of a base relation as SQL, ``None`` while there is none."""
+        return self._values.get(relation)
+
+    def raise_to(self, relation: str, value: str | None, kind: SqlType) -> None:
+        """Set the watermark of a base relation to a value written as text; ``None`` leaves it."""
+        if value is None:
+            return
+        literal = f"CAST({text_literal(value)} AS {kind.duckdb})"
+        self._storage.run("DELETE FROM windowpane.watermarks WHERE relation = ?", [relation])
+        self._storage.run("INSERT INTO windowpane.watermarks VALUES (?, ?)", [relation, literal])
+        self._values[relation] = literal
+
+    def drop(self, relation: str) -> None:
+        """Forget a base relation."""
+        self._storage.run("DELETE FROM windowpane.watermarks WHERE relation = ?", [relation])
+        self._values.pop(relation, None)
+
+    def of(self, watermark: Watermark) -> str | None:
+        """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
+        found = [(self._values.get(relation), sql) for relation, sql in watermark.parts]
+        parts = [sql.replace("{w}", value) for value, sql in found if value is not None]
+        if len(parts) < len(found):
+            return None
+        return parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"

@@ -1,0 +1,80 @@
+"""A materialized view at work: the operators of its plan, fed with the changes of the relations it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windowpane.sql.nodes import CloseSort, Node, Over, Scan, Values
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import netted
+from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
+from windowpane.sql.streaming.over import over_operator
+
+
+class Job:
+    """The operators of one plan.
+
+    State is kept under ``name`` and the number of the operator in the plan, counted depth first: the same text gives the same
+    numbers, so a session that opens a file again finds the state of its views.
+    """
+
+    def __init__(self, name: str, node: Node, storage: Storage, clock: Watermarks) -> None:
+        """Set the operators up, and their state if it is not there yet."""
+        self.node = node
+        self._name, self._storage, self._clock = name, storage, clock
+        self._operators: dict[int, Operator] = {}
+        self._numbers: dict[int, int] = {}
+        self._set_up(node)
+
+    def _set_up(self, node: Node) -> None:
+        for source in node.inputs:
+            self._set_up(source)
+        number = len(self._operators)
+        self._numbers[id(node)] = number
+        self._operators[id(node)] = self._operator(node, f"{self._name}/{number}")
+
+    def _operator(self, node: Node, owner: str) -> Operator:
+        if isinstance(node, Values):
+            return Constant(node, self._storage)
+        if isinstance(node, LINEAR):
+            return Linear(node, self._storage)
+        if isinstance(node, CloseSort):
+            return CloseSorter(node, self._storage, owner, self._clock)
+        if isinstance(node, Over):
+            return over_operator(node, self._storage, owner, self._clock)
+        return Keyed(node, self._storage, owner, self._clock)
+
+    @property
+    def relations(self) -> set[str]:
+        """The relations it reads."""
+        return _relations(self.node)
+
+    def run(self, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
+        """Return the netted changes of the view, given those of the relations it reads, by name."""
+        delta = self._run(self.node, changes, initial)
+        if delta is None:
+            return None
+        return netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in self.node.columns])
+
+    def _run(self, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
+        if isinstance(node, Scan):
+            inputs = [changes.get(node.relation)]
+        else:
+            inputs = [self._run(source, changes, initial) for source in node.inputs]
+        return self._operators[id(node)].run(inputs, initial=initial)
+
+    def forget(self) -> None:
+        """Drop what is only cached."""
+        for operator in self._operators.values():
+            operator.forget()
+
+    def drop(self) -> None:
+        """Remove all state."""
+        for operator in self._operators.values():
+            operator.drop()
+
+
+def _relations(node: Node) -> set[str]:
+    found = {node.relation} if isinstance(node, Scan) else set()
+    return found.union(*(_relations(source) for source in node.inputs)) if node.inputs else found

@@ -1,0 +1,241 @@
+"""Operators that need no engine of their own: each node of a plan as a function from changelog batches to one.
+
+- Nodes that handle each row alone (scans, filters, projections, TUMBLE, HOP, CUMULATE, unions) run on the batch itself.
+- ``Keyed`` serves groups, Top-N, sessions, joins and set operations: it keeps its input, and recomputes the keys a batch touches.
+- ``CloseSorter`` holds rows back until a watermark has passed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import (
+    Aggregate,
+    CloseSort,
+    Filter,
+    Join,
+    Node,
+    Over,
+    Project,
+    Scan,
+    SessionWindows,
+    SetOperation,
+    TimeWindows,
+    TopN,
+    UnionAll,
+)
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import WEIGHT, apply_to, difference, netted, same
+
+Deltas = Sequence[str | None]
+
+
+class Operator(Protocol):
+    """One node of a plan at work."""
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the changes of the result, given those of the inputs; ``initial`` for the first batch of all."""
+
+    def forget(self) -> None:
+        """Drop what is only cached, after a transaction that was rolled back."""
+
+    def drop(self) -> None:
+        """Remove all state."""
+
+
+class Linear:
+    """A node that handles each row alone. It keeps nothing."""
+
+    def __init__(self, node: Node, storage: Storage) -> None:
+        """Run ``node``."""
+        self._node, self._storage = node, storage
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return what the node makes of the batch."""
+        weight = f", {quoted(WEIGHT)}"
+        if isinstance(self._node, UnionAll):
+            parts = [self._node.branch_sql(index, delta, weight) for index, delta in enumerate(deltas) if delta is not None]
+        else:
+            parts = [self._node.sql(delta, extra=weight) for delta in deltas if delta is not None]
+        if not parts:
+            return None
+        name = self._storage.temporary(" UNION ALL ".join(parts))
+        return None if self._storage.is_empty(name) else name
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Nothing is kept."""
+
+
+class Constant:
+    """Rows that stand in the text: they come with the first batch."""
+
+    def __init__(self, node: Node, storage: Storage) -> None:
+        """Run ``node``."""
+        self._node, self._storage = node, storage
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the rows, the first time."""
+        if not initial:
+            return None
+        name = self._storage.temporary(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql()})")
+        return None if self._storage.is_empty(name) else name
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Nothing is kept."""
+
+
+def _state_table(owner: str, index: int) -> str:
+    return f"windowpane_state.{quoted(f'{owner}/{index}')}"
+
+
+def _create(storage: Storage, table: str, node: Node) -> None:
+    columns = ", ".join(f"{quoted(column.id)} {column.type.duckdb}" for column in node.columns)
+    storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+
+
+class Keyed:
+    """A node whose result can be computed key by key.
+
+    State: its inputs, each in a table of its own. A batch's keys are computed on the state before it and after it; the
+    difference is the changes of the result. Rows that can no longer matter are dropped: those behind the watermark of a group
+    column, and those beyond the limit of an append-only Top-N.
+    """
+
+    def __init__(self, node: Node, storage: Storage, owner: str, clock: Watermarks) -> None:
+        """Run ``node`` with state under ``owner``."""
+        self._node, self._storage, self._clock = node, storage, clock
+        self._tables = [_state_table(owner, index) for index in range(len(node.inputs))]
+        self._keys = [_keys_of(node, index) for index in range(len(node.inputs))]
+        for table, source in zip(self._tables, node.inputs, strict=True):
+            _create(storage, table, source)
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the changes of the touched keys."""
+        batches = [
+            None if delta is None else netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in source.columns])
+            for delta, source in zip(deltas, self._node.inputs, strict=True)
+        ]
+        if not initial and all(batch is None for batch in batches):
+            self._clean()
+            return None
+        touched = self._touched(batches)
+        old = None if initial else self._storage.temporary(self._node.sql(*self._restricted(touched)))
+        for table, batch, source in zip(self._tables, batches, self._node.inputs, strict=True):
+            if batch is not None:
+                apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
+        new = f"({self._node.sql(*self._restricted(touched))})"
+        changes = difference(self._storage, old, new, [column.id for column in self._node.columns])
+        self._trim(touched)
+        self._clean()
+        return changes
+
+    def _touched(self, batches: Sequence[str | None]) -> str | None:
+        """Return the keys of a batch, ``None`` if the node has none and is one whole."""
+        if not self._keys[0]:
+            return None
+        parts = []
+        for batch, keys in zip(batches, self._keys, strict=True):
+            if batch is not None:
+                items = ", ".join(f"{quoted(name)} AS k{index}" for index, name in enumerate(keys))
+                parts.append(f"SELECT {items} FROM {batch}")
+        if not parts:
+            return None
+        return self._storage.temporary(f"SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})")
+
+    def _restricted(self, touched: str | None) -> list[str]:
+        if touched is None:
+            return list(self._tables)
+        restricted = []
+        for table, keys in zip(self._tables, self._keys, strict=True):
+            condition = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM t.k{index}" for index, name in enumerate(keys))
+            restricted.append(f"(SELECT s.* FROM {table} AS s SEMI JOIN {touched} AS t ON {condition})")
+        return restricted
+
+    def _trim(self, touched: str | None) -> None:
+        node = self._node
+        if not isinstance(node, TopN) or not node.input.append_only or node.limit is None:
+            return
+        place, last = node.place_sql(), node.offset + node.limit
+        beyond = f"SELECT * FROM {self._restricted(touched)[0]} QUALIFY {place} > {last}"
+        name = self._storage.temporary(beyond)
+        self._storage.run(f"DELETE FROM {self._tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
+
+    def _clean(self) -> None:
+        node = self._node
+        if not isinstance(node, Aggregate) or not node.input.append_only:
+            return
+        for group in node.groups:
+            limit = self._clock.of(node.watermarks[group]) if group in node.watermarks else None
+            if limit is not None:
+                self._storage.run(f"DELETE FROM {self._tables[0]} WHERE {quoted(group)} < {limit}")
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Remove the kept inputs."""
+        for table in self._tables:
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
+
+
+def _keys_of(node: Node, index: int) -> tuple[str, ...]:
+    """Return the columns of an input by which the result can be computed apart."""
+    if isinstance(node, Aggregate):
+        return node.groups
+    if isinstance(node, TopN | SessionWindows | Over):
+        return node.partition
+    if isinstance(node, Join):
+        return tuple(pair[index] for pair in node.keys)
+    assert isinstance(node, SetOperation)
+    return tuple(column.id for column in node.inputs[index].columns[: len(node.columns)])
+
+
+class CloseSorter:
+    """Holds rows back until the watermark of a column has passed them, then lets them out once.
+
+    State: the rows held back. Rows whose column is NULL stay.
+    """
+
+    def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Watermarks) -> None:
+        """Run ``node`` with state under ``owner``."""
+        self._node, self._storage, self._clock = node, storage, clock
+        self._table = _state_table(owner, 0)
+        self._columns = [column.id for column in node.columns]
+        _create(storage, self._table, node.input)
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Take a batch in, and let out what the watermark has passed."""
+        if deltas[0] is not None:
+            batch = netted(self._storage, f"SELECT * FROM {deltas[0]}", self._columns)
+            if batch is not None:
+                apply_to(self._storage, self._table, batch, self._columns, self._node.input.key)
+        limit = self._clock.of(self._node.watermarks[self._node.column_id])
+        if limit is None:
+            return None
+        column = quoted(self._node.column_id)
+        released = self._storage.temporary(
+            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._table} WHERE {column} < {limit} ORDER BY {column}"
+        )
+        if self._storage.is_empty(released):
+            return None
+        self._storage.run(f"DELETE FROM {self._table} WHERE {column} < {limit}")
+        return released
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Remove the rows held back."""
+        self._storage.run(f"DROP TABLE IF EXISTS {self._table}")
+
+
+LINEAR = (Scan, Filter, Project, TimeWindows, UnionAll)

@@ -1,0 +1,110 @@
+"""Reads CREATE TABLE and CREATE SOURCE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windowpane.sql.cursor import Cursor
+from windowpane.sql.dialect import Token
+from windowpane.sql.statements import ColumnSpec, CreateTable, WatermarkSpec
+from windowpane.sql.types import SqlType, named
+
+_AFTER_TYPE = (",", ")", "PRIMARY KEY", "NOT", "NULL", "DEFAULT", "AS", "UNIQUE", "REFERENCES", "CHECK")
+_AFTER_EXPRESSION = (",", ")", "PRIMARY KEY", "NOT")
+
+
+@dataclass
+class _Items:
+    columns: list[ColumnSpec] = field(default_factory=list)
+    key: tuple[str, ...] = ()
+    watermark: WatermarkSpec | None = None
+
+
+def read_table(cursor: Cursor, text: str) -> CreateTable:
+    """Return the statement that a cursor behind CREATE stands before."""
+    is_source = cursor.take("SOURCE")
+    if not is_source:
+        cursor.expect("TABLE")
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name, items = cursor.name(), _Items()
+    if cursor.take("("):
+        _items(cursor, items)
+    append_only = cursor.take("APPEND", "ONLY")
+    options = cursor.options()
+    append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
+    query = cursor.parse_rest() if cursor.take("AS") else None
+    if cursor.peek() in ("FORMAT", "ON", "INCLUDE"):
+        raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
+    if query is None and not items.columns:
+        raise cursor.syntax_error(f"table {name!r} has no columns.")
+    spec = tuple(items.columns)
+    return CreateTable(
+        cursor.start_place, text, name, spec, items.key, items.watermark, append_only, is_source, guarded, options, query
+    )
+
+
+def _items(cursor: Cursor, items: _Items) -> None:
+    while True:
+        if cursor.take("PRIMARY KEY"):
+            _set_key(cursor, items, cursor.names())
+        elif cursor.take("WATERMARK", "FOR"):
+            _watermark(cursor, items)
+        else:
+            _column(cursor, items)
+        if cursor.take(")"):
+            return
+        cursor.expect(",")
+
+
+def _watermark(cursor: Cursor, items: _Items) -> None:
+    place = cursor.place
+    if items.watermark is not None:
+        raise cursor.unsupported("a second watermark", "A table has one.")
+    column = cursor.name()
+    cursor.expect("AS")
+    items.watermark = WatermarkSpec(column, cursor.parse_until(",", ")"), place)
+
+
+def _column(cursor: Cursor, items: _Items) -> None:
+    name = cursor.name()
+    if any(column.name == name for column in items.columns):
+        raise cursor.syntax_error(f"column {name!r} is declared twice.")
+    kind = read_type(cursor, cursor.until(*_AFTER_TYPE))
+    not_null, default, generated = False, None, None
+    while cursor.peek() not in (",", ")", ""):
+        if cursor.take("PRIMARY KEY"):
+            _set_key(cursor, items, (name,))
+        elif cursor.take("NOT", "NULL"):
+            not_null = True
+        elif cursor.take("NULL"):
+            not_null = False
+        elif cursor.take("DEFAULT"):
+            default = cursor.parse_until(*_AFTER_EXPRESSION)
+        elif cursor.take("AS"):
+            generated = cursor.parse_until(*_AFTER_EXPRESSION)
+        else:
+            raise cursor.unsupported(f"{cursor.peek()} on a column", "PRIMARY KEY, NOT NULL, DEFAULT and AS expression are.")
+    items.columns.append(ColumnSpec(name, kind, not_null, default, generated))
+
+
+def _set_key(cursor: Cursor, items: _Items, key: tuple[str, ...]) -> None:
+    if items.key:
+        raise cursor.syntax_error("a table has one primary key.")
+    items.key = key
+
+
+def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:
+    """Return the type that the tokens before ``cursor`` name."""
+    words = [token.text.lower() for token in tokens]
+    opening = words.index("(") if "(" in words else len(words)
+    closing = words.index(")") if ")" in words else len(words)
+    arguments = tuple(int(word) for word in words[opening + 1 : closing] if word.isdigit())
+    rest = [word for index, word in enumerate(words) if index < opening or index > closing]
+    arrays = "".join("[]" for word in rest if word == "[")
+    name = " ".join(word for word in rest if word not in ("[", "]")) + arrays
+    found = named(name, arguments)
+    if found is None:
+        raise cursor.unsupported(
+            f"the type {name or 'of this column'!r}", "Numbers, text, bytea, dates, times, intervals, jsonb and arrays are."
+        )
+    return found

@@ -1,0 +1,306 @@
+"""Tables: creating them, and changing their rows; changes wait for the next flush, and late rows are dropped on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from windowpane.errors import SqlRunError, UnsupportedSqlError
+from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
+from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted
+from windowpane.sql.nodes import Watermark, compile_plan
+from windowpane.sql.places import Text
+from windowpane.sql.queries import BoundQuery, QueryBinder
+from windowpane.sql.relations import Relation, StoredColumn
+from windowpane.sql.scalars import ScalarBinder
+from windowpane.sql.scope import Column, Scope, Visible
+from windowpane.sql.selects import SelectBinder
+from windowpane.sql.statements import CreateTable, Delete, Insert, Update
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import WEIGHT, apply_to, same
+from windowpane.sql.types import BIGINT, SqlType, common, is_instant, is_number
+
+
+def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> TableInfo:
+    """Return the table that a statement describes.
+
+    Raises:
+        SqlError: its key, watermark, defaults or generated columns name something that is not there.
+    """
+    names = [column.name for column in columns]
+    for name in (*statement.primary_key, *([statement.watermark.column] if statement.watermark else [])):
+        if name not in names:
+            raise text.name_error(None, f"table {statement.name!r} has no column {name!r}; it has {', '.join(names)}.")
+    key = statement.primary_key or (ROW_ID,)
+    hidden = () if statement.primary_key else (StoredColumn(ROW_ID, BIGINT, hidden=True),)
+    scope = Scope(tuple(Visible(statement.name, Column(column.name, column.name, column.type)) for column in columns))
+    watermark = _watermark(statement, columns, scope, text)
+    relation = Relation(
+        statement.name,
+        "source" if statement.is_source else "table",
+        (*columns, *hidden),
+        key,
+        statement.append_only,
+        f"main.{quoted(statement.name)}",
+        {watermark.column: Watermark(((statement.name, "{w}"),))} if watermark else {},
+    )
+    return TableInfo(
+        relation,
+        _defaults(statement, text),
+        _generated(statement, scope, text),
+        watermark,
+        statement.options,
+        statement.text,
+    )
+
+
+def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope: Scope, text: Text) -> TableWatermark | None:
+    spec = statement.watermark
+    if spec is None:
+        return None
+    kind = next(column.type for column in columns if column.name == spec.column)
+    bound = ScalarBinder(text, scope, "WATERMARK FOR", "").bind(spec.expression)
+    try:
+        return TableWatermark(spec.column, kind, cast(bound, kind).sql)
+    except MismatchError as error:
+        raise text.type_error(spec.expression, str(error)) from None
+
+
+def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
+    binder = ScalarBinder(text, Scope(), "DEFAULT", "now()")
+    given = [column for column in statement.columns if column.default is not None]
+    return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
+
+
+def _generated(statement: CreateTable, scope: Scope, text: Text) -> dict[str, str]:
+    binder = ScalarBinder(text, scope, "a generated column", "")
+    given = [column for column in statement.columns if column.generated is not None]
+    return {
+        column.name: assigned(binder.bind(column.generated), column.type).sql for column in given if column.generated is not None
+    }
+
+
+def assigned(value: Expr, kind: SqlType) -> Expr:
+    """Return a value as the type of the column it is assigned to.
+
+    Raises:
+        MismatchError: it cannot be assigned without a cast.
+    """
+    numbers = is_number(value.type) and is_number(kind)
+    instants = is_instant(value.type) and is_instant(kind)
+    if numbers or instants:
+        return cast(value, kind)
+    if common(value.type, kind) != kind:
+        raise MismatchError(f"column is of type {kind}, but the expression is of type {value.type}. Cast it.")
+    return convert(value, kind)
+
+
+def create(storage: Storage, info: TableInfo) -> None:
+    """Make room for the rows of a table, and for changes that wait."""
+    columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in info.relation.columns)
+    storage.run(f"CREATE TABLE {info.relation.storage} ({columns})")
+    storage.run(f"CREATE TABLE {info.pending} ({columns}, {quoted(WEIGHT)} INTEGER)")
+
+
+def drop(storage: Storage, info: TableInfo) -> None:
+    """Remove a table."""
+    storage.run(f"DROP TABLE {info.relation.storage}")
+    storage.run(f"DROP TABLE {info.pending}")
+    storage.run("DELETE FROM windowpane.counters WHERE name = ?", [info.relation.name])
+
+
+class TableWriter:
+    """Changes the rows of tables; every call is one chunk, as the watermark sees it."""
+
+    def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
+        """Write in the transaction of ``storage``."""
+        self._storage, self._clock, self._query, self._text = storage, clock, query, text
+
+    def insert(self, statement: Insert, info: TableInfo) -> int:
+        """Insert rows, and return how many there are in the statement."""
+        writable = [column.name for column in info.relation.visible if column.name not in info.generated]
+        targets = statement.columns or tuple(writable)
+        for name in targets:
+            if name not in writable:
+                raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
+        types = {column.name: column.type for column in info.relation.columns}
+        source = self._rows(statement.query, targets, types)
+        return self.append(source, info)
+
+    def _rows(self, tree: exp.Expr, targets: tuple[str, ...], types: Mapping[str, SqlType]) -> tuple[str, tuple[str, ...]]:
+        if isinstance(tree, exp.Values):
+            return self._value_rows(tree, targets, types)
+        bound = self._query.bind(tree)
+        names = self._fitting(len(bound.outputs), targets, tree)
+        items = []
+        for column, name in zip(bound.outputs, names, strict=True):
+            value = Expr(quoted(column.id), column.type, frozenset({column.id}))
+            items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
+        return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
+
+    def _value_rows(
+        self, tree: exp.Values, targets: tuple[str, ...], types: Mapping[str, SqlType]
+    ) -> tuple[str, tuple[str, ...]]:
+        binder = SelectBinder(self._text, Scope(), "VALUES", "now()")
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
+        names = self._fitting(len(rows[0]), targets, tree)
+        written = []
+        for row in rows:
+            if len(row) != len(names):
+                raise self._text.syntax_error(row[0] if row else tree, "the rows of VALUES have different lengths.")
+            cells = [self._assigned(binder.bind(cell), types[name], name, cell) for cell, name in zip(row, names, strict=True)]
+            written.append(f"({', '.join(cells)})")
+        columns = ", ".join(map(quoted, names))
+        return f"SELECT * FROM (VALUES {', '.join(written)}) AS v({columns})", names
+
+    def _fitting(self, width: int, targets: tuple[str, ...], tree: exp.Expr) -> tuple[str, ...]:
+        if width > len(targets):
+            raise self._text.syntax_error(tree, f"INSERT has {width} values for {len(targets)} columns.")
+        return targets[:width]
+
+    def _assigned(self, value: Expr, kind: SqlType, name: str, tree: exp.Expr) -> str:
+        try:
+            return assigned(value, kind).sql
+        except MismatchError as error:
+            raise self._text.type_error(tree, f"{name}: {error}") from None
+
+    def append(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
+        """Insert the rows of a query with columns of the given stored names."""
+        query, names = source
+        relation = info.relation
+        items = []
+        for column in relation.visible:
+            if column.name in names:
+                items.append(quoted(column.name))
+            else:
+                default = info.defaults.get(column.name)
+                items.append(f"{default.sql if default else f'CAST(NULL AS {column.type.duckdb})'} AS {quoted(column.name)}")
+        rows = self._storage.temporary(f"SELECT {', '.join(items)}, row_number() OVER () AS windowpane_n FROM ({query})")
+        if info.generated:
+            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            rows = self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
+        count = int(self._storage.value(f"SELECT count(*) FROM {rows}"))
+        self._check_nulls(rows, relation)
+        kept = self._on_time(rows, info)
+        self._store(kept, info)
+        return count
+
+    def _check_nulls(self, rows: str, relation: Relation) -> None:
+        for column in relation.visible:
+            required = column.not_null
+            if required and self._storage.value(f"SELECT count(*) FROM {rows} WHERE {quoted(column.name)} IS NULL"):
+                raise SqlRunError(
+                    f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there. Nothing was inserted."
+                )
+
+    def _on_time(self, rows: str, info: TableInfo) -> str:
+        """Return the rows that are not late; the chunk then raises the watermark, late rows included."""
+        if info.watermark is None:
+            return rows
+        column, name = quoted(info.watermark.column), info.relation.name
+        held = self._clock.get(name)
+        kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
+        highest = f"max({info.watermark.sql})"
+        reached = highest if held is None else f"greatest({highest}, {held})"
+        self._clock.raise_to(name, self._storage.value(f"SELECT CAST({reached} AS VARCHAR) FROM {rows}"), info.watermark.type)
+        return kept
+
+    def _store(self, rows: str, info: TableInfo) -> None:
+        relation, weight = info.relation, quoted(WEIGHT)
+        names = ", ".join(quoted(column.name) for column in relation.visible)
+        if info.has_row_id:
+            first = self._next_row_id(info, int(self._storage.value(f"SELECT count(*) FROM {rows}")))
+            number = f"{first} + row_number() OVER (ORDER BY windowpane_n) AS {quoted(ROW_ID)}"
+            query = f"SELECT {names}, {number}, 1 AS {weight} FROM {rows}"
+            self.apply(self._storage.temporary(query), info)
+            return
+        keys = ", ".join(map(quoted, relation.key))
+        which = "" if relation.append_only else " DESC"
+        last = f"SELECT * FROM {rows} QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY windowpane_n{which}) = 1"
+        new = self._storage.temporary(last)
+        old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
+        if relation.append_only:
+            fresh = f"SELECT n.* FROM {new} AS n ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
+            self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM ({fresh})"), info)
+            return
+        self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
+
+    def _next_row_id(self, info: TableInfo, count: int) -> int:
+        name = info.relation.name
+        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name]).fetchone()
+        first = 0 if last is None else int(last[0])
+        self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [name])
+        self._storage.run("INSERT INTO windowpane.counters VALUES (?, ?)", [name, first + count])
+        return first
+
+    def apply(self, delta: str, info: TableInfo) -> None:
+        """Change the rows of a table, and let the changes wait for the next flush."""
+        names = [column.name for column in info.relation.columns]
+        listed = ", ".join(map(quoted, [*names, WEIGHT]))
+        apply_to(self._storage, info.relation.storage, delta, names, info.relation.key)
+        self._storage.run(f"INSERT INTO {info.pending} ({listed}) SELECT {listed} FROM {delta}")
+
+    def update(self, statement: Update, info: TableInfo) -> int:
+        """Change rows, and return how many."""
+        relation = info.relation
+        scope = table_scope(relation)
+        binder = ScalarBinder(self._text, scope, "SET", "now()")
+        changed: dict[str, str] = {}
+        types = {column.name: column.type for column in relation.visible}
+        for name, tree in statement.assignments:
+            self._check_assignable(name, info, tree)
+            changed[name] = self._assigned(binder.bind(tree), types[name], name, tree)
+        old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, scope)}")
+        items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
+        new = f"SELECT {', '.join(items)} FROM {old}"
+        if info.generated:
+            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            new = f"SELECT * REPLACE ({made}) FROM ({new})"
+        rows = self._storage.temporary(new)
+        self._check_nulls(rows, relation)
+        weight = quoted(WEIGHT)
+        self.apply(self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}"), info)
+        return int(self._storage.value(f"SELECT count(*) FROM {old}"))
+
+    def _check_assignable(self, name: str, info: TableInfo, tree: exp.Expr) -> None:
+        names = [column.name for column in info.relation.visible]
+        if name not in names:
+            raise self._text.name_error(tree, f"table {info.relation.name!r} has no column {name!r}; it has {', '.join(names)}.")
+        if name in info.relation.key:
+            raise self._text.unsupported(
+                tree, f"changing {name!r}, a column of the primary key", "DELETE the row and INSERT another."
+            )
+        if name in info.generated:
+            raise self._text.unsupported(tree, f"setting {name!r}, a generated column", "Set the columns it is made from.")
+
+    def delete(self, statement: Delete, info: TableInfo) -> int:
+        """Delete rows, and return how many."""
+        where = self._where(statement.where, table_scope(info.relation))
+        old = self._storage.temporary(f"SELECT *, -1 AS {quoted(WEIGHT)} FROM {info.relation.storage}{where}")
+        self.apply(old, info)
+        return int(self._storage.value(f"SELECT count(*) FROM {old}"))
+
+    def _where(self, tree: exp.Expr | None, scope: Scope) -> str:
+        if tree is None:
+            return ""
+        return f" WHERE {ScalarBinder(self._text, scope, 'WHERE', 'now()').boolean(tree).sql}"
+
+
+def table_scope(relation: Relation) -> Scope:
+    """Return the names of a table's columns, for expressions over its stored rows."""
+    return Scope(tuple(Visible(relation.name, Column(column.name, column.name, column.type)) for column in relation.visible))
+
+
+def ordered_sql(bound: BoundQuery) -> str:
+    """Return a query with its ORDER BY as SQL; columns have their ids."""
+    order = f" ORDER BY {', '.join(item.sql for item in bound.order)}" if bound.order else ""
+    return f"SELECT * FROM ({compile_plan(bound.node)}){order}"
+
+
+def refuse_append_only(info: TableInfo, what: str, line: int, column: int) -> None:
+    """Refuse UPDATE and DELETE on a table whose rows stay."""
+    if info.relation.append_only:
+        message = f"{what} on {info.relation.name!r}, which is APPEND ONLY, is not supported. INSERT is."
+        raise UnsupportedSqlError(message, line, column)

@@ -1,0 +1,219 @@
+"""The types of SQL: PostgreSQL's names and conversions, each with the DuckDB type that holds its values.
+
+``numeric`` is exact with at most 38 digits and a scale that the binder knows: a column declared without one has 10 decimal
+places, a quotient as many (28 at most) as its integer digits leave room for. Values that do not fit are refused by DuckDB,
+never cut. Sources: PostgreSQL, "Data Types" and "Type Conversion"; RisingWave's ``numeric`` has at most 28 decimal places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NUMERIC_PLACES: Final = 10
+"""Decimal places of a ``numeric`` declared without any."""
+QUOTIENT_PLACES: Final = 28
+"""Most decimal places of a quotient."""
+DIGITS: Final = 38
+"""Digits of a ``numeric``."""
+
+
+@dataclass(frozen=True)
+class SqlType:
+    """A type by its PostgreSQL name.
+
+    Args:
+        name: ``integer``, ``timestamp``, ...; arrays are named ``array``.
+        scale: decimal places of a ``numeric``.
+        whole: digits before the point that a ``numeric`` is known to need at most.
+        element: type of the elements of an array.
+    """
+
+    name: str
+    scale: int = 0
+    whole: int = DIGITS
+    element: SqlType | None = None
+
+    @property
+    def duckdb(self) -> str:
+        """The DuckDB type."""
+        if self.name == "numeric":
+            return f"DECIMAL({DIGITS}, {self.scale})"
+        if self.element is not None:
+            return f"{self.element.duckdb}[]"
+        return _DUCKDB[self.name]
+
+    def __str__(self) -> str:
+        """Return the name as PostgreSQL writes it."""
+        return f"{self.element}[]" if self.element is not None else _SHOWN.get(self.name, self.name)
+
+
+_DUCKDB = {
+    "unknown": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "smallint": "SMALLINT",
+    "integer": "INTEGER",
+    "bigint": "BIGINT",
+    "real": "FLOAT",
+    "double": "DOUBLE",
+    "varchar": "VARCHAR",
+    "bytea": "BLOB",
+    "date": "DATE",
+    "time": "TIME",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "interval": "INTERVAL",
+    "jsonb": "JSON",
+}
+_SHOWN = {
+    "double": "double precision",
+    "varchar": "character varying",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+    "time": "time without time zone",
+}
+
+UNKNOWN = SqlType("unknown")
+BOOLEAN = SqlType("boolean")
+SMALLINT = SqlType("smallint")
+INTEGER = SqlType("integer")
+BIGINT = SqlType("bigint")
+REAL = SqlType("real")
+DOUBLE = SqlType("double")
+VARCHAR = SqlType("varchar")
+BYTEA = SqlType("bytea")
+DATE = SqlType("date")
+TIME = SqlType("time")
+TIMESTAMP = SqlType("timestamp")
+TIMESTAMPTZ = SqlType("timestamptz")
+INTERVAL = SqlType("interval")
+JSONB = SqlType("jsonb")
+NUMERIC = SqlType("numeric", scale=NUMERIC_PLACES, whole=DIGITS - NUMERIC_PLACES)
+
+_INTEGERS = (SMALLINT, INTEGER, BIGINT)
+_WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
+_NUMBER_RANK = {"smallint": 1, "integer": 2, "bigint": 3, "numeric": 4, "real": 5, "double": 6}
+_TIME_RANK = {"date": 1, "timestamp": 2, "timestamptz": 3}
+
+_NAMES: dict[str, SqlType] = {
+    "boolean": BOOLEAN,
+    "bool": BOOLEAN,
+    "smallint": SMALLINT,
+    "int2": SMALLINT,
+    "int": INTEGER,
+    "integer": INTEGER,
+    "int4": INTEGER,
+    "serial": INTEGER,
+    "bigint": BIGINT,
+    "int8": BIGINT,
+    "real": REAL,
+    "float4": REAL,
+    "float": DOUBLE,
+    "float8": DOUBLE,
+    "double": DOUBLE,
+    "double precision": DOUBLE,
+    "varchar": VARCHAR,
+    "character varying": VARCHAR,
+    "string": VARCHAR,
+    "text": VARCHAR,
+    "bytea": BYTEA,
+    "date": DATE,
+    "time": TIME,
+    "time without time zone": TIME,
+    "timestamp": TIMESTAMP,
+    "timestamp without time zone": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "timestamp with time zone": TIMESTAMPTZ,
+    "interval": INTERVAL,
+    "jsonb": JSONB,
+    "json": JSONB,
+    "numeric": NUMERIC,
+    "decimal": NUMERIC,
+}
+
+
+def numeric(scale: int, whole: int = DIGITS) -> SqlType:
+    """Return the ``numeric`` with ``scale`` decimal places and at most ``whole`` digits before the point."""
+    return SqlType("numeric", scale=scale, whole=min(whole, DIGITS - scale))
+
+
+def array_of(element: SqlType) -> SqlType:
+    """Return the type of arrays of ``element``."""
+    return SqlType("array", element=element)
+
+
+def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:
+    """Return the type called ``name`` (lower case), ``None`` if there is none; lengths of strings do not matter."""
+    if name.endswith("[]"):
+        element = named(name[:-2].strip(), arguments)
+        return None if element is None else array_of(element)
+    found = _NAMES.get(name)
+    if found == NUMERIC and arguments:
+        return numeric(arguments[1] if len(arguments) > 1 else 0, arguments[0])
+    return found
+
+
+def is_integer(kind: SqlType) -> bool:
+    """Whether it is one of the integer types."""
+    return kind in _INTEGERS
+
+
+def is_exact(kind: SqlType) -> bool:
+    """Whether it is an integer type or ``numeric``."""
+    return is_integer(kind) or kind.name == "numeric"
+
+
+def is_float(kind: SqlType) -> bool:
+    """Whether it is ``real`` or ``double precision``."""
+    return kind in (REAL, DOUBLE)
+
+
+def is_number(kind: SqlType) -> bool:
+    """Whether it is a number."""
+    return kind.name in _NUMBER_RANK
+
+
+def is_instant(kind: SqlType) -> bool:
+    """Whether it is a date or a timestamp."""
+    return kind.name in _TIME_RANK
+
+
+def is_text(kind: SqlType) -> bool:
+    """Whether it is text, or a literal whose type is still open."""
+    return kind in (VARCHAR, UNKNOWN)
+
+
+def as_numeric(kind: SqlType) -> SqlType:
+    """Return the ``numeric`` that holds every value of an exact type."""
+    return kind if kind.name == "numeric" else numeric(0, _WHOLE_DIGITS[kind.name])
+
+
+def quotient(whole: int) -> SqlType:
+    """Return the type of a quotient with at most ``whole`` digits before the point."""
+    return numeric(min(QUOTIENT_PLACES, DIGITS - whole), whole)
+
+
+def common(left: SqlType, right: SqlType) -> SqlType | None:
+    """Return the type both convert to without a cast, as in CASE, UNION and comparisons; ``None`` if there is none."""
+    if left == right or right == UNKNOWN:
+        return left
+    if left == UNKNOWN:
+        return right
+    if is_number(left) and is_number(right):
+        return _wider_number(left, right)
+    if is_instant(left) and is_instant(right):
+        return max(left, right, key=lambda kind: _TIME_RANK[kind.name])
+    if left.element is not None and right.element is not None:
+        element = common(left.element, right.element)
+        return None if element is None else array_of(element)
+    return None
+
+
+def _wider_number(left: SqlType, right: SqlType) -> SqlType:
+    if is_exact(left) and is_exact(right):
+        if "numeric" not in (left.name, right.name):
+            return max(left, right, key=lambda kind: _NUMBER_RANK[kind.name])
+        one, other = as_numeric(left), as_numeric(right)
+        scale = max(one.scale, other.scale)
+        return numeric(scale, max(one.whole, other.whole))
+    return REAL if left == right == REAL else DOUBLE

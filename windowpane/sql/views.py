@@ -1,0 +1,119 @@
+"""Materialized views: from a bound query to a job and a stored relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windowpane.sql.build_plan import project
+from windowpane.sql.expr import column_expr, quoted
+from windowpane.sql.nodes import Node, Over, Watermark
+from windowpane.sql.places import Text
+from windowpane.sql.queries import BoundQuery, QueryBinder
+from windowpane.sql.relations import Relation, StoredColumn
+from windowpane.sql.scope import Column
+from windowpane.sql.statements import CreateView
+from windowpane.sql.storage import Storage
+from windowpane.windowing.frames import Side, Units
+
+_ONE_PARTITION = "Write PARTITION BY 1::int if one partition of all rows is meant, or filter row_number() to a Top-N."
+_SESSION = "Add EMIT ON WINDOW CLOSE, or use the SESSION table function."
+
+
+@dataclass(frozen=True)
+class ViewPlan:
+    """A materialized view before it is set up.
+
+    Args:
+        relation: how queries will see it.
+        node: its plan.
+        ids: the column of the plan for each stored column.
+        names: the names of the result, in order.
+    """
+
+    relation: Relation
+    node: Node
+    ids: Mapping[str, str]
+
+
+def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) -> ViewPlan:
+    """Return the view that a query makes; names that stand there twice get a number."""
+    names = _names(statement, bound, text)
+    fresh = [(Column(f"{column.id}/{index}", column.name, column.type), column) for index, column in enumerate(bound.outputs)]
+    items = [(new, column_expr(old.id, old.type, old.name)) for new, old in fresh]
+    shaped = project(node, items)
+    visible = [StoredColumn(name, new.type) for name, (new, _) in zip(names, fresh, strict=True)]
+    ids = dict(zip(names, (new.id for new, _ in fresh), strict=True))
+    hidden: list[StoredColumn] = []
+    by_id = {identity: name for name, identity in ids.items()}
+    for identity in dict.fromkeys(shaped.key):
+        if identity not in by_id:
+            name = f"_key_{len(hidden)}"
+            hidden.append(StoredColumn(name, shaped.column(identity).type, hidden=True))
+            ids[name] = by_id_name = identity
+            by_id[by_id_name] = name
+    watermarks: dict[str, Watermark] = {
+        by_id[identity]: mark for identity, mark in shaped.watermarks.items() if identity in by_id
+    }
+    relation = Relation(
+        statement.name,
+        "materialized view",
+        (*visible, *hidden),
+        tuple(by_id[identity] for identity in dict.fromkeys(shaped.key)),
+        shaped.append_only,
+        f"main.{quoted(statement.name)}",
+        watermarks,
+    )
+    return ViewPlan(relation, shaped, ids)
+
+
+def _names(statement: CreateView, bound: BoundQuery, text: Text) -> list[str]:
+    given = list(statement.column_names)
+    if len(given) > len(bound.outputs):
+        raise text.name_error(None, f"{statement.name!r} names {len(given)} columns, but its query has {len(bound.outputs)}.")
+    names: list[str] = []
+    for index, column in enumerate(bound.outputs):
+        name = given[index] if index < len(given) else column.name
+        unique, number = name, 0
+        while unique in names:
+            number += 1
+            unique = f"{name}_{number}"
+        names.append(unique)
+    return names
+
+
+def check_streamable(node: Node, query: QueryBinder, statement: CreateView, text: Text) -> None:
+    """Refuse what a materialized view cannot keep up to date.
+
+    Raises:
+        SqlError: an OVER window without PARTITION BY, or with a SESSION frame, outside EMIT ON WINDOW CLOSE.
+    """
+    for source in node.inputs:
+        check_streamable(source, query, statement, text)
+    if not isinstance(node, Over):
+        return
+    place = query.window_places.get(node.columns[-1].id, statement.query)
+    if not node.partition and not _is_whole(node):
+        raise text.unsupported(place, "OVER without PARTITION BY in a materialized view", _ONE_PARTITION)
+    sessions = any(call.frame is not None and call.frame.units is Units.SESSION for call in node.calls)
+    if sessions and not node.closes:
+        raise text.unsupported(place, "a SESSION frame in a materialized view that emits on update", _SESSION)
+
+
+def _is_whole(node: Over) -> bool:
+    """Whether every call sees the whole of its partition: it is an aggregate, joined back."""
+    frames = [call.frame for call in node.calls]
+    unbounded = (Side.UNBOUNDED_PRECEDING, Side.UNBOUNDED_FOLLOWING)
+    return not node.order and all(frame is not None and (frame.start.side, frame.end.side) == unbounded for frame in frames)
+
+
+def create(storage: Storage, plan: ViewPlan) -> None:
+    """Make room for the rows of a view."""
+    columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in plan.relation.columns)
+    storage.run(f"CREATE TABLE {plan.relation.storage} ({columns})")
+
+
+def in_stored_names(plan_ids: Mapping[str, str], delta: str, weight: str) -> str:
+    """Return a batch of the plan as a query with the stored names."""
+    items = ", ".join(f"{quoted(identity)} AS {quoted(name)}" for name, identity in plan_ids.items())
+    return f"SELECT {items}, {quoted(weight)} FROM {delta}"
