@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines import sessions, slices
+from windowpane.engines import counts, sessions, slices
+from windowpane.engines.counts import CountsEngine
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import Engine
@@ -39,6 +40,7 @@ _STATE = {
     "row": "sorted pages: keyed state, event-time timers, processing-time timers",
     "slices": "a segment log: partial aggregates by slice and key",
     "sessions": "hash pages: open sessions with their partial aggregates, by a hash of the key",
+    "counts": "a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
 }
 
 
@@ -55,6 +57,7 @@ _COLUMNAR = {
     SessionsEngine.name: _ColumnarEngine(
         sessions.refusal, "sessions of built-in aggregates are islands of rows and open sessions", SessionsEngine
     ),
+    CountsEngine.name: _ColumnarEngine(counts.refusal, "running counts cut built-in aggregates where windows fire", CountsEngine),
 }
 """The columnar engines by name: why one cannot run a program, why it is chosen, how it is made."""
 
@@ -180,8 +183,8 @@ class WindowPlan:
         return "\n".join(lines)
 
     def _combiner_text(self, engine: str) -> str:
-        if engine == "row":
-            return "off: the row engine takes every row"
+        if engine not in (SlicesEngine.name, SessionsEngine.name):
+            return f"off: the {engine} engine takes every row"
         if isinstance(self.function.arrow, ArrowWindowFunction):
             return "off: the function is given whole rows"
         if any(aggregate.name in ORDERED for _, aggregate in self.function.aggregates):
@@ -220,8 +223,16 @@ def choose_engine(program: Program, wanted: str | None = None) -> EngineChoice:
         refusals[name] = refused
     if wanted is not None:
         raise InvalidSpecError(f"the {wanted} engine cannot run this program: {refusals[wanted]}.")
-    closest = SessionsEngine.name if program.spec.merges else SlicesEngine.name
-    return EngineChoice(RowEngine.name, f"the reference operator runs every program; not {closest}: {refusals[closest]}")
+    reasons = "; ".join(f"not {name}: {refusals[name]}" for name in _closest(program))
+    return EngineChoice(RowEngine.name, f"the reference operator runs every program; {reasons}")
+
+
+def _closest(program: Program) -> tuple[str, ...]:
+    """Return the columnar engines for such windows."""
+    if program.spec.merges:
+        return (SessionsEngine.name,)
+    is_global = isinstance(program.spec.assigner, GlobalWindows)
+    return (CountsEngine.name,) if is_global else (SlicesEngine.name, CountsEngine.name)
 
 
 def make_engine(program: Program) -> Engine:

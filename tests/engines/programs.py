@@ -154,10 +154,10 @@ class Batch:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> list[Batch]:
+def batches(draw: st.DrawFn, most_rows: int = 6) -> list[Batch]:
     row = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-5, 9), st.integers(-20, 80))
     watermark, clock, drawn = -30, 1, []
-    for rows in draw(st.lists(st.lists(row, max_size=6), min_size=1, max_size=6)):
+    for rows in draw(st.lists(st.lists(row, max_size=most_rows), min_size=1, max_size=6)):
         drawn.append(Batch(watermark, clock, tuple(rows)))
         watermark += draw(st.integers(0, 25))
         clock += draw(st.integers(0, 9))

@@ -14,21 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from windowpane.engines.arrival import in_order, numbered
-from windowpane.engines.bucket_header import BucketHeader
 from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_times, with_plain_keys
-from windowpane.engines.missed_windows import MissedWindows
-from windowpane.engines.program import JUDGED, MAIN, TIME, Program, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.results import Results
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.program import TIME, Program
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import is_staggered, staggered
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.times import add_clamped
 from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, PurgingTrigger
 from windowpane.windowing.windows import TimeWindow
 
@@ -111,66 +106,35 @@ def fires_at_window_end(spec: WindowSpec) -> bool:
     return type(inner) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
 
 
-class _Batch:
+class _Batch(ColumnarBatch):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
+        super().__init__(engine.program, engine.fold, store)
         self._engine = engine
-        self._program = engine.program
-        self._fold = engine.fold
-        self._store = store
         self._log = SegmentLog(store, "s")
         self._at_end = SegmentLog(store, "a")
-        self._header = BucketHeader.read(store, engine.program.description)
-        self._watermark, self._now = self._header.watermark, self._header.processing_time
-        self._arrivals = self._header.arrivals
-        self._slices = self._staggered(first=False)
+        self._slices = staggered(engine.slices, engine.program.spec.assigner, store, None)
         self._purges = isinstance(engine.program.spec.trigger, PurgingTrigger)
         self._merged: dict[int, pa.Table] = {}
-        self._results = Results(engine.program, engine.fold)
-        self._missed = MissedWindows(engine.program)
-
-    def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        arrived = [table for table in rows if table.num_rows]
-        if self._program.upstream is Upstream.SOURCE:
-            self._advance_watermark(clock.watermark)
-            self._advance_processing_time(clock.processing_time)
-            self._take(arrived)
-        else:
-            self._advance_processing_time(clock.processing_time)
-            self._take_from_window(arrived)
-            self._advance_watermark(clock.watermark)
-        return self._close()
-
-    def _staggered(self, first: bool) -> SharedSlices:
-        """Return the slices of this bucket; its ``first`` rows settle a stagger."""
-        now = self._now if first else None
-        return staggered(self._engine.slices, self._program.spec.assigner, self._store, now)
 
     # The clocks.
 
-    @property
-    def _clock(self) -> int:
-        """The clock that windows end by."""
-        return self._watermark if self._engine.is_event_time else self._now
-
-    def _advance_watermark(self, watermark: int) -> None:
-        before, self._watermark = self._watermark, max(watermark, self._watermark)
-        if self._engine.is_event_time:
+    def on_watermark(self, before: int) -> None:
+        if self.is_event_time:
             self._fire_due(before, judged=before)
 
-    def _advance_processing_time(self, time: int) -> None:
-        before, self._now = self._now, max(time, self._now)
-        if not self._engine.is_event_time:
+    def on_processing_time(self, before: int) -> None:
+        if not self.is_event_time:
             self._fire_at_end()
-            self._fire_due(before, judged=self._watermark)
+            self._fire_due(before, judged=self.watermark)
 
     def _fire_due(self, before: int, judged: int) -> None:
         """Fire the windows that end between the clock before and now, then drop what no window needs."""
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
-        due = [w for w in windows if before < w.max_timestamp <= self._clock]
+        due = [w for w in windows if before < w.max_timestamp <= self.clock]
         for window in sorted(due, key=lambda w: (w.max_timestamp, w)):
-            self._results.emit(window, self._contents(window), judged)
+            self.results.emit(window, self._contents(window), judged)
         for start in self._log.segments():
             if all(self._is_over(window) for window in self._slices.windows_of(start)):
                 self._log.drop(start)
@@ -178,15 +142,11 @@ class _Batch:
 
     def _is_over(self, window: TimeWindow) -> bool:
         """Whether nothing will read a window's slices any more: it was cleaned up, or purged at its firing."""
-        return self._is_late(window) or (self._purges and window.max_timestamp <= self._clock)
-
-    def _is_late(self, window: TimeWindow) -> bool:
-        lateness = self._program.spec.allowed_lateness if self._engine.is_event_time else 0
-        return add_clamped(window.max_timestamp, lateness) <= self._clock
+        return self.is_late(window) or (self._purges and window.max_timestamp <= self.clock)
 
     def _contents(self, window: TimeWindow) -> pa.Table:
         parts = self._parts_of(window)
-        return parts[0] if len(parts) == 1 else self._fold.merge(parts, self._engine.groups)
+        return parts[0] if len(parts) == 1 else self.fold.merge(parts, self._engine.groups)
 
     def _parts_of(self, window: TimeWindow) -> list[pa.Table]:
         return [self._slice(start) for start in self._slices.slices_of(window) if start in self._log]
@@ -195,7 +155,7 @@ class _Batch:
         """Return the partials of a slice, one row a key."""
         if start not in self._merged:
             chunks = self._log.read(start)
-            merged = chunks[0] if len(chunks) == 1 else self._fold.merge(chunks, self._engine.groups)
+            merged = chunks[0] if len(chunks) == 1 else self.fold.merge(chunks, self._engine.groups)
             if self._log.wants_compaction(start):
                 self._log.replace(start, merged)
             self._merged[start] = merged
@@ -203,46 +163,27 @@ class _Batch:
 
     # The rows.
 
-    def _take_from_window(self, rows: list[pa.Table]) -> None:
-        if not rows or self._program.upstream is Upstream.WINDOW:
-            self._take(rows)
-            return
-        arrived = pa.concat_tables(rows)
-        for judged in sorted(set(arrived[JUDGED].to_pylist())):
-            self._advance_watermark(judged)
-            self._take([arrived.filter(pc.equal(arrived[JUDGED], judged))])
-
-    def _take(self, tables: list[pa.Table]) -> None:
-        if not tables:
-            return
-        self._slices = self._staggered(first=True)
+    def take(self, tables: list[pa.Table]) -> None:
+        self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
         groups = [SLICE, *self._engine.groups]
         if all(SLICE in table.column_names for table in tables):
             folded = self._resliced(pa.concat_tables(tables))
             starts, rows = folded[SLICE].to_numpy(), folded[ROWS].to_numpy()
-            if self._engine.is_event_time:
-                self._missed.count(self._slices, starts, rows, self._is_late)
-            self._add(self._fold.merge([folded], groups))
+            if self.is_event_time:
+                self.missed.count(self._slices, starts, rows, self.is_late)
+            self._add(self.fold.merge([folded], groups))
         else:
-            rows = self._engine.sliced(self._arrived(tables), self._slices, self._now)
-            if self._engine.is_event_time:
-                self._missed.report(self._slices, rows, rows[SLICE].to_numpy(), self._watermark, self._is_late)
-            self._add(self._fold.fold(with_plain_keys(self._program, self._without_gaps(rows)), groups))
-
-    def _arrived(self, tables: list[pa.Table]) -> pa.Table:
-        """Return the rows together; in order of arrival and numbered where an aggregate asks for it."""
-        ordered = in_order(self._program, tables) if self._fold.is_ordered else None
-        if ordered is None:
-            return pa.concat_tables(tables)
-        first, self._arrivals = self._arrivals, self._arrivals + ordered.num_rows
-        return numbered(ordered, first)
+            rows = self._engine.sliced(self.arrived(tables), self._slices, self.now)
+            if self.is_event_time:
+                self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
+            self._add(self.fold.fold(with_plain_keys(self.program, self._without_gaps(rows)), groups))
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
-        if self._engine.is_event_time:
+        if self.is_event_time:
             return folded
-        start = self._slices.starts(np.array([self._now]))
-        in_window = self._slices.covers(np.array([self._now]), start)[0]
+        start = self._slices.starts(np.array([self.now]))
+        in_window = self._slices.covers(np.array([self.now]), start)[0]
         starts = pa.array(np.full(folded.num_rows, start[0]))
         folded = folded.set_column(folded.column_names.index(SLICE), SLICE, starts)
         return folded if in_window else folded.slice(0, 0)
@@ -251,17 +192,17 @@ class _Batch:
         if not self._slices.has_gaps:
             return rows
         starts = rows[SLICE].to_numpy()
-        times = rows[TIME].to_numpy() if self._engine.is_event_time else np.full(len(starts), self._now)
+        times = rows[TIME].to_numpy() if self.is_event_time else np.full(len(starts), self.now)
         return rows.filter(pa.array(self._slices.covers(times, starts)))
 
     def _add(self, partials: pa.Table) -> None:
         """Fire again the windows that partials came late for, for the keys they touch; then append them to their slices."""
         by_slice = _by_slice(partials)
-        if self._engine.is_event_time:
+        if self.is_event_time:
             self._refine(by_slice)
         for start, rows in by_slice:
             windows = self._slices.windows_of(start)
-            if not self._engine.is_event_time:
+            if not self.is_event_time:
                 self._add_at_end([window for window in windows if self._is_over(window)], rows)
             if not all(self._is_over(window) for window in windows):
                 self._log.append(start, rows)
@@ -271,17 +212,17 @@ class _Batch:
         touched: dict[TimeWindow, list[pa.Table]] = {}
         for start, rows in by_slice:
             for window in self._slices.windows_of(start):
-                if not self._is_late(window) and window.max_timestamp <= self._watermark:
+                if not self.is_late(window) and window.max_timestamp <= self.watermark:
                     touched.setdefault(window, []).append(rows)
         for window, late in touched.items():  # in the assigner's order, as Flink fires for a late element
-            self._results.emit(window, self._refined(window, late), judged=self._watermark)
+            self.results.emit(window, self._refined(window, late), judged=self.watermark)
 
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
         """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
         groups = self._engine.groups
         earlier = [] if self._purges else self._parts_of(window)
         marked = [_marked(table, True) for table in late] + [_marked(table, False) for table in earlier]
-        merged = self._fold.merge(marked, groups, [(_TOUCHED, "max")])
+        merged = self.fold.merge(marked, groups, [(_TOUCHED, "max")])
         return merged.filter(merged[_TOUCHED]).drop_columns([_TOUCHED])
 
     # Processing-time windows in the microsecond of their end.
@@ -297,24 +238,21 @@ class _Batch:
 
     def _fire_at_end(self) -> None:
         for end in self._at_end.segments():
-            window = TimeWindow(end - self._slices.reach, end)
-            self._results.emit(window, self._fold.merge(self._at_end.read(end), self._engine.groups), self._watermark)
+            start = self._slices.window_starts(np.array([end]))[0]
+            window = TimeWindow(int(start), end)
+            self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.groups), self.watermark)
             self._at_end.drop(end)
 
     # What comes out.
 
-    def _close(self) -> BucketOutput:
+    def close(self) -> BucketOutput:
         self._log.flush()
         self._at_end.flush()
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s) if not self._is_over(w)}
         ends = [window.max_timestamp for window in windows] + [end - 1 for end in self._at_end.segments()]
-        BucketHeader(self._program.description, self._watermark, self._now, len(ends), self._arrivals).write(self._store)
-        missed, size = self._missed, self._log.byte_size + self._at_end.byte_size
-        counters = Counters(missed.elements, missed.dropped, self._results.firings, 0, len(ends), size)
-        outputs = [(MAIN, self._results.table()), (self._program.late_output, missed.table())]
-        tables = [(number, table) for number, table in outputs if number is not None and table is not None]
-        idle = not ends and not self._log.segments() and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(tables, counters, idle, None if self._engine.is_event_time else min(ends, default=None))
+        following = None if self.is_event_time else min(ends, default=None)
+        size = self._log.byte_size + self._at_end.byte_size
+        return self.output(len(ends), size, not ends and not self._log.segments(), following)
 
 
 def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:

@@ -100,6 +100,13 @@ class SharedSlices:
             found += [TimeWindow(first, first + size) for size in self.sizes if first + size > start]
         return found
 
+    def window_starts(self, ends: Integers) -> Integers:
+        """Return the starts of the windows that end at ``ends``: each window has an end of its own."""
+        if len(self.sizes) == 1:
+            return ends - self.reach
+        starts: Integers = ends - 1 - (ends - 1 - self.offset) % self.slide
+        return starts
+
     def slices_of(self, window: TimeWindow) -> range:
         """Return the starts of the slices of a window."""
         return range(window.start, window.end, self.length)

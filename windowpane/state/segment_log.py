@@ -73,6 +73,11 @@ class SegmentLog:
         """The size of all chunks in bytes."""
         return sum(segment.size for segment in self._segments.values())
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows in all chunks."""
+        return sum(segment.rows for segment in self._segments.values())
+
     def append(self, segment: int, table: pa.Table) -> None:
         """Add rows to a segment."""
         if not table.num_rows:

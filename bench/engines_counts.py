@@ -1,0 +1,87 @@
+"""How fast count windows, evictors and early results are on one bucket, with state in memory and no Spark around it.
+
+Run: ``python bench/engines_counts.py [ROWS] [KEYS]``. Prints rows a second of each case, the median of the batches after the
+first, and the bytes of its state. What Spark adds (the hop of rows into Python, RocksDB) is not in it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+import windowpane as wp
+from windowpane.engines.program import PARTITION, POSITION, TIME, Program
+from windowpane.engines.protocol import Clock
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, make_engine
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.spec import count_window
+
+ROWS, KEYS, BATCHES = 1_000_000, 100_000, 5
+SECOND = 1_000_000
+COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64())])
+AGGREGATES = {"total": wp.sum("v")}
+SLIDING = wp.SlidingEventTimeWindows.of("60 s", "10 s")
+TUMBLING = wp.TumblingEventTimeWindows.of("1 hour")
+
+CASES = {
+    "count_window(100)": count_window(100),
+    "count_window(100, 10)": count_window(100, 10),
+    "every 10 of a global window": (wp.GlobalWindows.create(), wp.CountTrigger.of(10), None),
+    "every 10, purging, of 60 s by 10 s": (SLIDING, wp.PurgingTrigger.of(wp.CountTrigger.of(10)), None),
+    "every 10, the last 5 s, global": (wp.GlobalWindows.create(), wp.CountTrigger.of(10), wp.TimeEvictor.of("5 s")),
+}
+
+
+def program(assigner: object, trigger: object, evictor: object) -> Program:
+    """Return a sum by key."""
+    function = FunctionPlan("aggregate", aggregates=tuple(AGGREGATES.items()))
+    plan = WindowPlan(("k",), assigner, function, trigger, evictor, event_time="t")  # type: ignore[arg-type]
+    types = InputTypes(COLUMNS, pa.schema([("k", pa.string())]), ("k",), pa.timestamp("us", "UTC"), {"total": ("v",)})
+    return compile_program(plan, types, ("k", "v"))
+
+
+def batches(rows: int, keys: int) -> Iterator[tuple[pa.Table, Clock]]:
+    """Yield batches of 10 s of event time with 2 s of disorder."""
+    random = np.random.default_rng(7)
+    names = pa.array([f"bidder {number}" for number in range(keys)])
+    for number in range(BATCHES):
+        times = number * 10 * SECOND + np.arange(rows) * (10 * SECOND) // rows - random.integers(0, 2 * SECOND, rows)
+        columns = {
+            "k": names.take(pa.array(random.integers(0, keys, rows))),
+            "v": pa.array(random.integers(0, 10_000, rows)),
+            TIME: pa.array(times),
+            PARTITION: pa.array(np.zeros(rows, np.int32)),
+            POSITION: pa.array(np.arange(rows)),
+        }
+        yield pa.table(columns), Clock(number * 10 * SECOND - 2 * SECOND, number * 10 * SECOND)
+
+
+def measure(built: Program, rows: int, keys: int) -> tuple[float, int, int]:
+    """Return rows a second, results, and bytes of state at the end."""
+    engine, store, seconds, results, size = make_engine(built), MemoryBlobStore(), [], 0, 0
+    for table, clock in batches(rows, keys):
+        start = time.perf_counter()
+        output = engine.run(store, [table], clock)
+        seconds.append(time.perf_counter() - start)
+        results += sum(part.num_rows for _, part in output.tables)
+        size = output.counters.state_bytes
+    return rows / statistics.median(seconds[1:]), results, size
+
+
+def main() -> None:
+    """Print the table."""
+    rows, keys = (int(argument) for argument in (*sys.argv[1:], *map(str, (ROWS, KEYS)[len(sys.argv) - 1 :])))
+    print(f"{rows:,} rows a batch, {keys:,} keys, {BATCHES} batches")
+    for name, parts in CASES.items():
+        built = program(*parts)
+        speed, results, size = measure(built, rows, keys)
+        print(f"{name:40} {built.engine:8} {speed / 1e6:7.2f} M rows/s {results:10,} results {size / 2**20:8.1f} MB state")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The counts engine equals the row engine on random programs, batch by batch and in order, with a restart after every batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.engines.columnar_programs import KEPT, Pair, evictors, fixed_assigners, lateness, program_of, table_of
+from tests.engines.programs import Batch, batches
+from windowpane.engines.counts import CountsEngine, refusal
+from windowpane.engines.program import Upstream
+from windowpane.plan import choose_engine
+from windowpane.windowing.spec import count_window
+
+counting = st.builds(
+    lambda every, purges: wp.PurgingTrigger.of(wp.CountTrigger.of(every)) if purges else wp.CountTrigger.of(every),
+    st.integers(-1, 5),
+    st.booleans(),
+)
+assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)
+
+
+@settings(max_examples=80, deadline=None, print_blob=True)
+@given(assigners, counting, evictors, lateness, st.booleans(), batches(), st.sampled_from(["last", "each"]))
+def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, trigger, evictor, late, keyed, stream, refine):
+    program = program_of(assigner, trigger, evictor, late, keyed, refine=refine)
+    note(repr(program.spec))
+    assert refusal(program) is None
+    Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=30, deadline=None, print_blob=True)
+@given(st.sampled_from([3, 8, 20]), st.sampled_from([None, 1, 3, 8, 20]), batches(most_rows=60))
+def test_count_windows_fire_many_times_in_a_batch(size, slide, stream):
+    assigner, trigger, evictor = count_window(size, slide)
+    Pair(program_of(assigner, trigger, evictor), CountsEngine, in_order=True, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=30, deadline=None, print_blob=True)
+@given(counting, evictors, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]), assigners)
+def test_rows_of_an_earlier_window_are_judged_alike(trigger, evictor, stream, upstream, assigner):
+    program = replace(program_of(assigner, trigger, evictor), upstream=upstream)
+    Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=30, deadline=None, print_blob=True)
+@given(assigners, counting, evictors, batches(most_rows=12))
+def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, trigger, evictor, stream):
+    pair = Pair(program_of(assigner, trigger, evictor, aggregates=KEPT), CountsEngine, in_order=True)
+    for batch in stream:
+        rows = table_of(batch)
+        pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
+
+
+@settings(max_examples=25, deadline=None, print_blob=True)
+@given(counting, evictors, batches(), st.integers(1, 3))
+def test_global_windows_take_rows_without_a_time(trigger, evictor, stream, timeless):
+    program = program_of(wp.GlobalWindows.create(), trigger, evictor)
+    Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all(stream, timeless)
+
+
+def test_as_many_elements_as_rows_may_still_be_other_rows():
+    """Three rows in two windows each and three that are late: six elements of six rows."""
+    rows = (("a", 1, 0), ("a", 2, 0), ("a", 3, 0), ("a", 4, -2), ("a", 5, -2), ("a", 6, -2))
+    program = program_of(wp.SlidingEventTimeWindows(2, 1), wp.CountTrigger.of(1))
+    Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all([Batch(-1, 1, rows)])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "neither global nor of fixed size"),
+        ({"trigger": wp.EventTimeTrigger.create()}, "EventTimeTrigger does not count"),
+        ({"evictor": wp.CountEvictor.of(3, do_evict_after=True)}, "evicts after the function"),
+        ({"evictor": wp.CountEvictor.of(0)}, "leaves nothing"),
+        ({"evictor": wp.DeltaEvictor.of(1, lambda old, last: 0)}, "compares rows one by one"),
+        ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
+    ],
+)
+def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
+    plain = {"assigner": wp.TumblingEventTimeWindows.of(5), "trigger": wp.CountTrigger.of(3)}
+    assert reason in (refusal(program_of(**plain | change)) or "")
+
+
+def test_the_planner_takes_it_for_count_windows():
+    choice = choose_engine(program_of(wp.GlobalWindows.create(), wp.PurgingTrigger.of(wp.CountTrigger.of(3))))
+    assert choice.name == "counts"

@@ -1,0 +1,64 @@
+"""Dense codes and running positions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.kernels.dense_codes import combined, dense_codes, distinct
+from windowpane.kernels.running_positions import grouped, run_starts, stable_order
+
+COLUMNS = [
+    pa.array([3, None, -(2**40), 3]),
+    pa.array(["é", None, "", "é"]),
+    pa.array([b"\x00", None, b"\x00\x00", b"\x00"]),
+    pa.array([True, None, False, True]),
+    pa.array([dt.date(2020, 1, 2), None, dt.date(1960, 1, 1), dt.date(2020, 1, 2)]),
+    pa.array([10, None, -10, 10], pa.timestamp("us", tz="UTC")),
+    pa.array([1.5, None, float("nan"), 1.5]),
+    pa.array([1.5, None, -2.0, 1.5], pa.float32()),
+    pa.array([10, None, -10, 10], pa.duration("us")),
+    pa.array(["é", None, "", "é"], pa.large_string()),
+    pa.array([Decimal("1.50"), None, Decimal("-1.50"), Decimal("1.50")], pa.decimal128(30, 2)),
+]
+
+
+@pytest.mark.parametrize("array", COLUMNS, ids=lambda array: str(array.type))
+def test_equal_keys_share_a_code_and_others_do_not(array):
+    for column in (pa.chunked_array([array]), pa.chunked_array([array.slice(0, 1), array.slice(1)])):
+        assert dense_codes([column], 4).codes.tolist() == [0, 1, 2, 0]
+        assert dense_codes([column], 4).firsts.tolist() == [0, 1, 2]
+
+
+def test_without_columns_there_is_one_key():
+    assert dense_codes([], 3).codes.tolist() == [0, 0, 0]
+    assert dense_codes([], 0).firsts.tolist() == []
+
+
+def test_codes_combine_and_values_are_told_apart():
+    assert combined(np.array([0, 0, 1]), np.array([1, 1, 1])).tolist() == [0, 0, 1]
+    assert distinct(np.array([5, -1, 5])) == [-1, 5]
+
+
+@given(st.lists(st.integers(0, 2**40)))
+def test_the_stable_order_is_that_of_numpy(codes):
+    values = np.array(codes, np.int64)
+    assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_positions_count_within_each_group(codes):
+    order, groups, positions = grouped(np.array(codes, np.int64))
+    assert groups.tolist() == sorted(codes)
+    for place, element in enumerate(order.tolist()):
+        assert positions[place] == codes[:element].count(codes[element])
+
+
+def test_run_starts_of_nothing_is_nothing():
+    assert run_starts(np.zeros(0, np.int64)).tolist() == []

@@ -1,0 +1,79 @@
+"""What the columnar eviction keeps is what Flink's evictors, element by element, keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import windowpane as wp
+from windowpane.kernels import survivors
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.survivors import Firings, LastSurvive, YoungSurvive
+from windowpane.windowing.evictors import CountEvictor, TimeEvictor, TimestampedValue
+from windowpane.windowing.times import MIN
+from windowpane.windowing.windows import GLOBAL_WINDOW
+
+FOLD: Any = GroupedFold.of([("n", wp.count(), ()), ("s", wp.sum("v"), ("v",))], pa.schema([("v", pa.int64())]))
+RULES = st.one_of(
+    st.integers(1, 6).map(lambda n: (CountEvictor(n), LastSurvive(n))),
+    st.integers(1, 9).map(lambda span: (TimeEvictor(span), YoungSurvive(span, MIN))),
+)
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> list[tuple[list[int], list[int]]]:
+    """Draw lists: the times of the elements, and where there are firings (the last element is one)."""
+    time = st.one_of(st.integers(-20, 20), st.just(MIN))
+    drawn = []
+    for times in draw(st.lists(st.lists(time, min_size=1, max_size=12), min_size=1, max_size=5)):
+        places = draw(st.sets(st.integers(0, len(times) - 1)))
+        drawn.append((times, sorted(places | {len(times) - 1})))
+    return drawn
+
+
+def one_by_one(evictor, times: list[int], firings: list[int]) -> tuple[list[list[int]], list[int]]:
+    """Return the numbers each firing sees, and those kept after the last one."""
+    held: list[TimestampedValue] = []
+    seen = []
+    for number, time in enumerate(times):
+        held.append(TimestampedValue(number, time))
+        if number in firings:
+            held = list(evictor.evict_before(held, len(held), GLOBAL_WINDOW, None))
+            seen.append([element.value for element in held])
+    return seen, [element.value for element in held]
+
+
+@pytest.mark.parametrize("block", [1, survivors._BLOCK])
+@settings(max_examples=40, deadline=None)
+@given(rule=RULES, drawn=lists())
+def test_firings_see_what_evictors_leave(block, rule, drawn):
+    evictor, columnar = rule
+    offsets = np.cumsum([0, *[len(times) for times, _ in drawn]]).tolist()
+    firings = [(start, start + place) for start, (_, places) in zip(offsets, drawn, strict=False) for place in places]
+    times = np.array([time for times, _ in drawn for time in times])
+    expected = [one_by_one(evictor, *each) for each in drawn]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(survivors, "_BLOCK", block)
+        partials = columnar.fold(FOLD, pa.table({"v": np.arange(len(times))}), times, _firings(firings))
+        ends = [(start, start + len(each) - 1) for start, (each, _) in zip(offsets, drawn, strict=False)]
+        kept = np.flatnonzero(columnar.kept(times, _firings(ends))).tolist()
+    sums = [sum(seen) + start * len(seen) for start, (each, _) in zip(offsets, expected, strict=False) for seen in each]
+    counts = [len(seen) for each, _ in expected for seen in each]
+    assert [column.to_pylist() for column in FOLD.finish(partials)] == [counts, sums]
+    assert kept == [start + number for start, (_, last) in zip(offsets, expected, strict=False) for number in last]
+
+
+def _firings(pairs: list[tuple[int, int]]) -> Firings:
+    return Firings(np.array([first for first, _ in pairs]), np.array([last for _, last in pairs]))
+
+
+@pytest.mark.parametrize("rule", [LastSurvive(3), YoungSurvive(3, MIN)])
+def test_no_firing_is_no_row(rule):
+    none = Firings(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert rule.fold(FOLD, pa.table({"v": [1, 2]}), np.array([1, 2]), none).num_rows == 0
+    assert not rule.kept(np.array([1, 2]), none).any()

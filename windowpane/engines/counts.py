@@ -1,0 +1,142 @@
+"""The counts engine: windows that fire each time they have received so many elements, on Arrow tables.
+
+For count windows (tumbling and sliding), and count triggers on global windows and windows of fixed size, purging or not, with
+or without an evictor: built-in aggregates only. Every boundary inside a batch fires, as element by element. A running count
+for each key and window cuts the batch into pieces that end at the boundaries; what a firing sees is a range of pieces.
+
+State: ``header``; a pane store (see there) whose rows are, without an evictor, the partials and the count of each key and
+window, and with one the elements it has left, see ``counted_contents``. Who may mutate: this engine, once a batch. Recovery:
+read them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import common_refusal, fold_of, with_plain_keys
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.counted_contents import CountedContents, CountRule, EvictedElements, FoldedPartials
+from windowpane.engines.evicting import evictor_refusal, survivors_of
+from windowpane.engines.pane_store import SEGMENT, PaneStore
+from windowpane.engines.panes import Elements, PaneWindows, key_names, keyed
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.touched_panes import BatchKeys, touched_panes
+from windowpane.kernels.dense_codes import dense_codes, distinct
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.triggers import CountTrigger, PurgingTrigger
+from windowpane.windowing.windows import GLOBAL_WINDOW
+
+
+class CountsEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "counts"
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        fold = fold_of(self._program)
+        assert fold is not None, "the planner asked"
+        return _Batch(self._program, fold, store).run(rows, clock)
+
+
+def refusal(program: Program) -> str | None:
+    """Return why the counts engine cannot run a program, ``None`` if it can."""
+    spec = program.spec
+    if _count_trigger(spec) is None:
+        return f"{type(spec.trigger).__name__} does not count"
+    if type(spec.assigner) is not GlobalWindows and SharedSlices.of(spec.assigner) is None:
+        return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
+    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True)
+
+
+def _count_trigger(spec: WindowSpec) -> CountTrigger | None:
+    inner = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
+    return inner if type(inner) is CountTrigger else None
+
+
+class _Batch(ColumnarBatch):
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
+        super().__init__(program, fold, store)
+        self._keys = key_names(program)
+        self._windows = PaneWindows(self)
+        self._panes = PaneStore(store, self._keys, self._windows.is_global)
+        self._contents = _contents(program, fold)
+        self._open = self.header.open_windows
+
+    # The clocks: a window that is over goes; it does not fire.
+
+    def on_watermark(self, before: int) -> None:
+        if self.is_event_time:
+            self._drop_ended()
+
+    def on_processing_time(self, before: int) -> None:
+        if not self.is_event_time and not self._windows.is_global:
+            self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        for end in self._panes.segments():
+            if self.is_late(self._windows.window(end)):
+                self._open -= self._pane_count(self._panes.read([end]))
+                self._panes.drop(end)
+
+    def _pane_count(self, rows: pa.Table | None) -> int:
+        if rows is None or self.program.spec.evictor is None:
+            return 0 if rows is None else int(rows.num_rows)
+        return len(dense_codes([rows[name] for name in (*self._keys, SEGMENT)], rows.num_rows).firsts)
+
+    # The rows.
+
+    def take(self, tables: list[pa.Table]) -> None:
+        rows = with_plain_keys(self.program, self.arrived(tables, always_in_order=True))
+        elements = self._windows.assign(keyed(self.program, rows))
+        if len(elements.numbers):
+            self._fire(elements)
+
+    def _fire(self, elements: Elements) -> None:
+        keys = BatchKeys.of(elements.rows, self._keys)
+        segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
+        segments_touched = distinct(segments)
+        held = self._panes.read(segments_touched)
+        outcome = self._contents.take(touched_panes(held, elements, keys, segments))
+        self._emit(elements, outcome.fired, outcome.elements)
+        self._open += self._pane_count(outcome.kept) - self._pane_count(held)
+        self._panes.write(outcome.kept, segments_touched)
+
+    def _emit(self, elements: Elements, fired: pa.Table, numbers: Integers) -> None:
+        """Emit firings in the order of the elements that made them fire, for each the partials and the number of that element."""
+        order = np.argsort(numbers)
+        fired, ends = fired.take(pa.array(order)), elements.ends[numbers[order]]
+        if self._windows.is_global:
+            self.results.emit(GLOBAL_WINDOW, fired, self.watermark)
+        else:
+            self.results.emit_panes(self._windows.starts(ends), ends, fired, self.watermark)
+
+    def close(self) -> BucketOutput:
+        self._panes.flush()
+        segments = self._panes.segments()
+        by_clock = not self.is_event_time and not self._windows.is_global
+        following = min((end - 1 for end in segments), default=None) if by_clock else None
+        return self.output(self._open, self._panes.byte_size, not segments, following)
+
+
+def _contents(program: Program, fold: GroupedFold) -> CountedContents:
+    trigger, spec = _count_trigger(program.spec), program.spec
+    assert trigger is not None, "the planner asked"
+    rule = CountRule(max(1, trigger.max_count), isinstance(spec.trigger, PurgingTrigger))
+    if spec.evictor is None:
+        return FoldedPartials(program, fold, rule)
+    return EvictedElements(program, fold, rule, survivors_of(spec.evictor))

@@ -1,0 +1,52 @@
+"""Evictors in the columnar engines: which have a rule there, and the elements that panes keep for it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.program import TIME, Program
+from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.survivors import LastSurvive, Survivors, YoungSurvive
+from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
+from windowpane.windowing.times import MIN
+
+
+def evictor_refusal(evictor: Evictor | None) -> str | None:
+    """Return why the columnar engines cannot evict so, ``None`` if they can."""
+    if evictor is None:
+        return None
+    if type(evictor) not in (CountEvictor, TimeEvictor):
+        return f"{type(evictor).__name__} compares rows one by one"
+    assert isinstance(evictor, CountEvictor | TimeEvictor)
+    if evictor.do_evict_after:
+        return f"{type(evictor).__name__} evicts after the function"
+    bound = evictor.max_count if isinstance(evictor, CountEvictor) else evictor.window_size
+    return None if bound > 0 else f"{evictor!r} leaves nothing"
+
+
+def survivors_of(evictor: Evictor) -> Survivors:
+    """Return the rule of an evictor that ``evictor_refusal`` does not refuse."""
+    if isinstance(evictor, CountEvictor):
+        return LastSurvive(evictor.max_count)
+    assert isinstance(evictor, TimeEvictor), "the planner asked"
+    return YoungSurvive(evictor.window_size, no_time=MIN)
+
+
+def argument_columns(program: Program, fold: GroupedFold) -> list[str]:
+    """Return the columns that the aggregates take."""
+    arguments = dict.fromkeys(name for _, _, slots in program.aggregates for name in slots)
+    return [*arguments, *([ARRIVAL] if fold.is_ordered else [])]
+
+
+def kept_columns(program: Program, fold: GroupedFold) -> list[str]:
+    """Return the columns of an element that are kept: the arguments of the aggregates, and its time if the evictor asks."""
+    return [*argument_columns(program, fold), *([TIME] if isinstance(program.spec.evictor, TimeEvictor) else [])]
+
+
+def timed(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows in which the time that an evictor asks for is ``MIN`` where there is none."""
+    if not isinstance(program.spec.evictor, TimeEvictor):
+        return rows
+    return rows.set_column(rows.column_names.index(TIME), TIME, pc.fill_null(rows[TIME], MIN))

@@ -1,0 +1,125 @@
+"""Panes: what one window holds of one key. Rows of a batch as elements of panes, and the codes of the panes they meet.
+
+A window is named by its end, which no other window of the same assigner has; the global window by ``GLOBAL_END``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import refuse_null_times
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.program import TIME, Program
+from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.staggering import staggered
+from windowpane.kernels.dense_codes import dense_codes
+from windowpane.kernels.range_merge import Ranges, exploded
+from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.times import MAX
+from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
+
+GLOBAL_END = MAX
+ALL = "__windowpane_all"
+"""Key column where there are no keys."""
+
+
+def key_names(program: Program) -> tuple[str, ...]:
+    """Return the columns that hold the key: at least one."""
+    return program.key_columns or (ALL,)
+
+
+def keyed(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows that have the columns of ``key_names``."""
+    if program.key_columns:
+        return rows
+    return rows.append_column(ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Rows of a batch, one element for each window a row is in, in the order in which an operator takes them.
+
+    Args:
+        rows: the rows.
+        numbers: the row of each element.
+        ends: the end of the window of each element.
+    """
+
+    rows: pa.Table
+    numbers: Integers
+    ends: Integers
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Return these columns, one row an element."""
+        selected = self.rows.select(list(names))
+        is_each_once = np.array_equal(self.numbers, np.arange(selected.num_rows))
+        return selected if is_each_once else selected.take(pa.array(self.numbers))
+
+
+class PaneWindows:
+    """The windows of a program on one bucket: fixed-size ones by their slices, or the global one."""
+
+    def __init__(self, batch: ColumnarBatch) -> None:
+        """Speak of the bucket of ``batch``."""
+        self._batch = batch
+        self._assigner = batch.program.spec.assigner
+        self.is_global = isinstance(self._assigner, GlobalWindows)
+        base = SharedSlices.of(self._assigner)
+        self._slices = None if base is None else staggered(base, self._assigner, batch.store, None)
+
+    def window(self, end: int) -> Window:
+        """Return the window that ends at ``end``."""
+        if self._slices is None:
+            return GLOBAL_WINDOW
+        return TimeWindow(int(self._slices.window_starts(np.array([end]))[0]), end)
+
+    def starts(self, ends: Integers) -> Integers:
+        """Return the starts of the windows of fixed size that end at ``ends``."""
+        assert self._slices is not None, "the global window has no start"
+        return self._slices.window_starts(ends)
+
+    def assign(self, rows: pa.Table) -> Elements:
+        """Return the rows in the windows that are not late, and report those that missed windows.
+
+        Raises:
+            MissingTimestampError: a row without an event time in event-time windows.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        count = rows.num_rows
+        if self.is_global:
+            return Elements(rows, np.arange(count), np.full(count, GLOBAL_END))
+        batch, slices = self._batch, self._settled()
+        if batch.is_event_time:
+            refuse_null_times(batch.program, rows)
+            times = rows[TIME].to_numpy()
+        else:
+            times = np.full(count, batch.now)
+        starts = slices.starts(times)
+        if batch.is_event_time:
+            batch.missed.report(slices, rows, starts, batch.watermark, batch.is_late)
+        if slices.has_gaps:
+            inside = slices.covers(times, starts)
+            rows, starts = rows.filter(pa.array(inside)), starts[inside]
+        return self._in_open_windows(rows, starts, slices)
+
+    def _settled(self) -> SharedSlices:
+        base = SharedSlices.of(self._assigner)
+        assert base is not None, "windows are global or of fixed size"
+        self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
+        return self._slices
+
+    def _in_open_windows(self, rows: pa.Table, starts: Integers, slices: SharedSlices) -> Elements:
+        codes, firsts = dense_codes([pa.chunked_array([pa.array(starts)])], len(starts))
+        is_late = (lambda window: False) if not self._batch.is_event_time else self._batch.is_late
+        windows = [slices.windows_of(start) for start in starts[firsts].tolist()]
+        ends = [[window.end for window in found if not is_late(window)] for found in windows]
+        counts = np.array([len(each) for each in ends], np.int64)
+        flat = np.array([end for each in ends for end in each], np.int64)
+        offsets = np.cumsum(counts) - counts
+        numbers = np.repeat(np.arange(len(starts)), counts[codes])
+        places = exploded(Ranges(offsets[codes], offsets[codes] + counts[codes] - 1))
+        return Elements(rows, numbers, flat[places])

@@ -1,0 +1,62 @@
+"""Keys as the integers 0, 1, ...: equal keys of several columns, nulls included, share one, in the order of first appearance.
+
+``key_codes`` are quicker to come by, but leave gaps; these can be used as indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Integers = npt.NDArray[np.int64]
+
+
+class DenseCodes(NamedTuple):
+    """The code of each row, and for each code the first row that has it."""
+
+    codes: Integers
+    firsts: Integers
+
+
+def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> DenseCodes:
+    """Return the codes of the keys that ``columns`` make up; without columns all ``rows`` rows have one key.
+
+    Example:
+        >>> dense_codes([pa.chunked_array([["b", None, "b"]])], 3).codes.tolist()
+        [0, 1, 0]
+    """
+    codes = np.zeros(rows, np.int64)
+    for number, column in enumerate(columns):
+        encoded = _encoded(column)
+        codes = encoded if number == 0 else combined(codes, encoded)
+    return DenseCodes(codes, first_rows(codes))
+
+
+def combined(left: Integers, right: Integers) -> Integers:
+    """Return codes that are equal where both ``left`` and ``right`` are."""
+    width = int(right.max(initial=0)) + 1
+    return _encoded(pa.chunked_array([pa.array(left * width + right)]))
+
+
+def first_rows(codes: Integers) -> Integers:
+    """Return, for each of the codes 0, 1, ..., the first row that has it."""
+    firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return firsts
+
+
+def distinct(values: Integers) -> list[int]:
+    """Return the different values, ascending."""
+    return sorted(pc.unique(pa.array(values)).to_pylist())
+
+
+def _encoded(column: pa.ChunkedArray) -> Integers:
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    indices: Integers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return indices

@@ -1,0 +1,146 @@
+"""Eviction on sorted rows: which of a list's elements a firing sees, for many lists and firings at once.
+
+A *list* is a run of neighbouring rows: what a window holds of a key, in arrival order. A firing sees what is left of the rows
+from the list's beginning up to its own; what one firing evicts the next one would, too, so each is judged by itself. Source of
+the rules: Flink's CountEvictor and TimeEvictor.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.range_merge import Ranges, exploded, fold_groups, fold_ranges
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_BLOCK = 1 << 21
+"""How many elements are gathered at a time where what firings see is no range."""
+
+
+@dataclass(frozen=True)
+class Firings:
+    """Firings of lists: where the list of each begins, and the row it fires at, the last it sees. ``firsts`` ascend."""
+
+    firsts: Integers
+    lasts: Integers
+
+
+class Survivors(ABC):
+    """The rule of an evictor."""
+
+    @abstractmethod
+    def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
+        """Return the partials of what each firing sees, in the order of ``firings``."""
+
+    @abstractmethod
+    def kept(self, times: Integers, firings: Firings) -> Mask:
+        """Return which rows survive, where no list fires twice; rows that no firing sees do not."""
+
+
+@dataclass(frozen=True)
+class LastSurvive(Survivors):
+    """The last ``count`` elements survive, ``count > 0``."""
+
+    count: int
+
+    def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
+        return fold_ranges(fold, rows, self._ranges(firings))
+
+    def kept(self, times: Integers, firings: Firings) -> Mask:
+        kept = np.zeros(len(times), bool)
+        kept[exploded(self._ranges(firings))] = True
+        return kept
+
+    def _ranges(self, firings: Firings) -> Ranges:
+        return Ranges(np.maximum(firings.firsts, firings.lasts - self.count + 1), firings.lasts)
+
+
+@dataclass(frozen=True)
+class YoungSurvive(Survivors):
+    """Elements later than the newest less ``span`` survive, ``span > 0``; all do where the first has no time.
+
+    Args:
+        span: microseconds.
+        no_time: what stands for no time.
+    """
+
+    span: int
+    no_time: int
+
+    def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
+        parts = [fold_groups(fold, rows.slice(0, 0), np.zeros(0, np.int64))]
+        for block in _blocks(self._bounded(times, firings)):
+            elements, owners = self._survivors(times, *block)
+            parts.append(fold_groups(fold, rows.take(pa.array(elements)), owners))
+        return pa.concat_tables(parts)
+
+    def kept(self, times: Integers, firings: Firings) -> Mask:
+        kept = np.zeros(len(times), bool)
+        for block in _blocks(self._bounded(times, firings)):
+            kept[self._survivors(times, *block)[0]] = True
+        return kept
+
+    def _bounded(self, times: Integers, firings: Firings) -> tuple[Ranges, Integers]:
+        """Return for each firing the range from its first survivor on, and the time up to which elements leave."""
+        newest = running_max(times, firings)
+        is_timed = times[firings.firsts] != self.no_time
+        lowest = np.iinfo(np.int64).min
+        cutoffs = np.maximum(newest[firings.lasts], lowest + self.span) - self.span
+        firsts = np.where(is_timed, _first_above(newest, firings, cutoffs), firings.firsts)
+        return Ranges(firsts, firings.lasts), cutoffs
+
+    def _survivors(self, times: Integers, ranges: Ranges, cutoffs: Integers) -> tuple[Integers, Integers]:
+        """Return the surviving elements of a block of firings, and the firing of each."""
+        elements = exploded(ranges)
+        owners = np.repeat(np.arange(len(cutoffs)), ranges.lasts - ranges.firsts + 1)
+        survive = (times[elements] > cutoffs[owners]) | (times[ranges.firsts] == self.no_time)[owners]
+        return elements[survive], owners[survive]
+
+
+def running_max(values: Integers, firings: Firings) -> Integers:
+    """Return, for each row, the greatest value from the beginning of its list up to it."""
+    begins = np.zeros(len(values), np.int64)
+    begins[firings.firsts] = firings.firsts
+    begins = np.maximum.accumulate(begins)
+    places, step, result = np.arange(len(values)), 1, values
+    longest = int((places - begins).max(initial=0))
+    while step <= longest:
+        has_earlier = places - step >= begins
+        earlier = result[np.maximum(places - step, 0)]
+        result = np.where(has_earlier, np.maximum(result, earlier), result)
+        step *= 2
+    return result
+
+
+def _first_above(newest: Integers, firings: Firings, cutoffs: Integers) -> Integers:
+    """Return, for each firing, the first row of its list whose running maximum is above the cutoff: by bisection, all at once.
+
+    Up to there every element is at or below the cutoff; this one is above it.
+    """
+    low, high = firings.firsts.copy(), firings.lasts.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        is_above = newest[middle] > cutoffs
+        high = np.where(is_above, middle, high)
+        low = np.where(is_above, low, np.minimum(middle + 1, high))
+    return low
+
+
+def _blocks(bounded: tuple[Ranges, Integers]) -> Iterator[tuple[Ranges, Integers]]:
+    """Yield firings in blocks that hold few enough elements together, or one firing."""
+    ranges, cutoffs = bounded
+    held = np.cumsum(ranges.lasts - ranges.firsts + 1)
+    at = 0
+    while at < len(held):
+        before = int(held[at - 1]) if at else 0
+        end = max(at + 1, int(np.searchsorted(held, before + _BLOCK, "right")))
+        yield Ranges(ranges.firsts[at:end], ranges.lasts[at:end]), cutoffs[at:end]
+        at = end
