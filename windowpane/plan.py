@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines import counts, sessions, slices
+from windowpane.engines import counts, sessions, slices, timed_panes
 from windowpane.engines.counts import CountsEngine
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
@@ -21,6 +21,7 @@ from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.sessions import SessionsEngine
 from windowpane.engines.slices import SlicesEngine
+from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates import ORDERED
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
@@ -40,6 +41,7 @@ _STATE = {
     "row": "sorted pages: keyed state, event-time timers, processing-time timers",
     "slices": "a segment log: partial aggregates by slice and key",
     "sessions": "hash pages: open sessions with their partial aggregates, by a hash of the key",
+    "panes": "segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
     "counts": "a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
 }
 
@@ -56,6 +58,9 @@ _COLUMNAR = {
     ),
     SessionsEngine.name: _ColumnarEngine(
         sessions.refusal, "sessions of built-in aggregates are islands of rows and open sessions", SessionsEngine
+    ),
+    TimedPanesEngine.name: _ColumnarEngine(
+        timed_panes.refusal, "built-in aggregates are kept by key and window, and clocks fire them", TimedPanesEngine
     ),
     CountsEngine.name: _ColumnarEngine(counts.refusal, "running counts cut built-in aggregates where windows fire", CountsEngine),
 }
@@ -231,8 +236,8 @@ def _closest(program: Program) -> tuple[str, ...]:
     """Return the columnar engines for such windows."""
     if program.spec.merges:
         return (SessionsEngine.name,)
-    is_global = isinstance(program.spec.assigner, GlobalWindows)
-    return (CountsEngine.name,) if is_global else (SlicesEngine.name, CountsEngine.name)
+    windowed = () if isinstance(program.spec.assigner, GlobalWindows) else (SlicesEngine.name,)
+    return (*windowed, TimedPanesEngine.name, CountsEngine.name)
 
 
 def make_engine(program: Program) -> Engine:

@@ -27,7 +27,7 @@ from windowpane.engines.slicing import Integers
 from windowpane.engines.touched_panes import TouchedPanes
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import Ranges, fold_groups, merge_ranges
-from windowpane.kernels.running_positions import Grouped, grouped, run_starts, stable_order
+from windowpane.kernels.running_positions import Grouped, grouped, run_ends, run_starts, stable_order
 from windowpane.kernels.survivors import Firings, Survivors
 
 COUNT = "__windowpane_count"
@@ -102,7 +102,7 @@ class FoldedPartials(CountedContents):
         starts_anew = self._rule.purges & ~pieces.is_first
         firsts[at] = np.where(starts_anew, at, run_starts(panes)[at])
         is_over[at] = pieces.is_complete & self._rule.purges
-        fired, kept = at[pieces.is_complete], _run_ends(panes)
+        fired, kept = at[pieces.is_complete], run_ends(panes)
         kept = kept[~is_over[kept]]
         lasts = np.concatenate([fired, kept])
         merged = merge_ranges(self._fold, atoms, Ranges(firsts[lasts], lasts))
@@ -122,7 +122,7 @@ class FoldedPartials(CountedContents):
         pieces[sorted_.order] = np.cumsum(begins) - 1
         columns = argument_columns(self._program, self._fold) or [TIME]
         partials = fold_groups(self._fold, touched.elements.columns(columns), pieces)
-        ends = _run_ends(np.cumsum(begins))
+        ends = run_ends(np.cumsum(begins))
         counts[sorted_.groups] = (places + 1) % every  # the last element of each pane has the last word
         return _Pieces(partials, sorted_.groups[ends], sorted_.order[ends], places[ends] == every - 1, turns[ends] == 0, counts)
 
@@ -190,11 +190,6 @@ def _counts(is_fresh: Mask, panes: Integers) -> Integers:
     """Return, at each row, how many fresh rows its pane has had so far."""
     counts, begins = np.cumsum(is_fresh), run_starts(panes)
     return counts - (counts[begins] - is_fresh[begins])
-
-
-def _run_ends(values: Integers) -> Integers:
-    """Return where runs of equal neighbours end."""
-    return np.flatnonzero(np.append(values[1:] != values[:-1], True)[: len(values)])
 
 
 def _joined(keys: pa.Table, panes: Integers, columns: pa.Table) -> pa.Table:

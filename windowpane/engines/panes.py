@@ -89,9 +89,16 @@ class PaneWindows:
             MissingTimestampError: a row without an event time in event-time windows.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
+        return self.in_open_windows(*self.sliced(rows))
+
+    def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
+        """Return the rows that are in windows, and their slices: rows of one slice are in the same windows.
+
+        Reports and raises as ``assign`` does.
+        """
         count = rows.num_rows
         if self.is_global:
-            return Elements(rows, np.arange(count), np.full(count, GLOBAL_END))
+            return rows, np.full(count, GLOBAL_END)
         batch, slices = self._batch, self._settled()
         if batch.is_event_time:
             refuse_null_times(batch.program, rows)
@@ -104,22 +111,29 @@ class PaneWindows:
         if slices.has_gaps:
             inside = slices.covers(times, starts)
             rows, starts = rows.filter(pa.array(inside)), starts[inside]
-        return self._in_open_windows(rows, starts, slices)
+        return rows, starts
 
-    def _settled(self) -> SharedSlices:
-        base = SharedSlices.of(self._assigner)
-        assert base is not None, "windows are global or of fixed size"
-        self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
-        return self._slices
-
-    def _in_open_windows(self, rows: pa.Table, starts: Integers, slices: SharedSlices) -> Elements:
+    def in_open_windows(self, rows: pa.Table, starts: Integers) -> Elements:
+        """Return rows in the windows of their slices that are not late."""
+        if self.is_global:
+            return Elements(rows, np.arange(rows.num_rows), starts)
         codes, firsts = dense_codes([pa.chunked_array([pa.array(starts)])], len(starts))
-        is_late = (lambda window: False) if not self._batch.is_event_time else self._batch.is_late
-        windows = [slices.windows_of(start) for start in starts[firsts].tolist()]
-        ends = [[window.end for window in found if not is_late(window)] for found in windows]
+        ends = [self._open_ends(start) for start in starts[firsts].tolist()]
         counts = np.array([len(each) for each in ends], np.int64)
         flat = np.array([end for each in ends for end in each], np.int64)
         offsets = np.cumsum(counts) - counts
         numbers = np.repeat(np.arange(len(starts)), counts[codes])
         places = exploded(Ranges(offsets[codes], offsets[codes] + counts[codes] - 1))
         return Elements(rows, numbers, flat[places])
+
+    def _open_ends(self, start: int) -> list[int]:
+        assert self._slices is not None, "the global window has no slices"
+        windows = self._slices.windows_of(start)
+        is_event_time = self._batch.is_event_time
+        return [window.end for window in windows if not (is_event_time and self._batch.is_late(window))]
+
+    def _settled(self) -> SharedSlices:
+        base = SharedSlices.of(self._assigner)
+        assert base is not None, "windows are global or of fixed size"
+        self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
+        return self._slices

@@ -50,6 +50,14 @@ def first_rows(codes: Integers) -> Integers:
     return firsts
 
 
+def places_in(keys: pa.Table, others: pa.Table) -> Integers:
+    """Return, for each row of ``keys``, the first row of ``others``, of the same columns, with the same key; -1 for none."""
+    together = pa.concat_tables([others, keys])
+    codes, firsts = dense_codes(together.columns, together.num_rows)
+    places = firsts[codes[others.num_rows :]]
+    return np.where(places < others.num_rows, places, -1)
+
+
 def distinct(values: Integers) -> list[int]:
     """Return the different values, ascending."""
     return sorted(pc.unique(pa.array(values)).to_pylist())

@@ -62,3 +62,13 @@ def run_starts(values: Integers) -> Integers:
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     begins[changes] = changes
     return np.maximum.accumulate(begins)
+
+
+def run_ends(values: Integers) -> Integers:
+    """Return where runs of equal neighbours end.
+
+    Example:
+        >>> run_ends(np.array([5, 5, 7])).tolist()
+        [1, 2]
+    """
+    return np.flatnonzero(np.append(values[1:] != values[:-1], True)[: len(values)])

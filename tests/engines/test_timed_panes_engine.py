@@ -1,0 +1,134 @@
+"""The panes engine equals the row engine on random programs, batch by batch, with a restart after every batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.engines.columnar_programs import (
+    KEPT,
+    Pair,
+    event_time_assigners,
+    evictors,
+    fixed_assigners,
+    lateness,
+    program_of,
+    small,
+    table_of,
+)
+from tests.engines.programs import Batch, batches
+from windowpane.engines.program import Upstream
+from windowpane.engines.protocol import Clock
+from windowpane.engines.timed_panes import TimedPanesEngine, refusal
+from windowpane.plan import choose_engine
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.times import MAX
+
+kinds = st.sampled_from(["end", "event time", "processing time"])
+
+
+@st.composite
+def timed(draw: st.DrawFn):
+    """Draw an assigner and a trigger that its clock, or that of early results, fires."""
+    assigner, kind, interval = draw(fixed_assigners), draw(kinds), draw(small)
+    trigger = assigner.default_trigger() if kind == "end" else wp.ContinuousProcessingTimeTrigger(interval)
+    if kind == "event time":
+        assigner, trigger = draw(event_time_assigners), wp.ContinuousEventTimeTrigger(interval)
+    return assigner, wp.PurgingTrigger.of(trigger) if draw(st.booleans()) else trigger
+
+
+def pair_of(program) -> Pair:
+    """Return the pair; keys that fire at one instant come out in any order."""
+    return Pair(program, TimedPanesEngine, in_order=False)
+
+
+@settings(max_examples=80, deadline=None, print_blob=True)
+@given(timed(), evictors, lateness, st.booleans(), batches())
+def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor, late, keyed, stream):
+    program = program_of(parts[0], parts[1], evictor, late, keyed)
+    note(repr(program.spec))
+    assert refusal(program) is None
+    pair_of(program).run_all(stream)
+
+
+@settings(max_examples=40, deadline=None, print_blob=True)
+@given(timed(), evictors, lateness, batches())
+def test_without_keys_results_come_in_the_order_of_the_row_engine(parts, evictor, late, stream):
+    Pair(program_of(parts[0], parts[1], evictor, late, keyed=False), TimedPanesEngine, in_order=True).run_all(stream)
+
+
+@settings(max_examples=20, deadline=None, print_blob=True)
+@given(timed(), evictors, lateness, batches(most_rows=12))
+def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor, late, stream):
+    pair = pair_of(program_of(parts[0], parts[1], evictor, late, aggregates=KEPT))
+    for batch in stream:
+        rows = table_of(batch)
+        pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
+
+
+@settings(max_examples=40, deadline=None, print_blob=True)
+@given(timed(), evictors, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_judged_alike(parts, evictor, stream, upstream):
+    pair_of(replace(program_of(parts[0], parts[1], evictor), upstream=upstream)).run_all(stream)
+
+
+@settings(max_examples=20, deadline=None, print_blob=True)
+@given(timed(), evictors, batches(), st.integers(1, 3))
+def test_processing_time_windows_take_rows_without_a_time(parts, evictor, stream, timeless):
+    assume(not parts[0].is_event_time)
+    pair_of(program_of(parts[0], parts[1], evictor)).run_all(stream, timeless)
+
+
+@settings(max_examples=20, deadline=None, print_blob=True)
+@given(evictors, st.booleans(), batches())
+def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream):
+    trigger = wp.PurgingTrigger.of(wp.EndOfStreamTrigger()) if purges else None
+    program = program_of(wp.GlobalWindows.create_with_end_of_stream_trigger(), trigger, evictor)
+    pair_of(program).run_all([*stream, Batch(MAX, MAX, ()), Batch(MAX, MAX, (("a", 1, 1),))])
+
+
+def test_a_batch_that_nothing_is_due_in_reads_no_panes():
+    program = program_of(wp.TumblingEventTimeWindows.of(1000), wp.ContinuousEventTimeTrigger.of(100))
+    engine, store = TimedPanesEngine(program), MemoryBlobStore()
+    engine.run(store, [table_of(Batch(-1, 0, (("a", 1, 5), ("b", 1, 205))))], Clock(-1, 0))
+    before = store.reads
+    engine.run(store, [table_of(Batch(50, 0, (("c", 1, 60),)))], Clock(50, 0))
+    assert store.reads - before == 4, "the header, the indices of contents and fire times, and when those are due"
+
+
+def test_the_bucket_asks_for_the_clock_at_the_next_fire_time():
+    program = program_of(wp.TumblingEventTimeWindows.of(1000), wp.ContinuousProcessingTimeTrigger.of(10))
+    engine, store = TimedPanesEngine(program), MemoryBlobStore()
+    assert engine.run(store, [table_of(Batch(-1, 7, (("a", 1, 5),)))], Clock(-1, 7)).next_processing_time == 10
+    assert engine.run(store, [], Clock(-1, 25)).next_processing_time == 30
+    last = engine.run(store, [], Clock(2000, 26))
+    assert last.next_processing_time is None
+    assert last.is_idle
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "neither global nor of fixed size"),
+        ({"trigger": wp.CountTrigger.of(5)}, "fires by more than the clock"),
+        ({"trigger": wp.ProcessingTimeTrigger.create()}, "fires by more than the clock"),
+        ({"assigner": wp.GlobalWindows.create()}, "fires by more than the clock"),
+        ({"evictor": wp.TimeEvictor.of(3, do_evict_after=True)}, "evicts after the function"),
+        ({"refine": "each"}, "for every late row"),
+        ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
+    ],
+)
+def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
+    plain = {"assigner": wp.TumblingEventTimeWindows.of(5), "trigger": wp.ContinuousEventTimeTrigger.of(3)}
+    assert reason in (refusal(program_of(**plain | change)) or "")
+
+
+def test_the_planner_takes_it_for_early_results_and_evictors():
+    tumbling = wp.TumblingEventTimeWindows.of(5)
+    assert choose_engine(program_of(tumbling, wp.ContinuousEventTimeTrigger.of(3))).name == "panes"
+    assert choose_engine(program_of(tumbling, None, wp.CountEvictor.of(3))).name == "panes"
+    assert choose_engine(program_of(tumbling)).name == "slices"

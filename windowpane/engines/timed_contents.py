@@ -1,0 +1,175 @@
+"""What panes hold that a clock fires, window by window.
+
+Key layout: a segment log ``c`` with one segment a window, named by its end. A row of ``FoldedContents`` is partials of a key, of
+``EvictedContents`` one element; elements stand in arrival order. A batch appends what it brought; a firing that evicts or purges
+writes what it leaves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.engines.evicting import kept_columns, timed
+from windowpane.engines.program import TIME, Program
+from windowpane.engines.slicing import Integers
+from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.range_merge import fold_groups
+from windowpane.kernels.running_positions import grouped, run_ends, run_starts
+from windowpane.kernels.survivors import Firings, Survivors
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.segment_log import SegmentLog
+
+Mask = npt.NDArray[np.bool_]
+
+
+class EvaluatedPanes(Protocol):
+    """The panes of one window as they would fire."""
+
+    results: pa.Table
+    """Keys and partials, one row a pane."""
+
+    def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
+        """Return the rows that stay when these panes have fired, ``None`` for all."""
+
+
+class TimedContents(ABC):
+    """The contents of the panes of a bucket."""
+
+    columns: list[str]
+    """The columns of a row besides the key."""
+
+    def __init__(self, store: BlobStore, keys: list[str]) -> None:
+        """Read the index."""
+        self._log = SegmentLog(store, "c")
+        self._keys = keys
+
+    @abstractmethod
+    def reduced(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
+        """Return rows of a batch as they are kept, and their slices; equal numbers in ``starts`` are in the same windows."""
+
+    @abstractmethod
+    def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
+        """Return the panes made of chunks of one window, at least one."""
+
+    def ends(self) -> list[int]:
+        """Return the ends of the windows that hold something."""
+        return self._log.segments()
+
+    def append(self, end: int, rows: pa.Table) -> None:
+        """Add rows to a window."""
+        self._log.append(end, rows)
+
+    def evaluate(self, end: int) -> EvaluatedPanes | None:
+        """Return the panes of a window, ``None`` if it is empty."""
+        chunks = self._log.read(end)
+        return self._evaluated(chunks) if chunks else None
+
+    def keep(self, end: int, rows: pa.Table | None) -> None:
+        """Put rows in place of those of a window; ``None`` leaves it as it is."""
+        if rows is not None and rows.num_rows:
+            self._log.replace(end, rows)
+        elif rows is not None:
+            self._log.drop(end)
+
+    def drop(self, end: int) -> None:
+        """Forget a window."""
+        self._log.drop(end)
+
+    @property
+    def byte_size(self) -> int:
+        """The size of the state in bytes."""
+        return self._log.byte_size
+
+    def flush(self) -> None:
+        """Write the index."""
+        self._log.flush()
+
+
+class FoldedContents(TimedContents):
+    """Partials by key."""
+
+    def __init__(self, store: BlobStore, keys: list[str], fold: GroupedFold) -> None:
+        """Fold with ``fold``."""
+        super().__init__(store, keys)
+        self._fold = fold
+        self.columns = list(fold.columns)
+
+    def reduced(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
+        """Return partials by slice and key, each with the time of its first row: rows of one slice are in the same windows."""
+        keys = dense_codes([rows[name] for name in self._keys], rows.num_rows).codes
+        codes = combined(keys, dense_codes([pa.chunked_array([pa.array(starts)])], len(starts)).codes)
+        firsts = first_rows(codes)
+        partials = fold_groups(self._fold, rows, codes)
+        named = rows.select([*self._keys, TIME]).take(pa.array(firsts))
+        for name in self.columns:
+            named = named.append_column(name, partials[name])
+        return named, starts[firsts]
+
+    def evaluate(self, end: int) -> EvaluatedPanes | None:
+        panes = super().evaluate(end)
+        if panes is not None and self._log.wants_compaction(end):
+            self._log.replace(end, panes.results)
+        return panes
+
+    def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
+        return _FoldedPanes(self._fold.merge(rows, self._keys))
+
+
+class _FoldedPanes:
+    def __init__(self, results: pa.Table) -> None:
+        self.results = results
+
+    def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
+        return self.results.filter(pa.array(~has_fired)) if purges else None
+
+
+class EvictedContents(TimedContents):
+    """All elements that evictions have left."""
+
+    def __init__(self, store: BlobStore, keys: list[str], program: Program, fold: GroupedFold, survivors: Survivors) -> None:
+        """Evict by ``survivors`` at each firing, then fold with ``fold``."""
+        super().__init__(store, keys)
+        self._program = program
+        self._fold = fold
+        self._survivors = survivors
+        self.columns = kept_columns(program, fold)
+
+    def reduced(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
+        return rows, starts
+
+    def append(self, end: int, rows: pa.Table) -> None:
+        super().append(end, timed(self._program, rows))
+
+    def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
+        table = pa.concat_tables(rows)
+        by_key = grouped(dense_codes([table[name] for name in self._keys], table.num_rows).codes)
+        return _EvictedPanes(table.take(pa.array(by_key.order)), by_key.groups, self._keys, self._fold, self._survivors)
+
+
+class _EvictedPanes:
+    """Elements put together by key, one firing a key at its last."""
+
+    def __init__(self, rows: pa.Table, keys: Integers, names: list[str], fold: GroupedFold, survivors: Survivors) -> None:
+        self._rows = rows
+        self._keys = keys
+        self._survivors = survivors
+        self._times = rows[TIME].to_numpy() if TIME in rows.column_names else np.zeros(len(keys), np.int64)
+        lasts = run_ends(keys)
+        self._firings = Firings(run_starts(keys)[lasts], lasts)
+        partials = survivors.fold(fold, rows, self._times, self._firings)
+        self.results = rows.select(names).take(pa.array(lasts))
+        for name in fold.columns:
+            self.results = self.results.append_column(name, partials[name])
+
+    def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
+        stays = ~has_fired[self._keys]
+        if not purges:
+            fired = Firings(self._firings.firsts[has_fired], self._firings.lasts[has_fired])
+            stays |= self._survivors.kept(self._times, fired)
+        return self._rows.filter(pa.array(stays))
