@@ -65,6 +65,8 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 	@$(PY) -m windowpane.testing.conformance --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --engine columnar $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --engine columnar --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 
 conformance-spark: setup  ## Replay 100 conformance vectors through Structured Streaming
 	@$(WITH_JAVA) $(PY) -m windowpane.testing.conformance --engine spark --limit 100 $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -55,7 +55,7 @@ class Quantile(SegmentAggregate):
         """Reckon in the order of Spark's ``percentile``."""
         if not len(lists.values):
             return np.zeros(len(lists.lengths))
-        codes = order_codes(lists.values)
+        codes = _comparable(lists.values)
         order = np.lexsort((codes, lists.numbers))
         position = (lists.lengths - 1) * self._q
         lower, higher = np.floor(position), np.ceil(position)
@@ -69,6 +69,11 @@ class Quantile(SegmentAggregate):
 def _places(order: Integers, offsets: Integers, bound: Doubles) -> Integers:
     """Return where the value at a position of each sorted list stands; any place for an empty list."""
     return order[np.minimum(offsets[:-1] + np.maximum(bound, 0).astype(np.int64), len(order) - 1)]
+
+
+def _comparable(values: pa.Array) -> npt.NDArray[Any]:
+    """Return what sorts as the values do: numpy's own order, with NaN last, is that of numbers."""
+    return order_codes(values) if pa.types.is_decimal(values.type) else values.to_numpy(zero_copy_only=False)
 
 
 def _doubles(values: pa.Array, at: Integers) -> Doubles:

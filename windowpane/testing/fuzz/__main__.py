@@ -12,7 +12,7 @@ from windowpane.testing.fuzz import windowed
 from windowpane.testing.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {"windows": windowed.run}
-"""What makes and runs the program of a seed, by kind."""
+"""What makes and runs the program of a seed, by kind; each but the first is asked for by its name as an option."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -22,6 +22,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
     parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")
+    for kind in list(KINDS)[1:]:
+        parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=f"programs of kind {kind}")
+    parser.set_defaults(kind=next(iter(KINDS)))
     return parser
 
 
@@ -33,7 +36,8 @@ def report(outcomes: Iterable[Outcome], line: Callable[[str], None], kind: str =
         engines[outcome.engine] += 1
         if outcome.differences:
             failed += 1
-            again = f"python -m windowpane.testing.fuzz --programs 1 --seed {outcome.seed}"
+            option = "" if kind == next(iter(KINDS)) else f"--{kind} "
+            again = f"python -m windowpane.testing.fuzz {option}--programs 1 --seed {outcome.seed}"
             line(f"FAILED seed {outcome.seed} ({kind}); again with: {again}")
             line(outcome.program)
             for each in outcome.differences:
@@ -48,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     first = SystemRandom().randrange(2**32) if given.seed is None else given.seed
     print(f"seeds {first} to {first + given.programs - 1}")
-    failed = report((KINDS["windows"](first + number) for number in range(given.programs)), print)
+    failed = report((KINDS[given.kind](first + number) for number in range(given.programs)), print, given.kind)
     return 1 if failed else 0
 
 
