@@ -12,19 +12,25 @@ from enum import Enum
 
 import pyarrow as pa
 
-from windowpane.engines.program import JUDGED, MAIN, TIME
+from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over_spec import OverSpec
+from windowpane.windowing.times import MAX, MIN, add_clamped
 
-CHANGE_TYPE = "_change_type"
-"""The column that says what a row of a changelog is; the words are those of Spark's and Delta's change feeds."""
-
-INSERT = "insert"
-UPDATE_PREIMAGE = "update_preimage"
-UPDATE_POSTIMAGE = "update_postimage"
-DELETE = "delete"
+__all__ = [
+    "CHANGE_TYPE",
+    "DELETE",
+    "INSERT",
+    "LATE",
+    "UPDATE_POSTIMAGE",
+    "UPDATE_PREIMAGE",
+    "Emit",
+    "Inconsistent",
+    "OverProgram",
+]
 
 LATE = MAIN + 1
-"""Number of the late output of mode close."""
+"""Number of the late output."""
 
 
 class Emit(Enum):
@@ -41,7 +47,7 @@ class Inconsistent(Enum):
 
     ERROR = "error"
     WARN = "warn"
-    """It is counted and passed over."""
+    """It is counted. The newest row counts, and a delete of an absent row is passed over."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,11 @@ class OverProgram:
         time_column: the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
         allowed_lateness: in mode close, how long in microseconds a row is waited for after the watermark has passed it.
         append_only: whether the input has inserts only.
-        retain: how long in microseconds of event time the general operator keeps rows behind the watermark, ``None`` for ever.
+        retain: in mode update, how long in microseconds of event time rows are kept behind the watermark. ``None``: as long as
+            a row that is not late can reach them, if the input is append-only and has an event time; else for ever.
         on_inconsistent: what happens to changes that cannot be.
-        has_late_output: whether late rows of mode close come out as output ``LATE``.
+        has_late_output: whether late rows come out as output ``LATE``.
+        upstream: where rows come from.
         engine: name of the engine that runs it.
         description: the parts a restart compares, by name.
     """
@@ -73,6 +81,7 @@ class OverProgram:
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR
     has_late_output: bool = False
+    upstream: Upstream = Upstream.SOURCE
     engine: str = "over reference"
     description: tuple[tuple[str, str], ...] = ()
 
@@ -85,5 +94,19 @@ class OverProgram:
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The late output of mode close: rows as they came."""
+        """The late output: rows as they came."""
         return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())])
+
+    def horizon(self, watermark: int) -> int | None:
+        """Return the event time at or below which rows are late under a watermark; ``None``: no row ever is.
+
+        In mode update rows are late only where state behind the watermark may be gone.
+        """
+        if self.mode is Emit.CLOSE:
+            lateness: int | None = self.allowed_lateness
+        else:
+            keeps_all = self.time_column is None or not (self.append_only or self.retain is not None)
+            lateness = None if keeps_all else self.retain or 0
+        if lateness is None:
+            return None
+        return watermark if watermark in (MIN, MAX) else add_clamped(watermark, -lateness)

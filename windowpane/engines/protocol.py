@@ -21,7 +21,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Counters:
-    """What a bucket did in one batch; the last two are its state at the end of it."""
+    """What a bucket did in one batch; ``open_windows`` and ``state_bytes`` are its state at the end of it."""
 
     late_elements: int = 0
     late_dropped: int = 0
@@ -29,6 +29,7 @@ class Counters:
     merges: int = 0
     open_windows: int = 0
     state_bytes: int = 0
+    inconsistent: int = 0
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class OverOnClose:
             emitted += self._advance(partition, [], closed)
         return emitted
 
+    def waiting_partitions(self) -> int:
+        """Return how many partitions have a row that has not come out yet."""
+        return len(self._waiting())
+
     def kept_rows(self) -> int:
         """Return how many rows are in the state, over all partitions."""
         return sum(len(self._load(key).rows) for key, _, name in list(self._state.slots()) if name == _TAIL)

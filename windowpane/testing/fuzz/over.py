@@ -1,0 +1,41 @@
+"""Kind ``over``: random OVER windows against DuckDB."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.testing.fuzz.outcome import Outcome
+from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
+from windowpane.testing.fuzz.over_oracle import Oracle
+from windowpane.testing.fuzz.over_run import MakeEngine, check_trial
+
+ENGINES: dict[str, MakeEngine] = {"reference": OverReferenceEngine}
+"""What makes the engine of a program, by name."""
+
+
+@cache
+def _oracle() -> Oracle:
+    return Oracle()
+
+
+def run(seed: int, engine: str = "reference") -> Outcome:
+    """Run the program of a seed on an engine and compare it with DuckDB."""
+    trial = random_trial(seed)
+    try:
+        differences = check_trial(trial, ENGINES[engine], _oracle())
+    except Exception as error:  # a program that raises is a finding like any other
+        differences = [f"{type(error).__name__}: {error}"]
+    return Outcome(seed, described(trial), engine, differences)
+
+
+def described(trial: Trial) -> str:
+    """Return the program and its batches as text."""
+    program = trial.program
+    order = {name: str(program.columns.field(name).type) for name in program.spec.order_names}
+    batches = [f"  batch {number}: {_described(batch)}" for number, batch in enumerate(trial.batches)]
+    return "\n".join([f"{program.mode.value}: {program.spec} {order}", *batches])
+
+
+def _described(batch: Batch) -> str:
+    return f"{batch.rows.num_rows} rows, watermark {batch.watermark}{', restart' if batch.restart else ''}"

@@ -1,0 +1,187 @@
+"""Random input of OVER windows: rows, changelogs of them, batches and watermarks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.over_program import Emit, OverProgram
+from windowpane.engines.program import PARTITION, POSITION, TIME
+from windowpane.testing.fuzz.over_windows import random_spec
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.times import MAX, MIN
+
+_DAY = dt.datetime(2024, 2, 27)
+_EPOCH = dt.datetime(1970, 1, 1)
+_HALF_HOUR = 1_800_000_000
+
+ORDER_TYPES: dict[pa.DataType, Callable[[int], Any]] = {
+    pa.int64(): lambda step: step,
+    pa.int32(): lambda step: step - 6,
+    pa.float64(): lambda step: step / 2,
+    pa.decimal128(10, 2): lambda step: Decimal(step) / 4,
+    pa.timestamp("us"): lambda step: _DAY + dt.timedelta(hours=12 * step),
+    pa.date32(): lambda step: _DAY.date() + dt.timedelta(days=step),
+    pa.string(): lambda step: "abcdefghijklmnop"[step],
+}
+"""Types of the ORDER BY column ``ts``, and the value at a small step."""
+
+WORDS = [INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch: rows as an engine takes them, the watermark it advances to, whether the engine is built anew before it."""
+
+    rows: pa.Table
+    watermark: int
+    restart: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A random program and its input."""
+
+    seed: int
+    program: OverProgram
+    batches: tuple[Batch, ...]
+
+
+def random_trial(seed: int, closes: bool | None = None) -> Trial:
+    """Return the program of a seed, and its input.
+
+    Args:
+        seed: makes it, the same everywhere.
+        closes: whether it emits on window close; left out, the seed decides.
+    """
+    rng = Random(seed)
+    mode = rng.random() < 0.4
+    closes = mode if closes is None else closes
+    kinds = list(ORDER_TYPES)
+    kind = pa.timestamp("us") if closes else rng.choice([*kinds, pa.int64(), pa.timestamp("us")])
+    program = _random_program(rng, kind, closes)
+    source = _Source(rng, program, kind)
+    batches = tuple(source.batch(number) for number in range(rng.randint(2, 6)))
+    return Trial(seed, program, (*batches, _end(program)) if closes else batches)
+
+
+def _random_program(rng: Random, kind: pa.DataType, closes: bool) -> OverProgram:
+    columns = pa.schema(
+        [
+            ("part", pa.string()),
+            ("sub", pa.int32()),
+            ("ts", kind),
+            ("id", pa.int64()),
+            ("x", pa.int64()),
+            ("y", pa.float64()),
+            ("s", pa.string()),
+            ("d", pa.decimal128(10, 2)),
+            ("ok", pa.bool_()),
+        ]
+    )
+    spec = random_spec(rng, kind, closes)
+    outputs = output_schema(spec, columns, [f"c{number}" for number in range(len(spec.calls))])
+    mode = Emit.CLOSE if closes else Emit.UPDATE
+    lateness = rng.choice([0, 0, _HALF_HOUR * 24]) if closes else 0
+    append_only = closes or rng.random() < 0.3
+    time = "ts" if closes else None
+    return OverProgram(spec, columns, outputs, mode, time, lateness, append_only, has_late_output=closes)
+
+
+class _Source:
+    """Invents rows and changes of rows that are there."""
+
+    def __init__(self, rng: Random, program: OverProgram, kind: pa.DataType) -> None:
+        self._rng = rng
+        self._program = program
+        self._value = ORDER_TYPES[kind]
+        self._live: dict[int, Row] = {}
+        self._next_id = 0
+        self._watermark = MIN
+        self._steps = rng.choice([4, 8, 12])
+        self._nulls = rng.choice([0.0, 0.1, 0.4])
+
+    def batch(self, number: int) -> Batch:
+        size = self._rng.choice([0, 1, 3, 8, 20])
+        closes = self._program.mode is Emit.CLOSE
+        entries: list[tuple[str, Row]] = []
+        for _ in range(size):
+            entries += self._insert(number) if self._program.append_only else self._change()
+        if closes and number and self._rng.random() < 0.8:
+            self._watermark = max(self._watermark, _micros(self._value(min(2 * number + self._rng.randint(-2, 3), 15))))
+        return Batch(self._table(entries), self._watermark, self._rng.random() < 0.5)
+
+    def _table(self, entries: list[tuple[str, Row]]) -> pa.Table:
+        rows, columns = [row for _, row in entries], self._program.columns
+        arrays = [pa.array([row[field.name] for row in rows], field.type) for field in columns]
+        times = [None if self._program.time_column is None else _micros(row["ts"]) for row in rows]
+        table = pa.table(arrays, schema=columns)
+        table = table.append_column(TIME, pa.array(times, pa.int64()))
+        table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int64()))
+        table = table.append_column(POSITION, pa.array(range(len(rows)), pa.int64()))
+        if self._program.append_only:
+            return table
+        return table.append_column(CHANGE_TYPE, pa.array([word for word, _ in entries], pa.string()))
+
+    def _insert(self, batch: int) -> list[tuple[str, Row]]:
+        row = self._row(self._next_id * 7 % 101)
+        if self._program.mode is Emit.CLOSE:
+            row["ts"] = self._value(min(max(2 * batch + self._rng.randint(-3, 4), 0), 15))
+        self._next_id += 1
+        return [(INSERT, row)]
+
+    def _change(self) -> list[tuple[str, Row]]:
+        kind = self._rng.choice(["insert", "insert", "insert", "update", "update", "delete", "replace", "cancel"])
+        if kind in ("insert", "cancel") or not self._live:
+            [(_, row)] = self._insert(0)
+            if kind == "cancel":
+                return [(INSERT, row), (DELETE, row)]
+            self._live[row["id"]] = row
+            return [(INSERT, row)]
+        old = self._rng.choice(list(self._live.values()))
+        if kind == "delete":
+            del self._live[old["id"]]
+            return [(DELETE, old)]
+        new = self._mutated(old)
+        self._live[old["id"]] = new
+        words = (DELETE, INSERT) if kind == "replace" else (UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
+        return list(zip(words, (old, new), strict=True))
+
+    def _mutated(self, row: Row) -> Row:
+        fresh = self._row(row["id"])
+        changed = self._rng.sample(list(row), self._rng.randint(0, 3))
+        return row | {name: fresh[name] for name in changed}
+
+    def _row(self, identity: int) -> Row:
+        rng = self._rng
+        return {
+            "part": self._nullable(rng.choice("pq")),
+            "sub": rng.randint(0, 1),
+            "ts": self._nullable(self._value(rng.randint(0, self._steps))),
+            "id": identity,
+            "x": self._nullable(rng.randint(-5, 5)),
+            "y": self._nullable(rng.randint(-8, 8) / 4),
+            "s": self._nullable(rng.choice(["u", "v", "w", "é"])),
+            "d": self._nullable(Decimal(rng.randint(-9, 9)) / 2),
+            "ok": self._nullable(rng.random() < 0.6),
+        }
+
+    def _nullable(self, value: Any) -> Any:
+        return None if self._rng.random() < self._nulls else value
+
+
+def _end(program: OverProgram) -> Batch:
+    """The end of a bounded stream: the watermark goes to MAX and every row comes out."""
+    columns = [*program.columns, *(pa.field(name, pa.int64()) for name in (TIME, PARTITION, POSITION))]
+    return Batch(pa.schema(columns).empty_table(), MAX, False)
+
+
+def _micros(value: dt.datetime) -> int:
+    return (value - _EPOCH) // dt.timedelta(microseconds=1)

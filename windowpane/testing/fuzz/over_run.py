@@ -1,0 +1,181 @@
+"""Runs a random OVER program batch by batch and compares everything it says with the oracle.
+
+Mode update: after every batch the changelog, applied, gives what DuckDB's OVER gives on the input so far, and it is sound: no
+double insert, no delete or update of what is not there, no update that changes nothing, at most one change of a row. Mode
+close: each row that is not late comes out once, in order, with its final values, and no later than its frames allow; late rows
+come out as late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.over_program import LATE, Emit, OverProgram
+from windowpane.engines.program import MAIN, TIME
+from windowpane.engines.protocol import Clock, Engine
+from windowpane.operators.row_order import RowOrder
+from windowpane.state.codec import encode_key
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.comparison import difference, same
+from windowpane.testing.fuzz.over_inputs import Batch, Trial
+from windowpane.testing.fuzz.over_oracle import Oracle
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
+from windowpane.windowing.over_closing import watermark_delay
+from windowpane.windowing.times import MAX, MIN
+
+MakeEngine = Callable[[OverProgram], Engine]
+
+
+class UnsoundError(Exception):
+    """The output cannot be, whatever the values."""
+
+
+def check_trial(trial: Trial, make_engine: MakeEngine, oracle: Oracle) -> list[str]:
+    """Run a trial and return what differs, empty if nothing does."""
+    check = _CloseCheck if trial.program.mode is Emit.CLOSE else _UpdateCheck
+    run = check(trial.program, oracle)
+    engines = _Engines(trial.program, make_engine)
+    for number, batch in enumerate(trial.batches):
+        try:
+            found = run.batch(batch, engines.run(batch))
+        except UnsoundError as reason:
+            found = str(reason)
+        if found is not None:
+            return [f"batch {number}: {found}"]
+    return []
+
+
+class _Engines:
+    """The engine, built anew on a snapshot of its state where the trial says so."""
+
+    def __init__(self, program: OverProgram, make_engine: MakeEngine) -> None:
+        self._program = program
+        self._make = make_engine
+        self._engine, self._store = make_engine(program), MemoryBlobStore()
+
+    def run(self, batch: Batch) -> dict[int, pa.Table]:
+        if batch.restart:
+            snapshot = self._store.snapshot()
+            self._engine, self._store = self._make(self._program), MemoryBlobStore()
+            self._store.restore(snapshot)
+        output = self._engine.run(self._store, [batch.rows], Clock(batch.watermark, 0))
+        return {number: pa.concat_tables(t for n, t in output.tables if n == number) for number, _ in output.tables}
+
+
+class _UpdateCheck:
+    """The changelog, applied row by row."""
+
+    def __init__(self, program: OverProgram, oracle: Oracle) -> None:
+        self._program = program
+        self._oracle = oracle
+        self._input: dict[int, Row] = {}
+        self._output: dict[bytes, Row] = {}
+
+    def batch(self, batch: Batch, tables: dict[int, pa.Table]) -> str | None:
+        for row in batch.rows.to_pylist():
+            self._take(row)
+        self._apply(_visible(tables.get(MAIN), [CHANGE_TYPE]))
+        columns = self._program.columns
+        table = pa.Table.from_pylist(list(self._input.values()), schema=columns)
+        return difference(self._oracle.rows(self._program.spec, self._program.outputs.names, table), self._output.values())
+
+    def _take(self, row: Row) -> None:
+        if row.get(CHANGE_TYPE, INSERT) in (DELETE, UPDATE_PREIMAGE):
+            del self._input[row["id"]]
+        else:
+            self._input[row["id"]] = {name: row[name] for name in self._program.columns.names}
+
+    def _apply(self, entries: list[Row]) -> None:
+        changed: set[bytes] = set()
+        before: Row | None = None
+        for entry in entries:
+            word, row = entry.pop(CHANGE_TYPE), entry
+            key = encode_key(tuple(row[name] for name in self._program.spec.output_key))
+            if (word == UPDATE_POSTIMAGE) != (before is not None):
+                raise UnsoundError(f"the images of an update do not stand together: {row}")
+            if word != UPDATE_POSTIMAGE and key in changed:
+                raise UnsoundError(f"a second change of {row}")
+            changed.add(key)
+            if word in (DELETE, UPDATE_PREIMAGE):
+                self._remove(key, row)
+            elif key in self._output:
+                raise UnsoundError(f"{word} of {row}, which is there")
+            elif before is not None and same(before, row):
+                raise UnsoundError(f"an update that changes nothing: {row}")
+            else:
+                self._output[key] = row
+            before = row if word == UPDATE_PREIMAGE else None
+
+    def _remove(self, key: bytes, row: Row) -> None:
+        held = self._output.pop(key, None)
+        if held is None or not same(held, row):
+            raise UnsoundError(f"{row} disappears, but what is there is {held}")
+
+
+@dataclass
+class _CloseCheck:
+    """Rows that came out, and those that may or must have."""
+
+    program: OverProgram
+    oracle: Oracle
+    accepted: list[Row] = field(default_factory=list)
+    emitted: list[Row] = field(default_factory=list)
+    watermark: int = MIN
+
+    def batch(self, batch: Batch, tables: dict[int, pa.Table]) -> str | None:
+        self.watermark = batch.watermark
+        horizon = self.program.horizon(self.watermark)
+        assert horizon is not None, "mode close has a horizon"
+        rows = _visible(batch.rows, [TIME])
+        late = [row for row in rows if row[TIME] <= horizon]
+        self.accepted += [row for row in rows if row[TIME] > horizon]
+        found = difference(late, _visible(tables.get(LATE), [TIME]))
+        if found is not None:
+            return f"late rows: {found}"
+        self.emitted += _visible(tables.get(MAIN), [TIME])
+        return self._untimely(horizon) or (self._final() if self.watermark == MAX else None)
+
+    def _untimely(self, horizon: int) -> str | None:
+        """Rows above the watermark must wait, and those whose frames it has completed must be out."""
+        early = [row for row in self.emitted if row[TIME] > horizon]
+        if early:
+            return f"the watermark is {horizon}, yet {early[0]} came out"
+        delay = watermark_delay(self.program.spec)
+        if delay is None:
+            return None
+        out = {row["id"] for row in self.emitted}
+        held = [row for row in self.accepted if row[TIME] + delay <= horizon and row["id"] not in out]
+        return f"the watermark is {horizon}, yet {held[0]} did not come out" if held else None
+
+    def _final(self) -> str | None:
+        table = pa.Table.from_pylist([_without(row, TIME) for row in self.accepted], schema=self.program.columns)
+        expected = self.oracle.rows(self.program.spec, self.program.outputs.names, table)
+        found = difference(expected, [_without(row, TIME) for row in self.emitted])
+        return found or self._disorder()
+
+    def _disorder(self) -> str | None:
+        order = RowOrder(self.program.spec, self.program.columns)
+        last: dict[bytes, Any] = {}
+        for row in self.emitted:
+            partition, position = encode_key(tuple(row[name] for name in self.program.spec.partition_by)), order.position(row)
+            if partition in last and position < last[partition]:
+                return f"{row} came out after a later row of its partition"
+            last[partition] = position
+        return None
+
+
+def _visible(table: pa.Table | None, system: list[str]) -> list[Row]:
+    """The rows of a table without system columns but those named."""
+    if table is None:
+        return []
+    names = [name for name in table.column_names if not name.startswith("__windowpane") or name in system]
+    rows: list[Row] = table.select(names).to_pylist()
+    return rows
+
+
+def _without(row: Row, name: str) -> Row:
+    return {column: value for column, value in row.items() if column != name}
