@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-UPPER_ROOMS = ["cli", "demo", "testing", "sql", "over", "stream", "spark", "plan"]
+UPPER_ROOMS = ["cli", "demo", "testing", "sql", "over", "stream", "result", "spark", "over_plan", "plan"]
 LOWER_ROOMS = ["engines", "kernels", "operators", "state", "windowing", "errors"]
 
 ALLOWED = {
@@ -18,8 +18,11 @@ ALLOWED = {
     "demo": "import windowpane.stream",
     "engines": "import windowpane.kernels, windowpane.operators, windowpane.state, windowpane.windowing",
     "kernels": "import duckdb, pyarrow, windowpane.windowing",
+    "over": "import windowpane.over_plan, windowpane.result, windowpane.spark",
+    "over_plan": "import windowpane.plan, windowpane.engines",
     "operators": "import windowpane.state, windowpane.windowing, windowpane.errors",
     "plan": "import windowpane.engines",
+    "result": "import windowpane.sinks, windowpane.spark",
     "spark": "import pyspark.sql, pandas, windowpane.plan, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over, windowpane.spark",
     "stream": "import windowpane.plan, windowpane.spark",
@@ -40,6 +43,8 @@ FORBIDDEN = [
     ("Kernels know nothing of state", "kernels", "import windowpane.state"),
     ("Only spark/ imports pyspark", "stream", "def later():\n    from pyspark.sql import DataFrame"),
     ("Only spark/ imports pyspark", "engines", "import pandas"),
+    ("Only the APIs enter spark/", "demo", "import windowpane.spark"),
+    ("Only the APIs enter spark/", "testing", "def later():\n    from windowpane.spark import build"),
     ("Only sql/ imports sqlglot", "over", "import sqlglot"),
 ]
 

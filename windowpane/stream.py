@@ -7,14 +7,13 @@ step returns a new value; the terminal function resolves names and types against
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.sinks import Sink
+from windowpane.result import Runnable
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
@@ -27,7 +26,8 @@ from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
-    from windowpane.spark.build import Source, Windowed
+    from windowpane.spark.build import Windowed
+    from windowpane.spark.source import Source
 
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 
@@ -56,7 +56,7 @@ def stream(
     Example:
         >>> flights = wp.stream(df, event_time="scheduled", watermark="2 hours")
     """
-    from windowpane.spark.build import Source
+    from windowpane.spark.source import Source
 
     return Stream(Source(dataframe, event_time, watermark, heartbeat, name))
 
@@ -307,68 +307,13 @@ class _Constant:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Runnable):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
     Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's columns.
     """
 
-    _windowed: Windowed
-
-    @cached_property
-    def df(self) -> Any:
-        """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``.
-
-        A program that waits for the clock ends ``availableNow`` runs by itself here too, but not on Spark Connect, whose client
-        is not told the trigger of a query: use ``start`` there.
-        """
-        return self._windowed.output("main")
-
-    def get_side_output(self, tag: OutputTag | str) -> Any:
-        """Return a side output as a DataFrame.
-
-        Raises:
-            UndeclaredSideOutputError: nobody declared it.
-        """
-        return self._windowed.output(tag if isinstance(tag, str) else tag.name)
-
-    def start(
-        self,
-        *,
-        checkpoint: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
-        query_name: str | None = None,
-        **sinks: Sink,
-    ) -> Any:
-        """Start one query that writes several outputs, with the state kept once.
-
-        Args:
-            checkpoint: checkpoint location; a temporary one if left out, from which no restart can go on.
-            trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
-                itself, also for programs that wait for the clock.
-            query_name: name of the query.
-            sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
-                ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id.
-
-        Returns:
-            The ``StreamingQuery``.
-
-        Raises:
-            UndeclaredSideOutputError: a sink for an output nobody declared.
-            InvalidSpecError: the DataFrame is static: write ``df`` instead.
-
-        Example:
-            >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
-        """
-        from windowpane.spark.running import start
-
-        return start(self._windowed, sinks, checkpoint, trigger, query_name)
-
-    def explain(self) -> str:
-        """Return the plan as text: which engine runs it, and why."""
-        return self._windowed.explain()
-
-    # A window over windowed results.
+    _built: Windowed
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
         """Go on with a second window, in the same query, over the results of this one.
@@ -383,9 +328,9 @@ class Result:
         return self._downstream().window_all(assigner, order_by)
 
     def _downstream(self) -> Stream:
-        from windowpane.spark.build import Source
+        from windowpane.spark.source import Source
 
-        earlier = self._windowed
+        earlier = self._built
         results = earlier.output("main", with_system=True)
         return Stream(Source(results, name=f"{earlier.source.name}_next", upstream=earlier))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ from windowpane.errors import (
     UnknownColumnError,
     WindowpaneError,
 )
+from windowpane.plan import make_engine
 from windowpane.spark.bounded import bounded_processor
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.windows import TimeWindow
@@ -268,9 +270,9 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
 
 def run_here(result: Any) -> None:
     """Run the stages of a static result in this process; all its rows must be of one bucket."""
-    windowed = result._windowed
+    windowed = result._built
     encoded = pa.Table.from_batches(windowed._encoder()(windowed._projected.toArrow().to_batches()))
-    bounded_processor(windowed.program)(encoded)
+    bounded_processor(partial(make_engine, windowed.program))(encoded)
 
 
 @pytest.mark.parametrize("name", RAISED)

@@ -10,20 +10,18 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windowpane.engines.program import Program
-from windowpane.engines.protocol import Clock
-from windowpane.plan import make_engine
+from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.blobs import unpack
 from windowpane.spark.process import output_rows
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
 
 
-def bounded_processor(program: Program) -> Callable[[pa.Table], pa.Table]:
-    """Return the function for ``applyInArrow`` that runs ``program`` on one whole bucket."""
+def bounded_processor(make_engine: Callable[[], Engine]) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that runs an engine on one whole bucket."""
 
     def run(bucket: pa.Table) -> pa.Table:
-        engine, store = make_engine(program), MemoryBlobStore()
+        engine, store = make_engine(), MemoryBlobStore()
         now = time.time_ns() // 1_000
         tables = [unpack(blob) for blob in bucket["blob"].to_pylist()]
         taken = engine.run(store, tables, Clock(MIN, now))

@@ -3,55 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import JUDGED, MAIN, TIME, Program, Upstream
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownColumnError
-from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program
+from windowpane.engines.program import JUDGED, MAIN, TIME, Program
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program, make_engine
 from windowpane.spark import bounded, encode, process
 from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.key_hashes import KEY_HASH
-from windowpane.spark.outputs import WINDOW_METADATA, Output
+from windowpane.spark.outputs import Output
 from windowpane.spark.project import Projection
+from windowpane.spark.settings import choose_settings
+from windowpane.spark.source import Source
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.times import to_micros
-
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_MANY_ROWS = "1000000"
-"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; bytes bound a batch, too."""
-_WATERMARK_METADATA = "spark.watermarkDelayMs"
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """Where rows come from.
-
-    Args:
-        dataframe: the DataFrame.
-        event_time: name of the event-time column, ``None`` for none.
-        watermark: delay of the watermark as Spark writes it, ``None`` for none (or one that the DataFrame has already).
-        heartbeat: name of the boolean column that marks heartbeats, ``None`` for none.
-        name: name of the counters in the query's progress.
-        upstream: the earlier window the rows come from, ``None`` for a source.
-    """
-
-    dataframe: Any
-    event_time: str | None = None
-    watermark: Any = None
-    heartbeat: str | None = None
-    name: str = "windowpane"
-    upstream: Windowed | None = None
 
 
 class Windowed:
@@ -67,14 +37,8 @@ class Windowed:
     def __init__(self, source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> None:
         self.source = source
         self.spark = source.dataframe.sparkSession
-        self._dataframe = self._watermarked(source.dataframe)
-        self._window_end = self._is_window_end()
-        upstream = Upstream.SOURCE
-        if source.upstream is not None:
-            upstream = Upstream.JUDGED_WINDOW
-        elif self._window_end:
-            upstream = Upstream.WINDOW
-        self._resolve(dataclasses.replace(plan, upstream=upstream), keys, order_by)
+        self._dataframe = source.watermarked
+        self._resolve(dataclasses.replace(plan, upstream=source.kind), keys, order_by)
 
     @property
     def is_streaming(self) -> bool:
@@ -82,36 +46,6 @@ class Windowed:
         return bool(self._dataframe.isStreaming)
 
     # Resolving the plan.
-
-    def _watermarked(self, dataframe: Any) -> Any:
-        source = self.source
-        for name, role in ((source.event_time, "event_time"), (source.heartbeat, "heartbeat")):
-            if name is not None and name not in dataframe.columns:
-                raise UnknownColumnError(name, role, dataframe.columns)
-        if source.event_time is not None and source.upstream is None:
-            kind = dataframe.schema[source.event_time].dataType
-            if not isinstance(kind, T.TimestampType | T.TimestampNTZType):
-                raise InvalidSpecError(
-                    f"event_time: column {source.event_time!r} is {kind.simpleString()}, but an event time is a timestamp. "
-                    "Cast it first, for example with timestamp_millis or to_timestamp."
-                )
-        if source.watermark is None or not dataframe.isStreaming or self._metadata(dataframe, WINDOW_METADATA):
-            return dataframe
-        if source.event_time is None:
-            raise InvalidSpecError("watermark= needs event_time=, the column it is made from.")
-        if isinstance(dataframe.schema[source.event_time].dataType, T.TimestampNTZType):
-            raise InvalidSpecError(
-                f"event_time: column {source.event_time!r} is timestamp_ntz, and Spark makes watermarks only of timestamps with "
-                "a time zone. Cast it to timestamp first."
-            )
-        return dataframe.withWatermark(source.event_time, f"{to_micros(source.watermark) // 1000} milliseconds")
-
-    def _metadata(self, dataframe: Any, name: str) -> Any:
-        event_time = self.source.event_time
-        return dataframe.schema[event_time].metadata.get(name) if event_time in dataframe.columns else None
-
-    def _is_window_end(self) -> bool:
-        return self.source.upstream is None and self._metadata(self._dataframe, WINDOW_METADATA) == "end"
 
     def _resolve(self, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> None:
         projection = Projection(self._dataframe)
@@ -146,7 +80,7 @@ class Windowed:
         name = self.source.event_time
         if name is None or (TIME in projection.columns and name not in self._dataframe.columns):
             return
-        if self._window_end:
+        if self.source.is_window_end:
             projection.add(name, "input", "")
         else:
             projection.add_event_time(name)
@@ -166,9 +100,7 @@ class Windowed:
         if self.source.upstream is not None:
             bound = self.source.upstream.program.window_bound
             return T.TimestampType() if bound == TIMESTAMP else T.TimestampNTZType()
-        if self.source.event_time is None:
-            return None
-        return self._dataframe.schema[self.source.event_time].dataType  # type: ignore[no-any-return]
+        return self.source.event_type
 
     def _declared(self, plan: WindowPlan) -> pa.Schema | None:
         if plan.function.schema is None:
@@ -189,14 +121,10 @@ class Windowed:
                 f"wp.stream(df, event_time={self.source.event_time!r}, watermark='10 minutes')."
             )
 
-    @cached_property
+    @property
     def has_watermark(self) -> bool:
         """Whether Spark keeps a watermark for the query."""
-        if self.source.upstream is not None:
-            return self.source.upstream.has_watermark
-        if self._window_end or (self.source.watermark is not None and self.is_streaming):
-            return True
-        return any(_WATERMARK_METADATA in field.metadata for field in self._dataframe.schema.fields)
+        return self.source.has_watermark
 
     @property
     def time_mode(self) -> str:
@@ -223,15 +151,11 @@ class Windowed:
         encoded = self._projected.mapInArrow(self._encoder(), encode.SCHEMA)
         grouped = encoded.groupBy(encode.BUCKET)
         if not self.is_streaming:
-            return grouped.applyInArrow(bounded.bounded_processor(self.program), process.SCHEMA)
-        self._choose_settings()
-        processor = process.BucketProcessor(self.program, self.time_mode, self._delay())
+            return grouped.applyInArrow(bounded.bounded_processor(partial(make_engine, self.program)), process.SCHEMA)
+        choose_settings(self.spark)
+        processor = process.BucketProcessor(partial(make_engine, self.program), self.time_mode, self.source.delay)
         blobs = grouped.transformWithStateInPandas(processor, process.SCHEMA, "append", self.time_mode)
         return blobs.observe(self.source.name, *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in process.COUNTERS])
-
-    def _delay(self) -> int:
-        delayed = self._window_end and self.source.watermark is not None
-        return to_micros(self.source.watermark) if delayed else 0
 
     def _encoder(self) -> encode.Encoder:
         event_time = self.source.event_time
@@ -240,21 +164,12 @@ class Windowed:
         return encode.Encoder(
             keys=self.program.key_columns,
             event_time=event_time,
-            window_end=self._window_end,
+            window_end=self.source.is_window_end,
             heartbeat=self.source.heartbeat,
             dropped=tuple(name for name in self._projection.columns if name not in kept),
             partitions=int(self.spark.conf.get("spark.sql.shuffle.partitions")),
             combiner=combiner_of(self.program),
         )
-
-    def _choose_settings(self) -> None:
-        """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; large Arrow batches."""
-        if self.spark.conf.get(_ARROW_ROWS, None) is None and _bounds_arrow_bytes(self.spark):
-            self.spark.conf.set(_ARROW_ROWS, _MANY_ROWS)
-        if self.spark.conf.get(_PROVIDER, None) is None:
-            self.spark.conf.set(_PROVIDER, _ROCKSDB)
-            if self.spark.conf.get(_CHANGELOG, None) is None:
-                self.spark.conf.set(_CHANGELOG, "true")
 
     # The outputs.
 
@@ -292,12 +207,3 @@ class Windowed:
         if number == MAIN:
             return self.plan.function.kind == "reduce" and self.plan.function.schema is None
         return self.program.side_outputs[number - 1].is_late
-
-
-def _bounds_arrow_bytes(spark: Any) -> bool:
-    """Whether this Spark bounds an Arrow batch by bytes (4.1 and later do), so that wide rows cannot fill the memory."""
-    try:
-        limit = str(spark.conf.get(_ARROW_BYTES))
-    except PySparkException:  # this Spark has no such setting
-        return False
-    return limit not in ("-1", str(2**31 - 1), str(2**63 - 1))

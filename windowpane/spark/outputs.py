@@ -12,9 +12,8 @@ from pyspark.sql import types as T
 from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.spark.decode import Decoder
 from windowpane.spark.project import RESERVED, quoted
-
-WINDOW_METADATA = "windowpane.window"
-"""Metadata of a ``window_end`` column: used as an event time it counts as the microsecond before."""
+from windowpane.spark.source import PASSED_ON
+from windowpane.spark.source import WINDOW_END as END_OF_WINDOW
 
 
 @dataclass(frozen=True)
@@ -43,5 +42,5 @@ class Output:
         decoded = tagged.mapInArrow(Decoder(arrow).__call__, spark)
         if self.number != MAIN:
             return decoded
-        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata={WINDOW_METADATA: "end"})
+        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata={PASSED_ON: END_OF_WINDOW})
         return decoded.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in decoded.columns])

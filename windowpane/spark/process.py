@@ -11,16 +11,14 @@ operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.plan import make_engine
+from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
 from windowpane.spark.blobs import pack, unpack
 from windowpane.windowing.times import MIN
@@ -39,20 +37,20 @@ class BucketProcessor(StatefulProcessor):
     """Runs a program on the buckets of one state partition, for one batch.
 
     Args:
-        program: the program.
+        make_engine: makes the engine that runs the program.
         time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
         delay: microseconds by which the operator's watermark stays behind Spark's.
     """
 
-    def __init__(self, program: Program, time_mode: str, delay: int = 0) -> None:
-        self._program = program
+    def __init__(self, make_engine: Callable[[], Engine], time_mode: str, delay: int = 0) -> None:
+        self._make_engine = make_engine
         self._time_mode = time_mode
         self._delay = delay
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
         self._handle = handle
-        self._engine = make_engine(self._program)
+        self._engine = self._make_engine()
         self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
         self._called: set[Any] = set()
 

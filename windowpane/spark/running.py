@@ -10,38 +10,62 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.available_now import stop_when_consumed
-from windowpane.spark.build import Windowed
 from windowpane.spark.outputs import Output
 
 
+class Built(Protocol):
+    """A program put together on a DataFrame, as the Spark room has it."""
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the input is a stream."""
+
+    @property
+    def waits_for_the_clock(self) -> bool:
+        """Whether the program has processing-time timers."""
+
+    @property
+    def operator_df(self) -> Any:
+        """The DataFrame of tagged blobs that all outputs are decoded from."""
+
+    def named(self, name: str) -> Any:
+        """Return an output by name: what decodes its blobs."""
+
+    def output(self, name: str) -> Any:
+        """Return an output as a DataFrame."""
+
+    def explain(self) -> str:
+        """Return the plan as text."""
+
+
 def start(
-    windowed: Windowed,
+    built: Built,
     sinks: Mapping[str, Sink],
     checkpoint: str | None,
     trigger: Mapping[str, Any] | None,
     query_name: str | None,
 ) -> Any:
     """Start a query that writes each output named in ``sinks`` and return it."""
-    if not windowed.is_streaming:
+    if not built.is_streaming:
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
-    outputs = [windowed.named(name) for name in sinks]
+    outputs = [built.named(name) for name in sinks]
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
-    writer = windowed.operator_df.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
+    writer = built.operator_df.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:
         writer = writer.trigger(**trigger)
     query = writer.start()
-    if windowed.waits_for_the_clock and (trigger or {}).get("availableNow"):
+    if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     return query
 

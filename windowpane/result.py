@@ -1,0 +1,74 @@
+"""Results: a program of either fluent API, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from windowpane.sinks import Sink
+from windowpane.windowing.tags import OutputTag
+
+if TYPE_CHECKING:
+    from windowpane.spark.running import Built
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
+
+    _built: Built
+
+    @cached_property
+    def df(self) -> Any:
+        """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``.
+
+        A program that waits for the clock ends ``availableNow`` runs by itself here too, but not on Spark Connect, whose client
+        is not told the trigger of a query: use ``start`` there.
+        """
+        return self._built.output("main")
+
+    def get_side_output(self, tag: OutputTag | str) -> Any:
+        """Return a side output as a DataFrame.
+
+        Raises:
+            UndeclaredSideOutputError: nobody declared it.
+        """
+        return self._built.output(tag if isinstance(tag, str) else tag.name)
+
+    def start(
+        self,
+        *,
+        checkpoint: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        query_name: str | None = None,
+        **sinks: Sink,
+    ) -> Any:
+        """Start one query that writes several outputs, with the state kept once.
+
+        Args:
+            checkpoint: checkpoint location; a temporary one if left out, from which no restart can go on.
+            trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
+                itself, also for programs that wait for the clock.
+            query_name: name of the query.
+            sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
+                ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id.
+
+        Returns:
+            The ``StreamingQuery``.
+
+        Raises:
+            UndeclaredSideOutputError: a sink for an output nobody declared.
+            InvalidSpecError: the DataFrame is static: write ``df`` instead.
+
+        Example:
+            >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
+        """
+        from windowpane.spark.running import start
+
+        return start(self._built, sinks, checkpoint, trigger, query_name)
+
+    def explain(self) -> str:
+        """Return the plan as text: which engine runs it, and why."""
+        return self._built.explain()

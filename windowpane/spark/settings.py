@@ -1,0 +1,34 @@
+"""Settings of the session, where the user set nothing: what the operator needs, and what makes it fast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_MANY_ROWS = "1000000"
+"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; bytes bound a batch, too."""
+
+
+def choose_settings(spark: Any) -> None:
+    """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; large Arrow batches."""
+    if spark.conf.get(_ARROW_ROWS, None) is None and _bounds_arrow_bytes(spark):
+        spark.conf.set(_ARROW_ROWS, _MANY_ROWS)
+    if spark.conf.get(_PROVIDER, None) is None:
+        spark.conf.set(_PROVIDER, _ROCKSDB)
+        if spark.conf.get(_CHANGELOG, None) is None:
+            spark.conf.set(_CHANGELOG, "true")
+
+
+def _bounds_arrow_bytes(spark: Any) -> bool:
+    """Whether this Spark bounds an Arrow batch by bytes (4.1 and later do), so that wide rows cannot fill the memory."""
+    try:
+        limit = str(spark.conf.get(_ARROW_BYTES))
+    except PySparkException:  # this Spark has no such setting
+        return False
+    return limit not in ("-1", str(2**31 - 1), str(2**63 - 1))
