@@ -24,7 +24,7 @@ ALLOWED = {
     "plan": "import windowpane.engines",
     "result": "import windowpane.sinks, windowpane.spark",
     "spark": "import pyspark.sql, pandas, windowpane.plan, windowpane.engines",
-    "sql": "import sqlglot, windowpane.stream, windowpane.over, windowpane.spark",
+    "sql": "import sqlglot, windowpane.stream, windowpane.over",
     "stream": "import windowpane.plan, windowpane.spark",
 }
 

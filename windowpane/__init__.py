@@ -15,6 +15,7 @@ carry Spark SQL's. Example::
 """
 
 from windowpane.errors import WindowpaneError
+from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.windowing.aggregates import *  # noqa: F403
@@ -23,12 +24,26 @@ from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
 from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from windowpane.windowing.expressions import Expression, apply, col
 from windowpane.windowing.functions import (
     AggregateFunction,
     ProcessContext,
     ProcessWindowFunction,
     RichFunction,
     WindowFunctionSpec,
+)
+from windowpane.windowing.over_calls import (
+    cume_dist,
+    dense_rank,
+    first_value,
+    lag,
+    last_value,
+    lead,
+    nth_value,
+    ntile,
+    percent_rank,
+    rank,
+    row_number,
 )
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
@@ -50,10 +65,14 @@ __all__ = [
     "DeltaEvictor",
     "DeltaTable",
     "Evictor",
+    "Expression",
     "Files",
     "GlobalWindow",
     "KeyedStream",
     "OutputTag",
+    "OverResult",
+    "OverSelection",
+    "OverStream",
     "ProcessContext",
     "ProcessWindowFunction",
     "Result",
@@ -68,6 +87,20 @@ __all__ = [
     "WindowedStream",
     "WindowpaneError",
     "__version__",
+    "apply",
+    "col",
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "over",
+    "percent_rank",
+    "rank",
+    "row_number",
     "stream",
     *_aggregates,
     *_assigners,

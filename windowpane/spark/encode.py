@@ -19,6 +19,7 @@ from windowpane.spark.arriving import arriving
 from windowpane.spark.blobs import pack
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.spark.key_hashes import KEY_HASH, bucket_numbers
+from windowpane.spark.passing import PASSED
 
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
@@ -89,6 +90,10 @@ class Encoder:
         rows = pa.concat_tables(tables) if tables else None
         if rows is None or not rows.num_rows:
             return
+        if PASSED in rows.column_names:
+            passed = rows[PASSED].drop_null().combine_chunks()
+            yield pa.RecordBatch.from_arrays([pa.array([ids[0]] * len(passed), pa.int32()), passed], [BUCKET, "blob"])
+            rows = rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED])
         parts = self._folded(rows, len(ids)) if self.combiner is not None else self._parts(rows, len(ids))
         numbers = pa.array([ids[number] for number, _ in parts], pa.int32())
         blobs = pa.array([pack(part) for _, part in parts], pa.binary())

@@ -11,7 +11,7 @@ operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -21,9 +21,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
 from windowpane.spark.blobs import pack, unpack
+from windowpane.spark.passing import output_passed
 from windowpane.windowing.times import MIN
 
-COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes")
+COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
 SCHEMA = "output int, blob binary, " + ", ".join(f"{name} bigint" for name in COUNTERS)
 COUNTER_ROW = -1
 
@@ -71,11 +72,12 @@ class BucketProcessor(StatefulProcessor):
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
-        output = self._engine.run(self._store, tables, Clock(self._watermark(spark_watermark), now * 1000))
+        rows, passed = parted(tables)
+        output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
         if self._time_mode != _NO_TIMERS and not output.is_idle:
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
-        return output_rows(output).to_pandas()
+        return output_rows(output, passed).to_pandas()
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay
@@ -85,9 +87,16 @@ class BucketProcessor(StatefulProcessor):
         return now if now > 0 else time.time_ns() // 1_000_000
 
 
-def output_rows(output: BucketOutput) -> pa.Table:
-    """Return what a bucket emitted as rows of ``SCHEMA``: one blob a table, and one row of counters."""
+def parted(tables: list[pa.Table]) -> tuple[list[pa.Table], list[tuple[int, pa.Table]]]:
+    """Return the rows for the engine, and what an earlier operator emitted to another output, by its number."""
+    outputs = [output_passed(table) for table in tables]
+    rows = [table for output, table in zip(outputs, tables, strict=True) if output is None]
+    return rows, [(output, table) for output, table in zip(outputs, tables, strict=True) if output is not None]
+
+
+def output_rows(output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = ()) -> pa.Table:
+    """Return what a bucket emitted and passed on as rows of ``SCHEMA``: one blob a table, and one row of counters."""
     counters = [getattr(output.counters, name) for name in COUNTERS]
-    rows = [(number, pack(table), *[0] * len(COUNTERS)) for number, table in output.tables]
+    rows = [(number, pack(table), *[0] * len(COUNTERS)) for number, table in (*output.tables, *passed)]
     columns = zip(*rows, (COUNTER_ROW, b"", *counters), strict=True)
     return pa.table([pa.array(values, field.type) for values, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)

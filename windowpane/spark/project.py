@@ -53,11 +53,9 @@ class Projection:
         given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
         if len(set(given.columns)) != len(given.columns):
             raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
-        _refuse_collations(given.schema)
-        if any(_is_hashed_by_spark(column.dataType) for column in given.schema.fields) and not any(
-            contains_unhashable(column.dataType) for column in given.schema.fields
-        ):
-            self.columns[KEY_HASH] = F.xxhash64(*[self.columns[name] for name in names]).alias(KEY_HASH)
+        hashed = key_hash([self.columns[name] for name in names], given.schema, "key_by")
+        if hashed is not None:
+            self.columns[KEY_HASH] = hashed
         return names, given.schema
 
     def add_event_time(self, name: str) -> None:
@@ -92,17 +90,35 @@ class Projection:
         return self.dataframe.select(*self.columns.values())
 
 
-def _is_hashed_by_spark(kind: T.DataType) -> bool:
-    return not isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
+def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
+    """Return the Column of the hash that spreads rows over buckets; ``None`` where Python does it.
+
+    Args:
+        keys: the key Columns, at least one.
+        types: their fields, in the same order.
+        role: what they are, for messages.
+
+    Raises:
+        UnsupportedTypeError: a key has a collation under which different texts are equal.
+    """
+    _refuse_collations(types, role)
+    kinds = [column.dataType for column in types.fields]
+    if all(_is_hashed_in_python(kind) for kind in kinds) or any(contains_unhashable(kind) for kind in kinds):
+        return None
+    return F.xxhash64(*keys).alias(KEY_HASH)
 
 
-def _refuse_collations(keys: T.StructType) -> None:
+def _is_hashed_in_python(kind: T.DataType) -> bool:
+    return isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
+
+
+def _refuse_collations(keys: T.StructType, role: str) -> None:
     for column in keys.fields:
         collation = foreign_collation(column.dataType)
         if collation is not None:
             raise UnsupportedTypeError(
-                f"key_by: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
-                "can be equal, but keys are compared by bytes: key by collation_key(...) of it, and carry the text in the rows."
+                f"{role}: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
+                "can be equal, but keys are compared by bytes: use collation_key(...) of it, and carry the text in the rows."
             )
 
 

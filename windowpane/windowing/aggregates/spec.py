@@ -11,11 +11,14 @@ import pyarrow as pa
 from windowpane.errors import AggregateTypeError, InvalidSpecError
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
 from windowpane.windowing.aggregates.registry import BINDERS
+from windowpane.windowing.over_calls import Windowable, WindowCall, argument
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Aggregate:
+class Aggregate(Windowable):
     """One aggregate as written: what ``wp.sum("x")`` returns. Prints as it is written, compares and hashes.
+
+    It is also an OVER call, ``wp.sum("x").rows(-3, 0)``, and may stand in an expression, ``wp.max("x") - wp.min("x")``.
 
     Two specs are equal if their names, arguments and parameters are. Column names compare by text, Spark
     Columns by identity: ``==`` on those builds an expression.
@@ -51,6 +54,11 @@ class Aggregate:
             raise AggregateTypeError(self, got, f"one for each of its {len(self.arguments)} arguments")
         return BINDERS[self.name](Call(repr(self), types, dict(self.parameters)))
 
+    def as_call(self) -> WindowCall:
+        """Return the aggregate as an OVER call with the default frame."""
+        arguments = tuple(argument(self.name, each) for each in self.arguments)
+        return WindowCall(self.name, arguments, parameters=self.parameters)
+
     def parameter(self, name: str) -> Any:
         """Return a constant parameter by name."""
         return dict(self.parameters)[name]
@@ -61,6 +69,9 @@ class Aggregate:
 
     def __eq__(self, other: object) -> bool:
         return self._identity() == other._identity() if isinstance(other, Aggregate) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return self._identity() != other._identity() if isinstance(other, Aggregate) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._identity())

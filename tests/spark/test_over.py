@@ -1,0 +1,140 @@
+"""OVER windows on Spark: both ways to emit, chains of windows, changelogs, late rows; expected values follow from the rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pyspark.sql import functions as F
+
+import windowpane as wp
+from tests.spark.helpers import Feed, failure, rows, run, table
+from windowpane.errors import InvalidSpecError, NeverClosesError, UnknownColumnError
+
+pytestmark = pytest.mark.spark
+
+TRADES = "id int, sym string, t timestamp, price int"
+CHANGES = f"{TRADES}, _change_type string"
+
+
+def materialized(changes, columns):
+    """Apply a changelog, (.., change type) in order of batches, to an empty table; every delete must find its row."""
+    held: Counter = Counter()
+    taken = {"delete": -1, "update_preimage": -1, "insert": 1, "update_postimage": 1}
+    by_batch: dict[int, list] = {}
+    for batch, row in changes:
+        by_batch.setdefault(batch, []).append(row)
+    for batch in sorted(by_batch):
+        for *values, change in by_batch[batch]:
+            held[tuple(values[:columns])] += taken[change]
+        assert min(held.values()) >= 0, f"batch {batch} deletes a row that was not there"
+    return sorted((row for row, count in held.items() for _ in range(count)), key=repr)
+
+
+def test_a_changelog_of_differences_and_a_second_window(spark, tmp_path):
+    """Trades arrive out of order, one is corrected, one moves to another symbol, one is deleted."""
+    feed = Feed(tmp_path / "in", CHANGES)
+    feed.add(
+        [(1, "a", 10, 100, "insert"), (2, "a", 30, 130, "insert"), (3, "b", 5, 7, "insert")],
+        [(4, "a", 20, 90, "insert")],
+        [(4, "a", 20, 90, "update_preimage"), (4, "a", 20, 95, "update_postimage"), (3, "b", 5, 7, "delete")],
+        [(2, "a", 30, 130, "update_preimage"), (2, "c", 30, 130, "update_postimage")],
+    )
+    result = (
+        wp.over(feed.stream(spark), key="id")
+        .partition_by("sym")
+        .order_by("t")
+        .select(
+            "id",
+            "sym",
+            diff=wp.col("price") - wp.lag("price"),
+            place=wp.row_number().over(partition_by=(), order_by=F.col("price").desc()),
+        )
+        .emit_on_update()
+    )
+    collected = run(result)
+    assert collected.columns["main"] == ["id", "sym", "diff", "place", "_change_type"]
+    batches = collected.batches["main"]
+    assert materialized([each for each in batches if each[0] == 0], 4) == [(1, "a", None, 2), (2, "a", 30, 1), (3, "b", None, 3)]
+    assert materialized([each for each in batches if each[0] <= 1], 4) == [
+        (1, "a", None, 2),
+        (2, "a", 40, 1),
+        (3, "b", None, 4),
+        (4, "a", -10, 3),
+    ]
+    assert materialized(batches, 4) == [(1, "a", None, 2), (2, "c", None, 1), (4, "a", -5, 3)]
+    assert collected.counted("inconsistent") == [0] * 4
+    assert "operator 2 of 2" in result.explain()
+
+
+def test_window_close_emits_each_row_once_and_late_rows_by_the_side(spark, tmp_path):
+    feed = Feed(tmp_path / "in", TRADES)
+    feed.add(
+        [(2, "a", 20, 5), (1, "a", 10, 3), (3, "b", 12, 1)],
+        [(4, "a", 40, 9), (5, "b", 11, 2)],  # t=11 is late once the watermark has moved to 20
+        [(6, "b", 100, 4)],
+        [(7, "b", 200, 4)],
+    )
+    late = wp.OutputTag("late")
+    result = (
+        wp.over(feed.stream(spark), event_time="t", watermark="0 seconds", key="id")
+        .partition_by("sym")
+        .order_by("t")
+        .select("*", n=wp.row_number(), recent=wp.sum("price").range("-15 seconds", 0), of_all=wp.count().over(partition_by=()))
+        .side_output_late_data(late)
+        .emit_on_window_close()
+    )
+    collected = run(result, "main", "late")
+    expected = [(1, "a", 10, 3, 1, 3, 1), (2, "a", 20, 5, 2, 8, 3), (3, "b", 12, 1, 1, 1, 2), (4, "a", 40, 9, 3, 9, 4)]
+    assert collected.rows()[:4] == expected
+    assert collected.rows("late") == [(5, "b", 11, 2)]
+    assert collected.columns["late"] == ["id", "sym", "t", "price"]
+    assert sum(collected.counted("late_dropped")) == 1
+
+
+def test_static_rows_give_their_final_values_in_both_modes(spark):
+    trades = table(spark, [(1, "a", 10, 3), (2, "a", 10, 5), (3, "a", 30, None), (4, None, 1, 1)], TRADES)
+    begun = wp.over(trades, event_time="t", key="id").partition_by("sym").order_by(F.col("t").asc_nulls_last())
+    calls = {
+        "running": wp.sum("price"),
+        "rows": wp.sum("price").rows(),
+        "ahead": wp.lead("price", 1, -1),
+        "share": wp.col("price") / wp.sum("price").rows(),
+        "odd": wp.count().filter(F.col("price") % 2 == 1),
+        "known": wp.last_value("price").rows(None, -1).ignore_nulls(),
+    }
+    selected = begun.select("id", **calls)
+    expected = [
+        (1, 8, 3, 5, 1.0, 2, None),
+        (2, 8, 8, None, 0.625, 2, 3),
+        (3, 8, 8, -1, None, 2, 5),
+        (4, 1, 1, -1, 1.0, 1, None),
+    ]
+    assert rows(selected.emit_on_window_close().df) == expected
+    assert rows(selected.emit_on_update().df) == [(*row, "insert") for row in expected]
+
+
+def test_names_and_settings_that_cannot_work_are_refused(spark):
+    trades = table(spark, [(1, "a", 10, 3)], TRADES)
+    begun = wp.over(trades, event_time="t", key="id").partition_by("sym").order_by("t")
+    with pytest.raises(UnknownColumnError, match="pice"):
+        begun.select("*", n=wp.sum("pice")).emit_on_update()
+    with pytest.raises(InvalidSpecError, match="price"):
+        begun.select("*", price=wp.sum("price")).emit_on_update()
+    with pytest.raises(NeverClosesError, match="UNBOUNDED FOLLOWING"):
+        begun.select(n=wp.sum("price").rows(0, None)).emit_on_window_close()
+    changelog = table(spark, [(1, "a", 10, 3, "insert")], CHANGES)
+    with pytest.raises(InvalidSpecError, match="_change_type"):
+        wp.over(changelog, "t", key="id").order_by("t").select(n=wp.row_number()).emit_on_window_close()
+
+
+def test_a_changed_plan_and_an_impossible_change_are_refused(spark, tmp_path):
+    feed = Feed(tmp_path / "in", CHANGES).add([(1, "a", 10, 100, "insert")])
+    begun = wp.over(feed.stream(spark), key="id").partition_by("sym").order_by("t")
+    run(begun.select(n=wp.row_number()).emit_on_update(), checkpoint=tmp_path / "ck")
+    feed.add([(1, "a", 10, 100, "insert")])
+    changed = failure(begun.select(n=wp.rank()).emit_on_update(), checkpoint=tmp_path / "ck")
+    assert "ChangedPlanError" in changed
+    assert "row_number" in changed
+    impossible = failure(begun.select(n=wp.row_number()).emit_on_update(), checkpoint=tmp_path / "ck")
+    assert "InconsistentChangeError" in impossible

@@ -1,0 +1,232 @@
+"""The fluent API of OVER windows: RisingWave's two operators, with PySpark's words, on any DataFrame.
+
+``over(df, ...)`` -> ``partition_by``, ``order_by`` -> ``select`` -> ``emit_on_update`` or ``emit_on_window_close``. Every step
+returns a new value; the emitting step resolves names and types against the DataFrame and refuses what cannot work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from windowpane.engines.over_program import Emit, Inconsistent
+from windowpane.errors import InvalidSpecError
+from windowpane.over_plan import OverRequest
+from windowpane.result import Runnable
+from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in
+from windowpane.windowing.over_calls import several
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import Duration, to_micros
+
+if TYPE_CHECKING:
+    from windowpane.spark.source import Source
+
+ALL = "*"
+
+
+def over(
+    dataframe: Any,
+    event_time: str | None = None,
+    watermark: Duration | None = None,
+    key: str | tuple[str, ...] | list[str] | None = None,
+    heartbeat: str | None = None,
+    *,
+    rows_default: bool = False,
+    name: str = "windowpane",
+) -> OverStream:
+    """Begin OVER windows on a DataFrame.
+
+    Args:
+        dataframe: streaming or static, Spark classic or Connect. With a string column ``_change_type`` it is a changelog:
+            ``insert``, ``update_preimage``, ``update_postimage``, ``delete``, the words of Spark's and Delta's change feeds.
+        event_time: name of a timestamp column; needed by ``emit_on_window_close``, and for state that ends.
+        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it; leave it out
+            where the DataFrame has a watermark already.
+        key: column name(s) that identify a row: changes are matched by it, and it breaks every tie of the order.
+        heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
+        rows_default: take RisingWave's default frame with ORDER BY, ``ROWS UNBOUNDED PRECEDING``, instead of that of SQL and
+            Spark, ``RANGE UNBOUNDED PRECEDING``, in which peers share a value.
+        name: name of the counters among the ``observedMetrics`` of the query's progress.
+
+    Returns:
+        A stream to call ``partition_by``, ``order_by`` and ``select`` on.
+
+    Raises:
+        InvalidSpecError: there is no key.
+
+    Example:
+        >>> wp.over(prices, event_time="event_time", watermark="5 minutes", key="trade_id")
+    """
+    from windowpane.spark.source import Source
+
+    keys = () if key is None else several(key)
+    if not keys or not all(isinstance(each, str) for each in keys):
+        raise InvalidSpecError(
+            f"key={key!r}: an OVER window needs the names of the columns that identify a row, such as key='trade_id'. They match "
+            "changes with the rows they change, and break ties of the order."
+        )
+    return OverStream(Source(dataframe, event_time, watermark, heartbeat, name), keys, rows_default)
+
+
+@dataclass(frozen=True)
+class OverStream:
+    """Rows with a key, and the window that calls have which name no other."""
+
+    source: Source
+    key: tuple[str, ...]
+    rows_default: bool = False
+    partition: tuple[Any, ...] = ()
+    order: tuple[Any, ...] = ()
+
+    def partition_by(self, *columns: Any) -> OverStream:
+        """Partition rows by column names, PySpark Columns or expressions; NULL is an ordinary value.
+
+        Without it all rows are one partition, in one bucket: one task does all the work.
+        """
+        return dataclasses.replace(self, partition=_flat(columns))
+
+    def order_by(self, *columns: Any) -> OverStream:
+        """Order rows by column names, or by Columns with a direction (``F.col("x").desc()``, ``wp.col("x").asc_nulls_last()``).
+
+        NULLs stand where Spark SQL puts them: first when ascending, last when descending. Ties are ordered by the key.
+        """
+        return dataclasses.replace(self, order=_flat(columns))
+
+    def select(self, *columns: Any, **expressions: Any) -> OverSelection:
+        """Choose the columns of the output, OVER calls among them.
+
+        Args:
+            columns: ``"*"`` for all columns of the input, column names, and expressions with ``alias``.
+            expressions: by output name: an OVER call (``wp.lag("price")``), an aggregate (``wp.sum("qty").rows(-10, -1)``), or an
+                expression over them and columns (``wp.col("price") - wp.lag("price")``), which Spark computes after the operator.
+                PySpark Columns are computed before it.
+
+        Raises:
+            InvalidSpecError: something is no expression, two columns have one name, or there is no OVER call.
+
+        Example:
+            >>> stream.select("*", diff=wp.col("price") - wp.lag("price"), avg10=wp.avg("price").rows(-10, -1))
+        """
+        chosen = [*_positional(columns), *((name, _expression(name, value)) for name, value in expressions.items())]
+        names = [name for name, _ in chosen]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidSpecError(f"select has two columns of the name {', '.join(twice)}; give them names of their own.")
+        if not any(expression is not None and any(calls_in(expression)) for _, expression in chosen):
+            raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number().")
+        return OverSelection(self, tuple(chosen))
+
+
+def _flat(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+
+
+def _positional(columns: tuple[Any, ...]) -> Iterator[tuple[str, Expression | None]]:
+    for column in columns:
+        if isinstance(column, str):
+            yield (ALL, None) if column == ALL else (column, Name(column))
+        elif isinstance(column, Named):
+            yield column.name, column.expression
+        elif isinstance(column, Name):
+            yield column.name, column
+        else:
+            raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
+
+
+def _expression(name: str, value: Any) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, Named):
+        return value.expression
+    if hasattr(value, "cast"):
+        return Constant(value)
+    if isinstance(value, str | Sort) or value is None or isinstance(value, bool):
+        raise InvalidSpecError(
+            f"select {name}={value!r}: expected an expression such as wp.col('price') - wp.lag('price'). A column by its name is "
+            "wp.col('price'); two plain aggregates are compared as expressions with .over(): wp.max('x').over() == wp.min('x')."
+        )
+    raise InvalidSpecError(f"select {name}={value!r}: expected an expression; a constant is F.lit({value!r}).")
+
+
+@dataclass(frozen=True, eq=False)
+class OverSelection:
+    """The calls of OVER windows: say when results come out, with ``emit_on_update`` or ``emit_on_window_close``."""
+
+    stream: OverStream
+    columns: tuple[tuple[str, Expression | None], ...]
+    _lateness: int = 0
+    _late_tag: OutputTag | None = None
+    _engine: str | None = None
+
+    def allowed_lateness(self, lateness: Duration) -> OverSelection:
+        """On window close, wait that long for a row after the watermark has passed it."""
+        return dataclasses.replace(self, _lateness=to_micros(lateness))
+
+    def side_output_late_data(self, tag: OutputTag) -> OverSelection:
+        """On window close, send rows behind the watermark to a side output, as they came."""
+        return dataclasses.replace(self, _late_tag=tag)
+
+    def engine(self, name: str) -> OverSelection:
+        """Run on this engine instead of the planner's choice; results do not depend on it, a checkpoint does."""
+        return dataclasses.replace(self, _engine=name)
+
+    def emit_on_update(self, retain: Duration | None = None, on_inconsistent: Literal["error", "warn"] = "error") -> OverResult:
+        """Emit a changelog: with every batch, how the rows and their results changed.
+
+        The output has a last column ``_change_type``: ``insert``, ``delete``, or the pair ``update_preimage``,
+        ``update_postimage``.
+        A row whose result stays the same does not come out again.
+
+        Args:
+            retain: how long in event time rows are kept behind the watermark. Left out, rows are kept for ever, or, with a
+                watermark on append-only input, as long as a row above the watermark can reach them.
+            on_inconsistent: what to do with a change that cannot be (a double insert, a delete of an absent row):
+                ``"error"``, or ``"warn"`` to count it and go on.
+
+        Raises:
+            InvalidSpecError: settings, names or types that do not fit.
+        """
+        known = [each.value for each in Inconsistent]
+        if on_inconsistent not in known:
+            raise InvalidSpecError(f"on_inconsistent={on_inconsistent!r}: it is one of {', '.join(map(repr, known))}.")
+        return self._result(Emit.UPDATE, None if retain is None else to_micros(retain), Inconsistent(on_inconsistent))
+
+    def emit_on_window_close(self) -> OverResult:
+        """Emit each row once, in order, when its place in the order and its frame are final. Input and output are append-only.
+
+        The ORDER BY column is the event time, ascending; the watermark says what is final. Rows behind it are late.
+
+        Raises:
+            NeverClosesError: the window would never close, for example with UNBOUNDED FOLLOWING.
+            InvalidSpecError: settings, names or types that do not fit.
+        """
+        return self._result(Emit.CLOSE, None, Inconsistent.ERROR)
+
+    def _result(self, mode: Emit, retain: int | None, on_inconsistent: Inconsistent) -> OverResult:
+        from windowpane.spark.over_build import Overed
+
+        stream = self.stream
+        request = OverRequest(
+            key=stream.key,
+            partition_by=stream.partition,
+            order_by=stream.order,
+            columns=self.columns,
+            mode=mode,
+            rows_default=stream.rows_default,
+            allowed_lateness=self._lateness,
+            late_tag=self._late_tag,
+            retain=retain,
+            on_inconsistent=on_inconsistent,
+            engine=self._engine,
+        )
+        return OverResult(Overed(stream.source, request))
+
+
+@dataclass(frozen=True)
+class OverResult(Runnable):
+    """OVER windows, ready to run: the main output, and late rows of window close, as DataFrames or through ``start``.
+
+    Columns of the main output: those of ``select``; after ``emit_on_update`` also ``_change_type``.
+    """

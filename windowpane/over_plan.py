@@ -1,0 +1,380 @@
+"""Plans of OVER windows: what one ``select`` asks for, as a frozen value that prints, compares and explains itself.
+
+A plan knows names, not types. Its calls are split by window (PARTITION BY and ORDER BY); each window is a *stage*, and the stages
+form a chain, in the order of their first calls: each adds the columns of its calls to the rows it gets. ``compile_stages``
+resolves them against the types of the input. Source of splitting, merging and of the key of a chain: RisingWave's planner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.over_program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.program import Upstream
+from windowpane.engines.protocol import Engine
+from windowpane.errors import InvalidSpecError
+from windowpane.plan import EngineChoice
+from windowpane.windowing.expressions import Expression
+from windowpane.windowing.frames import (
+    RUNNING_RANGE,
+    RUNNING_ROWS,
+    WHOLE_PARTITION,
+    Exclude,
+    Frame,
+)
+from windowpane.windowing.over_closing import check_closes, watermark_delay, why_unlimited
+from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import format_micros
+
+STATE_FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class WindowedCall:
+    """One call in its window.
+
+    Args:
+        name: the column of its result.
+        partition_by: input columns.
+        order_by: input columns and directions.
+        call: the call.
+    """
+
+    name: str
+    partition_by: tuple[str, ...]
+    order_by: tuple[OrderColumn, ...]
+    call: OverCall
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of the chain.
+
+    Args:
+        spec: its window, with every call over it.
+        names: the columns of the calls, in call order.
+        behind: microseconds by which its watermark stays behind that of the source, because stages before hold rows back.
+    """
+
+    spec: OverSpec
+    names: tuple[str, ...]
+    behind: int = 0
+
+
+@dataclass(frozen=True)
+class OverPlan:
+    """The OVER calls of one ``select``, and how their results come out.
+
+    Args:
+        calls: the calls, each in its window.
+        key: the columns that identify a row.
+        mode: with every batch, or once per row.
+        event_time: name of the event-time column, ``None`` if there is none.
+        has_watermark: whether the stream has a watermark.
+        append_only: whether the input has inserts only.
+        allowed_lateness: in mode close, microseconds a row is waited for after the watermark has passed it.
+        late_tag: where late rows go, ``None`` to drop (and count) them.
+        retain: in mode update, microseconds of event time that rows are kept behind the watermark, ``None`` for as long as
+            anything can still reach them.
+        on_inconsistent: what happens to changes that cannot be.
+        engine: the engine asked for, ``None`` for the planner's choice.
+
+    Raises:
+        NeverClosesError: in mode close, a window that never closes.
+        InvalidSpecError: settings that do not go together.
+    """
+
+    calls: tuple[WindowedCall, ...]
+    key: tuple[str, ...]
+    mode: Emit
+    event_time: str | None = None
+    has_watermark: bool = False
+    append_only: bool = True
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+    retain: int | None = None
+    on_inconsistent: Inconsistent = Inconsistent.ERROR
+    engine: str | None = None
+    stages: tuple[Stage, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, and split the calls into stages."""
+        if not self.calls:
+            raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number(), or use the DataFrame as it is.")
+        self._check_settings()
+        if self.mode is Emit.CLOSE:
+            self._check_close()
+        object.__setattr__(self, "stages", self._split())
+
+    @property
+    def held_back(self) -> int | None:
+        """How long in microseconds results stay behind the watermark in mode close, ``None`` if nothing bounds it."""
+        last = self.stages[-1]
+        holds = watermark_delay(last.spec)
+        waits = self.allowed_lateness if len(self.stages) == 1 else 0
+        return None if holds is None else last.behind + holds + waits
+
+    @property
+    def forgets(self) -> bool:
+        """Whether, in mode update, rows behind the watermark are forgotten, so that a row can be late."""
+        return self.event_time is not None and self.has_watermark and (self.append_only or self.retain is not None)
+
+    def _check_settings(self) -> None:
+        if self.late_tag is not None and self.mode is Emit.UPDATE and not self.forgets:
+            raise InvalidSpecError(
+                "side_output_late_data: no row is ever late here, since emit_on_update keeps every row. Rows are late, and "
+                "state ends, with event_time= and a watermark on append-only input, or with retain=."
+            )
+        if self.allowed_lateness < 0:
+            raise InvalidSpecError(f"allowed lateness cannot be negative, but is {format_micros(self.allowed_lateness)}.")
+        if self.retain is None:
+            return
+        if self.retain < 0:
+            raise InvalidSpecError(f"retain= cannot be negative, but is {format_micros(self.retain)}.")
+        if self.event_time is None:
+            raise InvalidSpecError(
+                "retain= counts in event time: name the column with wp.over(df, event_time=..., watermark=...)."
+            )
+
+    def _check_close(self) -> None:
+        if not self.append_only:
+            raise InvalidSpecError(
+                f"emit_on_window_close: the input is a changelog (it has {CHANGE_TYPE!r}), and a row that came out cannot be "
+                "taken back. Use emit_on_update, or drop that column if all rows are inserts."
+            )
+        for each in self.calls:
+            self._check_order(each)
+
+    def _check_order(self, each: WindowedCall) -> None:
+        names = [column.name for column in each.order_by]
+        if self.event_time is None or names != [self.event_time]:
+            raise InvalidSpecError(
+                f"emit_on_window_close: {each.call} is ordered by {', '.join(names) or 'nothing'}, and the watermark is on "
+                f"{self.event_time or 'no column'}. Order by the event time and nothing else: ties are ordered by the key."
+            )
+
+    def _split(self) -> tuple[Stage, ...]:
+        """Return the chain: one stage a window; in mode close one that holds rows back for no set time goes last."""
+        windows: dict[tuple[tuple[str, ...], tuple[OrderColumn, ...]], list[WindowedCall]] = {}
+        for each in self.calls:
+            windows.setdefault((each.partition_by, each.order_by), []).append(each)
+        specs = [OverSpec(*window, self.key, tuple(each.call for each in calls)) for window, calls in windows.items()]
+        names = [tuple(each.name for each in calls) for calls in windows.values()]
+        chain = [Stage(spec, columns) for spec, columns in zip(specs, names, strict=True)]
+        if self.mode is Emit.UPDATE:
+            return _keyed(chain)
+        for spec in specs:
+            check_closes(spec)
+        return _delayed(chain, self.allowed_lateness)
+
+    def explain(self, engines: Sequence[tuple[str, str]]) -> str:
+        """Return the plan as text, with the engine of each stage and why it is this one."""
+        close = self.mode is Emit.CLOSE
+        lines = [
+            f"OVER windows, emitted {'on window close: each row once' if close else 'on update: a changelog'}",
+            f"  key             {', '.join(self.key)}",
+            f"  event time      {self.event_time or 'none'}",
+            f"  input           {'append-only' if self.append_only else f'a changelog ({CHANGE_TYPE})'}",
+        ]
+        if close:
+            lines += [
+                f"  late rows       {f'side output {self.late_tag.name}' if self.late_tag else 'counted and dropped'}",
+                f"  lateness        {format_micros(self.allowed_lateness)}",
+            ]
+        else:
+            lines += [
+                f"  retention       {self._retention_text()}",
+                f"  inconsistent    {'error' if self.on_inconsistent is Inconsistent.ERROR else 'counted and passed over'}",
+            ]
+        lines.append(f"  watermark       {self._watermark_text()}")
+        for number, (stage, engine) in enumerate(zip(self.stages, engines, strict=True), start=1):
+            lines += self._stage_lines(number, stage, engine)
+        return "\n".join(lines)
+
+    def _stage_lines(self, number: int, stage: Stage, engine: tuple[str, str]) -> list[str]:
+        spec = stage.spec
+        alone = "none: one partition, one bucket, so one task does all the work"
+        return [
+            f"operator {number} of {len(self.stages)}",
+            f"  partition by    {', '.join(spec.partition_by) or alone}",
+            f"  order by        {', '.join(map(str, (*spec.order_by, *spec.key)))}",
+            *(f"  {name:<15} {call}" for name, call in zip(stage.names, spec.calls, strict=True)),
+            f"  engine          {engine[0]}: {engine[1]}",
+        ]
+
+    def _retention_text(self) -> str:
+        if self.retain is not None:
+            return f"{format_micros(self.retain)} of event time behind the watermark"
+        if self.append_only and self.has_watermark:
+            return "what rows above the watermark can still reach, where frames and order bound it"
+        return "every row: there is no watermark on append-only input to say which are done with"
+
+    def _watermark_text(self) -> str:
+        if self.mode is Emit.UPDATE:
+            return "not passed on: a later change may concern an older row"
+        behind = self.held_back
+        if behind is None:
+            reasons = [reason for call in self.stages[-1].spec.calls if (reason := why_unlimited(call))]
+            return f"not passed on: {'; '.join(reasons)}"
+        return "passed on" + (f", {format_micros(behind)} behind" if behind else "")
+
+
+def _keyed(chain: list[Stage]) -> tuple[Stage, ...]:
+    """Add to each stage's key the partitions of the stages before: a row that moves there is a delete and an insert here."""
+    stages: list[Stage] = []
+    for stage in chain:
+        key = stages[-1].spec.output_key if stages else stage.spec.key
+        stages.append(dataclasses.replace(stage, spec=dataclasses.replace(stage.spec, key=key)))
+    return tuple(stages)
+
+
+def _delayed(chain: list[Stage], allowed_lateness: int) -> tuple[Stage, ...]:
+    """Order the chain and say how far each stage stays behind; the first one waits for late rows."""
+    endless = [stage for stage in chain if watermark_delay(stage.spec) is None]
+    if len(endless) > 1:
+        windows = " and ".join(f"({', '.join(stage.spec.partition_by)})" for stage in endless)
+        raise InvalidSpecError(
+            f"emit_on_window_close: the windows partitioned by {windows} wait for later rows, so none of them can follow "
+            "another. Keep such calls (lead, n FOLLOWING, SESSION) to one window, or use emit_on_update."
+        )
+    behind, stages = 0, []
+    for stage in [*(stage for stage in chain if stage not in endless), *endless]:
+        stages.append(dataclasses.replace(stage, behind=behind))
+        behind += (watermark_delay(stage.spec) or 0) + (allowed_lateness if len(stages) == 1 else 0)
+    return tuple(stages)
+
+
+def resolved_frame(
+    function_is_framed: bool, frame: Frame | None, exclude: Exclude | None, ordered: bool, rows_default: bool
+) -> Frame | None:
+    """Return the frame of a call where the user may have left it, or a part of it, to the default.
+
+    Args:
+        function_is_framed: whether the function has a frame at all.
+        frame: the frame that was written, if any.
+        exclude: what was written to be excluded, if anything.
+        ordered: whether the window has ORDER BY.
+        rows_default: whether the default with ORDER BY counts rows (RisingWave) instead of peers (SQL, Spark).
+    """
+    if frame is None and function_is_framed:
+        running = RUNNING_ROWS if rows_default else RUNNING_RANGE
+        frame = running if ordered else WHOLE_PARTITION
+    if exclude is None:
+        return frame
+    if frame is None:
+        raise InvalidSpecError("exclude takes rows out of a frame, and this function has none. Leave it out.")
+    return frame.excluding(exclude)
+
+
+@dataclass(frozen=True, eq=False)
+class OverRequest:
+    """What the fluent API was told, before names are resolved against a DataFrame.
+
+    Args:
+        key: column names.
+        partition_by: names, Columns or expressions; a call may have its own.
+        order_by: likewise, and sorts.
+        columns: (output name, expression), ``("*", None)`` for all input columns.
+        mode: when results come out.
+        rows_default: whether the default frame counts rows.
+        allowed_lateness: microseconds.
+        late_tag: where late rows go.
+        retain: microseconds.
+        on_inconsistent: what happens to changes that cannot be.
+        engine: the engine asked for.
+    """
+
+    key: tuple[str, ...]
+    partition_by: tuple[Any, ...]
+    order_by: tuple[Any, ...]
+    columns: tuple[tuple[str, Expression | None], ...]
+    mode: Emit
+    rows_default: bool = False
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+    retain: int | None = None
+    on_inconsistent: Inconsistent = Inconsistent.ERROR
+    engine: str | None = None
+
+
+def compile_stages(plan: OverPlan, columns: pa.Schema, upstream: Upstream) -> tuple[OverProgram, ...]:
+    """Return a program for each stage of ``plan``.
+
+    Args:
+        plan: the plan.
+        columns: names and types of its input columns.
+        upstream: where the rows of the first stage come from.
+
+    Raises:
+        WindowpaneError: a window does not fit the types of its input, see ``output_schema``.
+    """
+    programs: list[OverProgram] = []
+    for stage in plan.stages:
+        outputs = output_schema(stage.spec, columns, stage.names)
+        programs.append(_program(plan, stage, columns, outputs, None if programs else upstream))
+        columns = pa.schema([*columns, *outputs])
+    return tuple(programs)
+
+
+def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schema, source: Upstream | None) -> OverProgram:
+    """Return the program of a stage; ``source`` says where the rows of the first one come from.
+
+    Later stages keep the watermark of their own batch before, since it stays behind that of the stage their rows come from.
+    """
+    is_first = source is not None
+    program = OverProgram(
+        spec=stage.spec,
+        columns=columns,
+        outputs=outputs,
+        mode=plan.mode,
+        time_column=plan.event_time if plan.has_watermark or plan.mode is Emit.CLOSE else None,
+        allowed_lateness=plan.allowed_lateness if is_first else 0,
+        append_only=plan.append_only and (is_first or plan.mode is Emit.CLOSE),
+        retain=plan.retain,
+        on_inconsistent=plan.on_inconsistent,
+        has_late_output=is_first and plan.late_tag is not None,
+        upstream=source or Upstream.WINDOW,
+    )
+    program = dataclasses.replace(program, engine=choose_over_engine(program, plan.engine).name)
+    return dataclasses.replace(program, description=_description(program))
+
+
+def choose_over_engine(program: OverProgram, wanted: str | None = None) -> EngineChoice:
+    """Return the fastest engine that covers ``program``, and why it is this one.
+
+    Raises:
+        InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
+    """
+    if wanted not in (None, OverReferenceEngine.name):
+        raise InvalidSpecError(f"there is no engine {wanted!r} for OVER windows; there is {OverReferenceEngine.name!r}.")
+    return EngineChoice(OverReferenceEngine.name, "the reference operators run every program" if wanted is None else "asked for")
+
+
+def make_over_engine(program: OverProgram) -> Engine:
+    """Return the engine that runs ``program``."""
+    return OverReferenceEngine(program)
+
+
+def _description(program: OverProgram) -> tuple[tuple[str, str], ...]:
+    def text(columns: pa.Schema) -> str:
+        return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+    return (
+        ("state format", STATE_FORMAT),
+        ("engine", program.engine),
+        ("window", str(program.spec)),
+        ("emit on", program.mode.value),
+        ("event time", program.time_column or "none"),
+        ("allowed lateness", f"{program.allowed_lateness} µs"),
+        ("retention", "none" if program.retain is None else f"{program.retain} µs"),
+        ("columns", text(program.columns)),
+        ("results", text(program.outputs)),
+    )

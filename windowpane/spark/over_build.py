@@ -1,0 +1,171 @@
+"""Build OVER windows: a request of the fluent API -> a chain of operators on a DataFrame, and its outputs."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, OverProgram
+from windowpane.engines.program import JUDGED, MAIN, TIME
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.over_plan import OverPlan, OverRequest, choose_over_engine, compile_stages, make_over_engine
+from windowpane.spark import bounded, encode, process
+from windowpane.spark.outputs import Output
+from windowpane.spark.over_names import Names
+from windowpane.spark.over_output import OverOutput
+from windowpane.spark.passing import PASSED, Passer
+from windowpane.spark.settings import choose_settings
+from windowpane.spark.source import DELAY, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.types import spark_schema
+from windowpane.windowing.expressions import Name
+
+_SYSTEM = (TIME, JUDGED)
+
+
+class Overed:
+    """OVER windows on a DataFrame: built once, with one DataFrame an output.
+
+    Args:
+        source: where rows come from.
+        request: what the fluent API was told.
+    """
+
+    waits_for_the_clock = False
+
+    def __init__(self, source: Source, request: OverRequest) -> None:
+        self.source = source
+        self.spark = source.dataframe.sparkSession
+        self._names = Names(source, request)
+        self.plan = self._plan(request)
+        self._check_watermark()
+        self.programs: tuple[OverProgram, ...] = compile_stages(self.plan, self._names.arrow, source.kind)
+
+    def _plan(self, request: OverRequest) -> OverPlan:
+        return OverPlan(
+            calls=self._names.calls,
+            key=request.key,
+            mode=request.mode,
+            event_time=self.source.event_time,
+            has_watermark=self.source.has_watermark,
+            append_only=not self._names.is_changelog,
+            allowed_lateness=request.allowed_lateness,
+            late_tag=request.late_tag,
+            retain=request.retain,
+            on_inconsistent=request.on_inconsistent,
+            engine=request.engine,
+        )
+
+    def _check_watermark(self) -> None:
+        if self.is_streaming and self.plan.mode is Emit.CLOSE and not self.source.has_watermark:
+            raise InvalidSpecError(
+                "a stream emitted on window close needs a watermark, else no row is ever final: "
+                f"wp.over(df, event_time={self.source.event_time!r}, watermark='10 minutes', ...)."
+            )
+        if self.is_streaming and self.plan.retain is not None and not self.source.has_watermark:
+            raise InvalidSpecError(
+                "retain= counts back from the watermark, and there is none: wp.over(df, ..., watermark='10 minutes')."
+            )
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the input is a stream."""
+        return bool(self.source.dataframe.isStreaming)
+
+    def explain(self) -> str:
+        """Return the plan as text: which engines run it, and why."""
+        return self.plan.explain([choose_over_engine(program, self.plan.engine) for program in self.programs])
+
+    # The stages.
+
+    @cached_property
+    def operator_df(self) -> Any:
+        """The DataFrame of tagged blobs and counters of the last operator, which all outputs are decoded from."""
+        dataframe = self._names.projected
+        for number, program in enumerate(self.programs):
+            hashed = self._names.with_hash(dataframe, program.spec.partition_by)
+            blobs = self._operated(hashed, number)
+            if number + 1 < len(self.programs):
+                dataframe = self._passed(blobs, program)
+        return blobs
+
+    def _operated(self, dataframe: Any, number: int) -> Any:
+        """Return the blobs that operator ``number`` makes of rows."""
+        program, stage = self.programs[number], self.plan.stages[number]
+        encoded = dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA)
+        grouped = encoded.groupBy(encode.BUCKET)
+        make_engine = partial(make_over_engine, program)
+        if not self.is_streaming:
+            return grouped.applyInArrow(bounded.bounded_processor(make_engine), process.SCHEMA)
+        choose_settings(self.spark)
+        time_mode = "EventTime" if self.source.has_watermark else "None"
+        processor = process.BucketProcessor(make_engine, time_mode, self.source.delay + stage.behind)
+        blobs = grouped.transformWithStateInPandas(processor, process.SCHEMA, "append", time_mode)
+        name = self.source.name if number == 0 else f"{self.source.name}_{number + 1}"
+        return blobs.observe(name, *[F.coalesce(F.sum(each), F.lit(0)).alias(each) for each in process.COUNTERS])
+
+    def _encoder(self, dataframe: Any, program: OverProgram, is_first: bool) -> encode.Encoder:
+        kept = {*program.columns.names, CHANGE_TYPE, *_SYSTEM}
+        return encode.Encoder(
+            keys=program.spec.partition_by,
+            event_time=self.source.event_time,
+            window_end=self.source.is_window_end,
+            heartbeat=self.source.heartbeat if is_first else None,
+            dropped=tuple(name for name in dataframe.columns if name not in kept and name != PASSED),
+            partitions=int(self.spark.conf.get("spark.sql.shuffle.partitions")),
+        )
+
+    def _passed(self, blobs: Any, program: OverProgram) -> Any:
+        """Return the main rows of an operator as a DataFrame for the next one."""
+        arrow = pa.schema([field for field in program.main_schema if field.name not in _SYSTEM])
+        carried = T.StructType([*self._spark_types(arrow).fields, T.StructField(PASSED, T.BinaryType(), True)])
+        tagged = blobs.filter(F.col("output") != process.COUNTER_ROW).select("output", "blob")
+        return tagged.mapInArrow(Passer(arrow).__call__, carried)
+
+    # The outputs.
+
+    @cached_property
+    def outputs(self) -> dict[str, Output]:
+        """The outputs by name: ``main``, and late rows where they are asked for."""
+        tag = self.plan.late_tag
+        return {"main": self._main()} | ({} if tag is None else {tag.name: self._late(tag.name)})
+
+    def output(self, name: str) -> Any:
+        """Return a DataFrame of output ``name``."""
+        return self.named(name).of(self.operator_df)
+
+    def named(self, name: str) -> Output:
+        """Return output ``name``; refuse a name nobody declared."""
+        if name not in self.outputs:
+            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
+        return self.outputs[name]
+
+    def _main(self) -> OverOutput:
+        arrow = pa.schema([field for field in self.programs[-1].main_schema if field.name not in _SYSTEM])
+        behind = self.plan.held_back
+        passes = behind is not None and self.source.has_watermark
+        return OverOutput(
+            "main",
+            MAIN,
+            arrow,
+            self._spark_types(arrow),
+            selected=self._selected(),
+            event_time=self.source.event_time if passes else None,
+            metadata={PASSED_ON: ROW_TIME, DELAY: self.source.delay + (behind or 0)},
+        )
+
+    def _selected(self) -> tuple[Any, ...]:
+        changes = [(CHANGE_TYPE, Name(CHANGE_TYPE))] if self.plan.mode is Emit.UPDATE else []
+        return (*self._names.selected, *changes)
+
+    def _late(self, name: str) -> Output:
+        arrow = pa.schema([self.programs[0].columns.field(column) for column in self._names.input])
+        return Output(name, LATE, arrow, self._spark_types(arrow))
+
+    def _spark_types(self, arrow: pa.Schema) -> T.StructType:
+        """Return Spark's types of columns: those of the input where they come from there (Arrow knows no char(3))."""
+        known = {field.name: field.dataType for field in self._names.schema.fields}
+        return T.StructType([T.StructField(f.name, known.get(f.name, f.dataType), True) for f in spark_schema(arrow).fields])

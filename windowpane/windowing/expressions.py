@@ -1,0 +1,303 @@
+"""Expressions: trees of columns, constants, operators and OVER calls, which Spark computes around an operator.
+
+A tree is a value: it prints as it was written and is never evaluated here. Each node says how many operands it has; the Spark
+room turns them into Columns, from the leaves up. What is an OVER call in a tree (``calls_in``) is computed by the operator and
+stands for a column of its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import InvalidSpecError
+
+
+class Expression:
+    """What can stand in an expression: operators build larger ones. Comparing two with ``==`` builds an expression, too.
+
+    Operands may be other expressions, PySpark Columns or constants. A PySpark Column cannot stand first, since it does not know
+    expressions: write ``wp.col("price") - wp.lag("price")``.
+    """
+
+    __slots__ = ()
+
+    is_call = False
+    """Whether the operator computes it, and not Spark."""
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The expressions this one is made of."""
+        return ()
+
+    def __add__(self, other: Any) -> Operation:
+        return Operation("+", (self, operand(other)))
+
+    def __radd__(self, other: Any) -> Operation:
+        return Operation("+", (operand(other), self))
+
+    def __sub__(self, other: Any) -> Operation:
+        return Operation("-", (self, operand(other)))
+
+    def __rsub__(self, other: Any) -> Operation:
+        return Operation("-", (operand(other), self))
+
+    def __mul__(self, other: Any) -> Operation:
+        return Operation("*", (self, operand(other)))
+
+    def __rmul__(self, other: Any) -> Operation:
+        return Operation("*", (operand(other), self))
+
+    def __truediv__(self, other: Any) -> Operation:
+        return Operation("/", (self, operand(other)))
+
+    def __rtruediv__(self, other: Any) -> Operation:
+        return Operation("/", (operand(other), self))
+
+    def __mod__(self, other: Any) -> Operation:
+        return Operation("%", (self, operand(other)))
+
+    def __rmod__(self, other: Any) -> Operation:
+        return Operation("%", (operand(other), self))
+
+    def __neg__(self) -> Operation:
+        return Operation("neg", (self,))
+
+    def __invert__(self) -> Operation:
+        return Operation("~", (self,))
+
+    def __and__(self, other: Any) -> Operation:
+        return Operation("&", (self, operand(other)))
+
+    def __rand__(self, other: Any) -> Operation:
+        return Operation("&", (operand(other), self))
+
+    def __or__(self, other: Any) -> Operation:
+        return Operation("|", (self, operand(other)))
+
+    def __ror__(self, other: Any) -> Operation:
+        return Operation("|", (operand(other), self))
+
+    def __lt__(self, other: Any) -> Operation:
+        return Operation("<", (self, operand(other)))
+
+    def __le__(self, other: Any) -> Operation:
+        return Operation("<=", (self, operand(other)))
+
+    def __gt__(self, other: Any) -> Operation:
+        return Operation(">", (self, operand(other)))
+
+    def __ge__(self, other: Any) -> Operation:
+        return Operation(">=", (self, operand(other)))
+
+    def __eq__(self, other: object) -> Any:
+        return Operation("==", (self, operand(other)))
+
+    def __ne__(self, other: object) -> Any:
+        return Operation("!=", (self, operand(other)))
+
+    __hash__ = object.__hash__
+
+    def is_null(self) -> Operation:
+        """Return whether the value is NULL."""
+        return Operation("is null", (self,))
+
+    def is_not_null(self) -> Operation:
+        """Return whether the value is not NULL."""
+        return Operation("is not null", (self,))
+
+    def is_distinct_from(self, other: Any) -> Operation:
+        """Return whether the values differ, where NULL equals NULL: never NULL itself."""
+        return Operation("is distinct from", (self, operand(other)))
+
+    def cast(self, to: Any) -> Applied:
+        """Return the value as another type: a DDL name or a DataType."""
+        return Applied(Cast(to), (self,))
+
+    def alias(self, name: str) -> Named:
+        """Give it a name, where ``select`` takes it without one."""
+        return Named(self, name)
+
+    def asc(self) -> Sort:
+        """Order ascending, NULLs first (Spark's default)."""
+        return Sort(self)
+
+    def desc(self) -> Sort:
+        """Order descending, NULLs last (Spark's default)."""
+        return Sort(self, descending=True, nulls_first=False)
+
+    def asc_nulls_first(self) -> Sort:
+        """Order ascending, NULLs first."""
+        return Sort(self)
+
+    def asc_nulls_last(self) -> Sort:
+        """Order ascending, NULLs last."""
+        return Sort(self, nulls_first=False)
+
+    def desc_nulls_first(self) -> Sort:
+        """Order descending, NULLs first."""
+        return Sort(self, descending=True)
+
+    def desc_nulls_last(self) -> Sort:
+        """Order descending, NULLs last."""
+        return Sort(self, descending=True, nulls_first=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Name(Expression):
+    """A column of the input by its name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Constant(Expression):
+    """A constant, or a PySpark Column as it was given."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Operation(Expression):
+    """An operator on one or two operands."""
+
+    operator: str
+    parts: tuple[Expression, ...]
+
+    def __bool__(self) -> bool:
+        raise InvalidSpecError(
+            f"{self!r} is computed by Spark, and has no truth here: combine expressions with & | ~, and compare them one by one."
+        )
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return self.parts
+
+    def __repr__(self) -> str:
+        if len(self.parts) == 2:
+            return f"({self.parts[0]!r} {self.operator} {self.parts[1]!r})"
+        if self.operator.startswith("is "):
+            return f"({self.parts[0]!r} {self.operator})"
+        return f"{'-' if self.operator == 'neg' else self.operator}{self.parts[0]!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Applied(Expression):
+    """A function from Columns to a Column, on operands."""
+
+    function: Callable[..., Any]
+    parts: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return self.parts
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__name__", None) or repr(self.function)
+        return f"{name}({', '.join(repr(part) for part in self.parts)})"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Casts a Column."""
+
+    to: Any
+
+    def __call__(self, column: Any) -> Any:
+        """Return the cast Column."""
+        return column.cast(self.to)
+
+    def __repr__(self) -> str:
+        return f"cast[{self.to}]"
+
+
+@dataclass(frozen=True)
+class Named:
+    """An expression and the name of its output column."""
+
+    expression: Expression
+    name: str
+
+
+@dataclass(frozen=True)
+class Sort:
+    """An order: by an expression, in a direction, NULLs first or last."""
+
+    expression: Any
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __repr__(self) -> str:
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.expression!r} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+def col(name: str) -> Name:
+    """Return a column of the input, to compute with beside OVER calls.
+
+    Example:
+        >>> col("price") - 1
+        (col('price') - 1)
+    """
+    if not isinstance(name, str):
+        raise InvalidSpecError(f"col takes the name of a column, got {name!r}.")
+    return Name(name)
+
+
+def apply(function: Callable[..., Any], *operands: Any) -> Applied:
+    """Return a function of PySpark, or one of yours from Columns to a Column, applied to expressions.
+
+    Args:
+        function: takes a Column for each operand and returns a Column.
+        operands: expressions, PySpark Columns or constants; a column by name is ``col("name")``.
+
+    Example:
+        >>> from pyspark.sql import functions as F
+        >>> apply(F.coalesce, col("price"), 0)
+        coalesce(col('price'), 0)
+    """
+    if not callable(function):
+        raise InvalidSpecError(f"apply takes a function such as F.coalesce, got {function!r}.")
+    return Applied(function, tuple(operand(each) for each in operands))
+
+
+def operand(value: Any) -> Expression:
+    """Return what stands beside an operator as an expression."""
+    return value if isinstance(value, Expression) else Constant(value)
+
+
+def calls_in(expression: Expression) -> Iterator[Expression]:
+    """Yield the OVER calls of a tree, from left to right."""
+    if expression.is_call:
+        yield expression
+        return
+    for part in expression.operands:
+        yield from calls_in(part)
+
+
+def signature(value: Any) -> Hashable:
+    """Return what makes two pieces of a tree the same: texts and numbers by value, Columns by identity."""
+    if isinstance(value, tuple):
+        return tuple(signature(each) for each in value)
+    if isinstance(value, Name):
+        return value.name
+    if isinstance(value, Constant):
+        return "constant", signature(value.value)
+    if isinstance(value, Operation):
+        return value.operator, signature(value.parts)
+    if isinstance(value, Applied):
+        return value.function, signature(value.parts)
+    if isinstance(value, Sort):
+        return signature(value.expression), value.descending, value.nulls_first
+    return (type(value), value) if _is_plain(value) else id(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return not hasattr(value, "cast") and isinstance(value, Hashable)
