@@ -1,4 +1,4 @@
-"""``python -m windowpane.testing.fuzz --programs N [--seed S]``: run random programs and print those that differ."""
+"""``python -m windowpane.testing.fuzz [--over] --programs N [--seed S]``: run random programs and print those that differ."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import SystemRandom
 
-from windowpane.testing.fuzz import windowed
+from windowpane.testing.fuzz import over, windowed
 from windowpane.testing.fuzz.outcome import Outcome
 
-KINDS: dict[str, Callable[[int], Outcome]] = {"windows": windowed.run}
+KINDS: dict[str, Callable[[int], Outcome]] = {"windows": windowed.run, "over": over.run}
 """What makes and runs the program of a seed, by kind; each but the first is asked for by its name as an option."""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m windowpane.testing.fuzz",
-        description="Run random programs on the reference and on the engine the planner chooses. Exit code 1 if any differed.",
+        description="Run random programs on the reference and on the engine the planner chooses, or OVER windows on an engine and "
+        "on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
     parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")
+    parser.add_argument("--engine", choices=sorted(over.ENGINES), default="reference", help="what runs OVER windows")
     for kind in list(KINDS)[1:]:
         parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=f"programs of kind {kind}")
     parser.set_defaults(kind=next(iter(KINDS)))
@@ -52,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     first = SystemRandom().randrange(2**32) if given.seed is None else given.seed
     print(f"seeds {first} to {first + given.programs - 1}")
-    failed = report((KINDS[given.kind](first + number) for number in range(given.programs)), print, given.kind)
+    run, kind = KINDS[given.kind], given.kind
+    if kind == "over":
+        run, kind = partial(over.run, engine=given.engine), f"over --engine {given.engine}"
+    failed = report((run(first + number) for number in range(given.programs)), print, kind)
     return 1 if failed else 0
 
 

@@ -8,7 +8,7 @@ from windowpane.engines.over_reference import OverReferenceEngine
 from windowpane.testing.fuzz.outcome import Outcome
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
 from windowpane.testing.fuzz.over_oracle import Oracle
-from windowpane.testing.fuzz.over_run import MakeEngine, check_trial
+from windowpane.testing.fuzz.over_run import MakeEngine, NotCoveredError, check_trial
 
 ENGINES: dict[str, MakeEngine] = {"reference": OverReferenceEngine}
 """What makes the engine of a program, by name."""
@@ -24,6 +24,8 @@ def run(seed: int, engine: str = "reference") -> Outcome:
     trial = random_trial(seed)
     try:
         differences = check_trial(trial, ENGINES[engine], _oracle())
+    except NotCoveredError as reason:
+        return Outcome(seed, described(trial), f"{engine} does not cover it ({reason})")
     except Exception as error:  # a program that raises is a finding like any other
         differences = [f"{type(error).__name__}: {error}"]
     return Outcome(seed, described(trial), engine, differences)

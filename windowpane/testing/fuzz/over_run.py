@@ -34,6 +34,10 @@ class UnsoundError(Exception):
     """The output cannot be, whatever the values."""
 
 
+class NotCoveredError(Exception):
+    """The engine does not run the program, for the reason given."""
+
+
 def check_trial(trial: Trial, make_engine: MakeEngine, oracle: Oracle) -> list[str]:
     """Run a trial and return what differs, empty if nothing does."""
     check = _CloseCheck if trial.program.mode is Emit.CLOSE else _UpdateCheck
@@ -81,7 +85,8 @@ class _UpdateCheck:
         self._apply(_visible(tables.get(MAIN), [CHANGE_TYPE]))
         columns = self._program.columns
         table = pa.Table.from_pylist(list(self._input.values()), schema=columns)
-        return difference(self._oracle.rows(self._program.spec, self._program.outputs.names, table), self._output.values())
+        expected = self._oracle.rows(self._program.spec, self._program.outputs.names, table)
+        return _difference(self._program, expected, list(self._output.values()))
 
     def _take(self, row: Row) -> None:
         if row.get(CHANGE_TYPE, INSERT) in (DELETE, UPDATE_PREIMAGE):
@@ -154,7 +159,7 @@ class _CloseCheck:
     def _final(self) -> str | None:
         table = pa.Table.from_pylist([_without(row, TIME) for row in self.accepted], schema=self.program.columns)
         expected = self.oracle.rows(self.program.spec, self.program.outputs.names, table)
-        found = difference(expected, [_without(row, TIME) for row in self.emitted])
+        found = _difference(self.program, expected, [_without(row, TIME) for row in self.emitted])
         return found or self._disorder()
 
     def _disorder(self) -> str | None:
@@ -166,6 +171,17 @@ class _CloseCheck:
                 return f"{row} came out after a later row of its partition"
             last[partition] = position
         return None
+
+
+def _difference(program: OverProgram, expected: list[Row], got: list[Row]) -> str | None:
+    """Compare rows; the order of a set means nothing."""
+    calls = zip(program.outputs.names, program.spec.calls, strict=True)
+    sets = [name for name, call in calls if call.function == "collect_set"]
+    return difference(*([row | {name: _in_order(row[name]) for name in sets} for row in rows] for rows in (expected, got)))
+
+
+def _in_order(values: list[Any]) -> list[Any]:
+    return sorted(values, key=repr)
 
 
 def _visible(table: pa.Table | None, system: list[str]) -> list[Row]:

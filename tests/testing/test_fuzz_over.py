@@ -1,0 +1,102 @@
+"""Random OVER windows give what DuckDB gives, and an engine that does not would be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from windowpane.engines.over_program import LATE, Emit
+from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.program import MAIN
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.state.blob_store import BlobStore
+from windowpane.testing.fuzz import over
+from windowpane.testing.fuzz.__main__ import main, report
+from windowpane.testing.fuzz.over_inputs import random_trial
+from windowpane.windowing.changes import CHANGE_TYPE, INSERT
+from windowpane.windowing.frames import Exclude, Units
+from windowpane.windowing.over_spec import FUNCTIONS
+
+BLOCK = 100
+
+
+@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("engine", list(over.ENGINES))
+def test_random_programs_agree_with_duckdb(engine: str, block: int) -> None:
+    lines: list[str] = []
+    seeds = range(block * BLOCK, (block + 1) * BLOCK)
+
+    failed = report((over.run(seed, engine) for seed in seeds), lines.append, f"over {engine}")
+
+    assert failed == 0, "\n".join(lines)
+    assert lines[-1] == f"{BLOCK} passed, 0 failed"
+
+
+def test_the_programs_have_everything() -> None:
+    programs = [random_trial(seed).program for seed in range(600)]
+    calls = [call for program in programs for call in program.spec.calls]
+    frames = [call.frame for call in calls if call.frame is not None]
+
+    approximate = {"approx_count_distinct", "approx_quantile", "mode", "stddev_pop", "var_samp"}
+    assert {call.function for call in calls} == FUNCTIONS - approximate
+    assert {frame.units for frame in frames} == set(Units)
+    assert {frame.exclude for frame in frames} == set(Exclude)
+    assert any(frame.is_empty_by_bounds for frame in frames)
+    assert any(call.distinct for call in calls)
+    assert any(call.filter for call in calls)
+    assert {program.mode for program in programs} == set(Emit)
+    assert any(len(program.spec.order_by) > 1 for program in programs)
+    assert any(not program.spec.partition_by for program in programs)
+
+
+def test_a_seed_makes_the_same_trial_again() -> None:
+    one, other = random_trial(11), random_trial(11)
+
+    assert one.program == other.program
+    assert [batch.rows for batch in one.batches] == [batch.rows for batch in other.batches]
+
+
+def without_a_row(table: pa.Table) -> pa.Table:
+    return table.slice(1)
+
+
+def twice(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table, table])
+
+
+def as_inserts(table: pa.Table) -> pa.Table:
+    if CHANGE_TYPE not in table.column_names:
+        return table.slice(1)
+    return table.set_column(table.column_names.index(CHANGE_TYPE), CHANGE_TYPE, pa.array([INSERT] * table.num_rows, pa.string()))
+
+
+@pytest.mark.parametrize("spoil", [without_a_row, twice, as_inserts])
+@pytest.mark.parametrize("mode", list(Emit))
+def test_an_engine_that_is_wrong_is_seen(
+    spoil: object, mode: Emit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def spoiled(self: OverReferenceEngine, store: BlobStore, rows: list[pa.Table], clock: Clock) -> BucketOutput:
+        output = run(self, store, rows, clock)
+        tables = [(number, spoil(table) if number == MAIN else table) for number, table in output.tables]  # type: ignore[operator]
+        return replace(output, tables=tables)
+
+    run = OverReferenceEngine.run
+    monkeypatch.setattr(OverReferenceEngine, "run", spoiled)
+    seed = next(seed for seed in range(200) if random_trial(seed).program.mode is mode and over.run(seed).differences)
+    assert main(["--over", "--programs", "1", "--seed", str(seed)]) == 1
+    printed = capsys.readouterr().out
+    assert f"--over --engine reference --programs 1 --seed {seed}" in printed
+    assert printed.endswith("0 passed, 1 failed\n")
+
+
+def test_late_rows_that_are_missing_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(self: OverReferenceEngine, store: BlobStore, rows: list[pa.Table], clock: Clock) -> BucketOutput:
+        output = run(self, store, rows, clock)
+        return replace(output, tables=[(number, table) for number, table in output.tables if number != LATE])
+
+    run = OverReferenceEngine.run
+    monkeypatch.setattr(OverReferenceEngine, "run", silent)
+
+    assert any("late rows: missing" in text for seed in range(60) for text in over.run(seed).differences)
