@@ -7,6 +7,7 @@ what is meant (peers excluded from a ROWS frame whose ties are ordered), a corre
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -43,26 +44,35 @@ class Oracle:
         self._duckdb = duckdb.connect(config={"threads": 1})
 
     def rows(self, spec: OverSpec, outputs: Sequence[str], table: pa.Table) -> list[Row]:
-        """Return the input rows with the values of the calls under ``outputs``."""
+        """Return the input rows with the values of the calls under ``outputs``.
+
+        One query a call: DuckDB 2.0 gives varying answers where several framed calls share the sort of one SELECT.
+        """
         self._duckdb.register("input", table)
-        result: pa.Table = self._duckdb.sql(query(spec, outputs, table.column_names)).to_arrow_table()
+        rows: list[Row] = sorted(table.to_pylist(), key=lambda row: tuple(row[name] for name in spec.key))
+        for name, call in zip(outputs, spec.calls, strict=True):
+            values = self._query(query(replace(spec, calls=(call,)), name))
+            rows = [row | value for row, value in zip(rows, values, strict=True)]
+        return rows
+
+    def _query(self, text: str) -> list[Row]:
+        result: pa.Table = self._duckdb.sql(text).to_arrow_table()
         rows: list[Row] = result.to_pylist()
         return rows
 
 
-def query(spec: OverSpec, outputs: Sequence[str], columns: Sequence[str]) -> str:
-    """Return the SQL of a window over the table ``input``."""
-    calls = ", ".join(f"{_call(call, spec)} AS {name}" for name, call in zip(outputs, spec.calls, strict=True))
+def query(spec: OverSpec, output: str) -> str:
+    """Return the SQL of a window of one call over the table ``input``: its values under ``output``, by key."""
+    [call] = spec.calls
     order, keys = ", ".join(_order(spec)), [f"{name} ASC NULLS LAST" for name in spec.key]
     place = f"row_number() OVER ({_partition(spec)} ORDER BY {', '.join([*_order(spec), *keys])})"
     group = f"dense_rank() OVER ({_partition(spec)} ORDER BY {order})" if order else "1"
     numbered = f"SELECT *, {place} AS pos, {group} AS grp FROM input"
-    sessions = [_session(call.frame, spec, number) for number, call in enumerate(spec.calls) if _is_session(call)]
-    started = f"SELECT *{''.join(f', {start} AS st{number}' for number, start in sessions)} FROM numbered"
-    joined = [f", sum(st{number}) OVER ({_partition(spec)} ORDER BY pos) AS {_session_name(number)}" for number, _ in sessions]
-    base = f"SELECT *{''.join(joined)} FROM started"
+    start = _session_start(call.frame, spec) if call.frame is not None and call.frame.gap is not None else "0"
+    started = f"SELECT *, {start} AS starts FROM numbered"
+    base = f"SELECT *, sum(starts) OVER ({_partition(spec)} ORDER BY pos) AS session FROM started"
     ctes = f"WITH numbered AS ({numbered}), started AS ({started}), base AS ({base})"
-    return f"{ctes} SELECT {', '.join(columns)}, {calls} FROM base AS i ORDER BY {', '.join([*spec.partition_by, 'pos'])}"
+    return f"{ctes} SELECT {_call(call, spec)} AS {output} FROM base AS i ORDER BY {', '.join(spec.key)}"
 
 
 def _partition(spec: OverSpec, alias: str = "") -> str:
@@ -93,8 +103,7 @@ def _framed(call: OverCall, frame: Frame, spec: OverSpec) -> str:
     if frame.units is Units.ROWS and frame.exclude in _PEERS:
         return _finished(call, _subquery(call, frame, spec))
     if frame.units is Units.SESSION:
-        number = _session_name(spec.calls.index(call))
-        partition = ", ".join([*spec.partition_by, number])
+        partition = ", ".join([*spec.partition_by, "session"])
         window = f"PARTITION BY {partition} ORDER BY grp ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
         return _finished(call, f"{_function(call)} OVER ({window} EXCLUDE {frame.exclude.value})")
     return _finished(call, f"{_function(call)} OVER ({_partition(spec)} {_window(frame, spec)} EXCLUDE {frame.exclude.value})")
@@ -167,23 +176,14 @@ def _subquery(call: OverCall, frame: Frame, spec: OverSpec) -> str:
     return f"(SELECT list({column} ORDER BY j.pos){nulls}[{number}] FROM base AS j WHERE {conditions})"
 
 
-def _is_session(call: OverCall) -> bool:
-    return call.frame is not None and call.frame.units is Units.SESSION
-
-
-def _session_name(number: int) -> str:
-    return f"se{number}"
-
-
-def _session(frame: Frame | None, spec: OverSpec, number: int) -> tuple[int, str]:
-    """Whether a row starts a session, as 0 or 1, under the number of its call."""
-    assert frame is not None, "the call has a frame"
+def _session_start(frame: Frame, spec: OverSpec) -> str:
+    """Whether a row starts a session, as 0 or 1."""
     assert frame.gap is not None, "the frame is a session"
     name, descending = spec.order_by[0].name, spec.order_by[0].descending
     previous = f"lag({name}) OVER ({_partition(spec)} ORDER BY pos)"
     seam = f"{name} <= {previous} - " if descending else f"{name} >= {previous} + "
     nulls = f"(({name} IS NULL) <> ({previous} IS NULL))"
-    return number, f"CASE WHEN pos = 1 OR {nulls} OR coalesce({seam}{_offset(frame.gap)}, false) THEN 1 ELSE 0 END"
+    return f"CASE WHEN pos = 1 OR {nulls} OR coalesce({seam}{_offset(frame.gap)}, false) THEN 1 ELSE 0 END"
 
 
 def _literal(value: object) -> str:

@@ -78,15 +78,16 @@ class _UpdateCheck:
         self._oracle = oracle
         self._input: dict[int, Row] = {}
         self._output: dict[bytes, Row] = {}
+        self._expected: list[Row] = []
 
     def batch(self, batch: Batch, tables: dict[int, pa.Table]) -> str | None:
         for row in batch.rows.to_pylist():
             self._take(row)
         self._apply(_visible(tables.get(MAIN), [CHANGE_TYPE]))
-        columns = self._program.columns
-        table = pa.Table.from_pylist(list(self._input.values()), schema=columns)
-        expected = self._oracle.rows(self._program.spec, self._program.outputs.names, table)
-        return _difference(self._program, expected, list(self._output.values()))
+        if batch.rows.num_rows:
+            table = pa.Table.from_pylist(list(self._input.values()), schema=self._program.columns)
+            self._expected = self._oracle.rows(self._program.spec, self._program.outputs.names, table)
+        return _difference(self._program, self._expected, list(self._output.values()))
 
     def _take(self, row: Row) -> None:
         if row.get(CHANGE_TYPE, INSERT) in (DELETE, UPDATE_PREIMAGE):
