@@ -28,7 +28,7 @@ def test_random_programs_agree_with_duckdb(engine: str, block: int) -> None:
     lines: list[str] = []
     seeds = range(block * BLOCK, (block + 1) * BLOCK)
 
-    failed = report((over.run(seed, engine) for seed in seeds), lines.append, f"over {engine}")
+    failed = report((over.run(seed, engine) for seed in seeds), lines.append, f"over --engine {engine}")
 
     assert failed == 0, "\n".join(lines)
     assert lines[-1] == f"{BLOCK} passed, 0 failed"

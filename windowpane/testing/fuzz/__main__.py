@@ -19,8 +19,8 @@ KINDS: dict[str, Callable[[int], Outcome]] = {"windows": windowed.run, "over": o
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m windowpane.testing.fuzz",
-        description="Run random programs on the reference and on the engine the planner chooses, or OVER windows on an engine and "
-        "on DuckDB. Exit code 1 if any differed.",
+        description="Run random programs on the reference and on the engine the planner chooses, or OVER windows on an "
+        "engine and on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
     parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")
