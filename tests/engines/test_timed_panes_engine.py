@@ -46,7 +46,7 @@ def pair_of(program) -> Pair:
     return Pair(program, TimedPanesEngine, in_order=False)
 
 
-@settings(max_examples=80, deadline=None, print_blob=True)
+@settings(max_examples=50, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, st.booleans(), batches())
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor, late, keyed, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed)
@@ -55,13 +55,13 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor
     pair_of(program).run_all(stream)
 
 
-@settings(max_examples=40, deadline=None, print_blob=True)
+@settings(max_examples=25, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches())
 def test_without_keys_results_come_in_the_order_of_the_row_engine(parts, evictor, late, stream):
     Pair(program_of(parts[0], parts[1], evictor, late, keyed=False), TimedPanesEngine, in_order=True).run_all(stream)
 
 
-@settings(max_examples=20, deadline=None, print_blob=True)
+@settings(max_examples=12, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor, late, stream):
     pair = pair_of(program_of(parts[0], parts[1], evictor, late, aggregates=KEPT))
@@ -70,20 +70,20 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
 
 
-@settings(max_examples=40, deadline=None, print_blob=True)
+@settings(max_examples=25, deadline=None, print_blob=True)
 @given(timed(), evictors, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_judged_alike(parts, evictor, stream, upstream):
     pair_of(replace(program_of(parts[0], parts[1], evictor), upstream=upstream)).run_all(stream)
 
 
-@settings(max_examples=20, deadline=None, print_blob=True)
+@settings(max_examples=12, deadline=None, print_blob=True)
 @given(timed(), evictors, batches(), st.integers(1, 3))
 def test_processing_time_windows_take_rows_without_a_time(parts, evictor, stream, timeless):
     assume(not parts[0].is_event_time)
     pair_of(program_of(parts[0], parts[1], evictor)).run_all(stream, timeless)
 
 
-@settings(max_examples=20, deadline=None, print_blob=True)
+@settings(max_examples=12, deadline=None, print_blob=True)
 @given(evictors, st.booleans(), batches())
 def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream):
     trigger = wp.PurgingTrigger.of(wp.EndOfStreamTrigger()) if purges else None

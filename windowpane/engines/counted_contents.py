@@ -6,9 +6,8 @@ Elements of one pane, after what it held::
     x x x |   x x F x x x x F x x         F: the count is reached, the trigger fires (here at every 5 elements)
     piece 0-------|piece 1--|piece 2
 
-Row layout of what is kept, besides the key columns and the segment: ``FoldedPartials`` the partials of a pane and the ``COUNT``
-since its last firing; ``EvictedElements`` the columns of each element, and ``FRESH`` if it came after the last firing, so that
-their number is the count.
+Row layout of what is kept, besides the key columns and the segment: the partials of a pane and the ``COUNT`` since its last
+firing. Where an evictor needs more than that, see ``counted_evictions``.
 """
 
 from __future__ import annotations
@@ -21,17 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.engines.evicting import argument_columns, kept_columns, timed
+from windowpane.engines.evicting import argument_columns
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.slicing import Integers
 from windowpane.engines.touched_panes import TouchedPanes
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import Ranges, fold_groups, merge_ranges
-from windowpane.kernels.running_positions import Grouped, grouped, run_ends, run_starts, stable_order
-from windowpane.kernels.survivors import Firings, Survivors
+from windowpane.kernels.running_positions import grouped, run_ends, run_starts, stable_order
 
 COUNT = "__windowpane_count"
-FRESH = "__windowpane_fresh"
 
 Mask = npt.NDArray[np.bool_]
 
@@ -51,11 +48,13 @@ class Outcome(NamedTuple):
         fired: keys and partials of each firing.
         elements: the element of the batch at which each fired.
         kept: the rows to keep, with keys and segments.
+        kept_count: the number of panes these are of.
     """
 
     fired: pa.Table
     elements: Integers
     kept: pa.Table
+    kept_count: int
 
 
 class CountedContents(ABC):
@@ -106,10 +105,10 @@ class FoldedPartials(CountedContents):
         kept = kept[~is_over[kept]]
         lasts = np.concatenate([fired, kept])
         merged = merge_ranges(self._fold, atoms, Ranges(firsts[lasts], lasts))
-        rows = _joined(touched.keys, panes[kept], merged.slice(len(fired)))
+        rows = joined(touched.keys, panes[kept], merged.slice(len(fired)))
         rows = rows.append_column(COUNT, pa.array(pieces.counts[panes[kept]]))
-        results = _joined(touched.keys, panes[fired], merged.slice(0, len(fired)))
-        return Outcome(results, pieces.last_elements[pieces.is_complete], rows)
+        results = joined(touched.keys, panes[fired], merged.slice(0, len(fired)))
+        return Outcome(results, pieces.last_elements[pieces.is_complete], rows, rows.num_rows)
 
     def _pieces(self, touched: TouchedPanes) -> _Pieces:
         every, counts = self._rule.every, np.zeros(touched.count, np.int64)
@@ -138,61 +137,7 @@ class FoldedPartials(CountedContents):
         return atoms, panes[order], at[len(touched.held_panes) :]
 
 
-class EvictedElements(CountedContents):
-    """All elements that evictions have left, in arrival order within their pane."""
-
-    def __init__(self, program: Program, fold: GroupedFold, rule: CountRule, survivors: Survivors) -> None:
-        """Evict by ``survivors`` at each firing."""
-        super().__init__(program, fold, rule)
-        self._survivors = survivors
-        self._columns = kept_columns(program, fold)
-
-    def take(self, touched: TouchedPanes) -> Outcome:
-        sorted_, rows = self._sequence(touched)
-        is_fresh = rows[FRESH].to_numpy(zero_copy_only=False)
-        times = rows[TIME].to_numpy() if TIME in self._columns else sorted_.positions
-        panes, is_new = sorted_.groups, sorted_.order >= len(touched.held_panes)
-        fires = is_new & (_counts(is_fresh, panes) % self._rule.every == 0)
-        fired = np.flatnonzero(fires)
-        partials = self._survivors.fold(self._fold, rows, times, Firings(self._begins(fires, panes)[fired], fired))
-        last_firings = np.full(touched.count, -1)
-        last_firings[panes[fired]] = fired
-        is_later = np.arange(len(panes)) > last_firings[panes]
-        kept = is_later if self._rule.purges else is_later | self._surviving(times, panes, last_firings)
-        rows = _joined(touched.keys, panes, rows.drop_columns([FRESH]).append_column(FRESH, pa.array(is_fresh & is_later)))
-        numbers = sorted_.order[fired] - len(touched.held_panes)
-        return Outcome(_joined(touched.keys, panes[fired], partials), numbers, rows.filter(pa.array(kept)))
-
-    def _sequence(self, touched: TouchedPanes) -> tuple[Grouped, pa.Table]:
-        """Return what was held and the elements, by pane and in order."""
-        columns = self._columns or [TIME]
-        new = timed(self._program, touched.elements.columns(columns))
-        new = new.append_column(FRESH, pa.array(np.ones(new.num_rows, bool)))
-        held = [] if touched.held is None else [touched.held.select(new.column_names)]
-        sorted_ = grouped(np.concatenate([touched.held_panes, touched.element_panes]))
-        return sorted_, pa.concat_tables([*held, new]).take(pa.array(sorted_.order))
-
-    def _begins(self, fires: Mask, panes: Integers) -> Integers:
-        """Return, for each row, where the list begins that a firing there would see: a purge ends a list."""
-        begins = run_starts(panes)
-        if not self._rule.purges:
-            return begins
-        anew = np.zeros(len(panes), np.int64)
-        anew[1:] = np.where(fires[:-1], np.arange(1, len(panes)), 0)
-        return np.maximum(begins, np.maximum.accumulate(anew))
-
-    def _surviving(self, times: Integers, panes: Integers, last_firings: Integers) -> Mask:
-        lasts = np.sort(last_firings[last_firings >= 0])
-        return self._survivors.kept(times, Firings(run_starts(panes)[lasts], lasts))
-
-
-def _counts(is_fresh: Mask, panes: Integers) -> Integers:
-    """Return, at each row, how many fresh rows its pane has had so far."""
-    counts, begins = np.cumsum(is_fresh), run_starts(panes)
-    return counts - (counts[begins] - is_fresh[begins])
-
-
-def _joined(keys: pa.Table, panes: Integers, columns: pa.Table) -> pa.Table:
+def joined(keys: pa.Table, panes: Integers, columns: pa.Table) -> pa.Table:
     """Return the keys of panes beside other columns of theirs; a key may also be an argument."""
     joined = keys.take(pa.array(panes))
     for name in columns.column_names:

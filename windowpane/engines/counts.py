@@ -5,22 +5,24 @@ or without an evictor: built-in aggregates only. Every boundary inside a batch f
 for each key and window cuts the batch into pieces that end at the boundaries; what a firing sees is a range of pieces.
 
 State: ``header``; a pane store (see there) whose rows are, without an evictor, the partials and the count of each key and
-window, and with one the elements it has left, see ``counted_contents``. Who may mutate: this engine, once a batch. Recovery:
-read them back.
+window (``counted_contents``), and with one the elements it has left or pieces of them (``counted_evictions``); for staggered
+windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read them back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
-from windowpane.engines.counted_contents import CountedContents, CountRule, EvictedElements, FoldedPartials
+from windowpane.engines.counted_contents import CountedContents, CountRule, FoldedPartials
+from windowpane.engines.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.evicting import evictor_refusal, survivors_of
-from windowpane.engines.pane_store import SEGMENT, PaneStore
+from windowpane.engines.pane_store import PaneStore
 from windowpane.engines.panes import Elements, PaneWindows, key_names, keyed
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -30,6 +32,7 @@ from windowpane.kernels.dense_codes import dense_codes, distinct
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import CountTrigger, PurgingTrigger
 from windowpane.windowing.windows import GLOBAL_WINDOW
@@ -90,13 +93,12 @@ class _Batch(ColumnarBatch):
     def _drop_ended(self) -> None:
         for end in self._panes.segments():
             if self.is_late(self._windows.window(end)):
-                self._open -= self._pane_count(self._panes.read([end]))
+                self._open -= self._pane_count(end)
                 self._panes.drop(end)
 
-    def _pane_count(self, rows: pa.Table | None) -> int:
-        if rows is None or self.program.spec.evictor is None:
-            return 0 if rows is None else int(rows.num_rows)
-        return len(dense_codes([rows[name] for name in (*self._keys, SEGMENT)], rows.num_rows).firsts)
+    def _pane_count(self, end: int) -> int:
+        rows = self._panes.read([end])
+        return 0 if rows is None else len(dense_codes([rows[name] for name in self._keys], rows.num_rows).firsts)
 
     # The rows.
 
@@ -111,9 +113,10 @@ class _Batch(ColumnarBatch):
         segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
         segments_touched = distinct(segments)
         held = self._panes.read(segments_touched)
-        outcome = self._contents.take(touched_panes(held, elements, keys, segments))
+        touched = touched_panes(held, elements, keys, segments)
+        outcome = self._contents.take(touched)
         self._emit(elements, outcome.fired, outcome.elements)
-        self._open += self._pane_count(outcome.kept) - self._pane_count(held)
+        self._open += outcome.kept_count - touched.held_count
         self._panes.write(outcome.kept, segments_touched)
 
     def _emit(self, elements: Elements, fired: pa.Table, numbers: Integers) -> None:
@@ -139,4 +142,6 @@ def _contents(program: Program, fold: GroupedFold) -> CountedContents:
     rule = CountRule(max(1, trigger.max_count), isinstance(spec.trigger, PurgingTrigger))
     if spec.evictor is None:
         return FoldedPartials(program, fold, rule)
+    if isinstance(spec.evictor, CountEvictor) and gcd(rule.every, spec.evictor.max_count) > 1:
+        return EvictedPieces(program, fold, rule, spec.evictor.max_count)
     return EvictedElements(program, fold, rule, survivors_of(spec.evictor))

@@ -21,7 +21,7 @@ from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import fold_groups
 from windowpane.kernels.running_positions import grouped, run_ends, run_starts
-from windowpane.kernels.survivors import Firings, Survivors
+from windowpane.kernels.survivors import Firings, LastSurvive, Survivors
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 
@@ -144,7 +144,22 @@ class EvictedContents(TimedContents):
         return rows, starts
 
     def append(self, end: int, rows: pa.Table) -> None:
-        super().append(end, timed(self._program, rows))
+        super().append(end, self._pruned(timed(self._program, rows)))
+        if self._log.wants_compaction(end):
+            self._log.replace(end, self._pruned(pa.concat_tables(self._log.read(end))))
+
+    def _pruned(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that a firing may still see: what an evictor would take from fewer elements, it takes from more.
+
+        Not so where elements without a time may come first, which keep a time evictor from evicting.
+        """
+        if not (isinstance(self._survivors, LastSurvive) or self._program.spec.assigner.is_event_time):
+            return rows
+        by_key = grouped(dense_codes([rows[name] for name in self._keys], rows.num_rows).codes)
+        lasts = run_ends(by_key.groups)
+        times = rows[TIME].to_numpy()[by_key.order] if TIME in rows.column_names else by_key.positions
+        kept = self._survivors.kept(times, Firings(run_starts(by_key.groups)[lasts], lasts))
+        return rows if kept.all() else rows.take(pa.array(by_key.order[kept]))
 
     def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
         table = pa.concat_tables(rows)

@@ -37,6 +37,13 @@ class TouchedPanes:
         """The number of panes."""
         return int(self.keys.num_rows)
 
+    @property
+    def held_count(self) -> int:
+        """The number of panes that hold something."""
+        is_held = np.zeros(self.count, bool)
+        is_held[self.held_panes] = True
+        return int(is_held.sum())
+
 
 @dataclass(frozen=True)
 class BatchKeys:
