@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.conformance_path import ABSENT, find_conformance_root
 from tests.slow import SLOW
@@ -28,6 +29,11 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+# How fast an example runs says more about the machine than about the code.
+settings.register_profile("windowpane", deadline=None)
+settings.load_profile("windowpane")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
