@@ -19,6 +19,7 @@ from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_tim
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slice_merging import merged_windows
 from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import is_staggered, staggered
 from windowpane.state.blob_store import BlobStore
@@ -133,8 +134,9 @@ class _Batch(ColumnarBatch):
         """Fire the windows that end between the clock before and now, then drop what no window needs."""
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
         due = [w for w in windows if before < w.max_timestamp <= self.clock]
-        for window in sorted(due, key=lambda w: (w.max_timestamp, w)):
-            self.results.emit(window, self._contents(window), judged)
+        due.sort(key=lambda w: (w.max_timestamp, w))
+        for window, contents in zip(due, merged_windows(due, self._slices_between, self._merge), strict=True):
+            self.results.emit(window, contents, judged)
         for start in self._log.segments():
             if all(self._is_over(window) for window in self._slices.windows_of(start)):
                 self._log.drop(start)
@@ -144,12 +146,11 @@ class _Batch(ColumnarBatch):
         """Whether nothing will read a window's slices any more: it was cleaned up, or purged at its firing."""
         return self.is_late(window) or (self._purges and window.max_timestamp <= self.clock)
 
-    def _contents(self, window: TimeWindow) -> pa.Table:
-        parts = self._parts_of(window)
-        return parts[0] if len(parts) == 1 else self.fold.merge(parts, self._engine.groups)
+    def _merge(self, partials: Sequence[pa.Table]) -> pa.Table:
+        return self.fold.merge(partials, self._engine.groups)
 
-    def _parts_of(self, window: TimeWindow) -> list[pa.Table]:
-        return [self._slice(start) for start in self._slices.slices_of(window) if start in self._log]
+    def _slices_between(self, start: int, end: int) -> list[pa.Table]:
+        return [self._slice(start) for start in range(start, end, self._slices.length) if start in self._log]
 
     def _slice(self, start: int) -> pa.Table:
         """Return the partials of a slice, one row a key."""
@@ -220,7 +221,7 @@ class _Batch(ColumnarBatch):
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
         """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
         groups = self._engine.groups
-        earlier = [] if self._purges else self._parts_of(window)
+        earlier = [] if self._purges else self._slices_between(window.start, window.end)
         marked = [_marked(table, True) for table in late] + [_marked(table, False) for table in earlier]
         merged = self.fold.merge(marked, groups, [(_TOUCHED, "max")])
         return merged.filter(merged[_TOUCHED]).drop_columns([_TOUCHED])

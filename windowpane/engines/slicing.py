@@ -7,6 +7,7 @@ their start. Source of the idea: Li et al., "No pane, no gain" (2005); Flink SQL
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import gcd
 from typing import Self
 
@@ -92,13 +93,14 @@ class SharedSlices:
         """Return whether each element is in its slice, and not in the gap behind it."""
         return times - starts < self.length
 
-    def windows_of(self, start: int) -> list[TimeWindow]:
+    @lru_cache(maxsize=1 << 14)  # noqa: B019 (a frozen value, compared by value)
+    def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
         """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
         last = window_start(start, self.offset, self.slide)
         found = []
         for first in range(last, start - self.reach, -self.slide):
             found += [TimeWindow(first, first + size) for size in self.sizes if first + size > start]
-        return found
+        return tuple(found)
 
     def window_starts(self, ends: Integers) -> Integers:
         """Return the starts of the windows that end at ``ends``: each window has an end of its own."""
