@@ -109,10 +109,23 @@ def _turns(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tuple
     return places * 7 % feed.keys, START + 10 * SECOND + places * MICROS_A_ROW // 1000 * 1000
 
 
+def _sequence(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """In order of time, keys in turns, no two rows at one time: the order of arrival is that of the rows."""
+    return places * 7 % feed.keys, START + 10 * SECOND + places * MICROS_A_ROW
+
+
+def _between(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """At random times among the rows of a sequence up to here, at none of theirs."""
+    at = random.choice(places[0], len(places), replace=False)
+    return places * 7 % feed.keys, START + 10 * SECOND + at * MICROS_A_ROW + 1 + places % (MICROS_A_ROW - 1)
+
+
 _LAYOUTS: dict[str, Callable[[Feed, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
     "random": _random,
     "fresh": _fresh,
     "turns": _turns,
+    "sequence": _sequence,
+    "between": _between,
 }
 
 

@@ -40,12 +40,14 @@ class Goal:
         figure: ``rows_per_s``, ``whole_job_s`` or ``batch_s``.
         ratio: how many times as good windowpane should be; for ``at_most`` how many times the other's time it may take.
         at_most: whether ``ratio`` is a bound on windowpane's time.
+        of: the system that is compared.
     """
 
     against: str
     figure: str
     ratio: float
     at_most: bool = False
+    of: str = "windowpane"
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,10 @@ def all_cases() -> tuple[Case, ...]:
         _latency(),
         _state_growth(),
         _open_sessions(),
+        *_over_close(),
+        _over_lag(),
+        _over_growth(),
+        _over_kernel(),
     )
 
 
@@ -192,6 +198,41 @@ def _open_sessions() -> Case:
     peers = (Contender(systems.WINDOWPANE, runs=1),)
     parts = (Part(Feed(10_000_000, 1_000_000, "fresh"), 0, 10),)
     return Case("memory, 10 M open sessions", Program("session", 600), parts, peers, worker_mb=2048, checked=False)
+
+
+def _over_close() -> tuple[Case, ...]:
+    parts = (Part(Feed(1_000, 1_000_000, "turns"), 0, 10),)
+    peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.FLINK_SQL, 3, 1))
+    frame = Case("OVER ROWS 10 PRECEDING, sum and max", Program("over", preceding=10), parts, peers, format="csv", emit="close")
+    lag = Case("LAG per key", Program("lag"), parts, peers, format="csv", emit="close")
+    return (
+        replace(frame, goals=(Goal("flink-sql", "rows_per_s", 10),)),
+        replace(lag, goals=(Goal("flink-sql", "rows_per_s", 3),)),
+    )
+
+
+def _over_lag() -> Case:
+    parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 4),)
+    peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.TWS, 1, 1))
+    goals = (Goal("tws", "rows_per_s", 30),)
+    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update")
+
+
+def _over_growth() -> Case:
+    """Probes of 1 k rows at any place of one partition of 100 k rows, then of one of 10 M."""
+    small, large = Feed(1, 100_000, "sequence"), Feed(1, 1_000_000, "sequence")
+    probes = Feed(1, 1_000, "between")
+    parts = (Part(small, 0, 1), Part(probes, 100, 10), Part(large, 1, 10), Part(probes, 11_000, 7))
+    peers = (Contender(systems.WINDOWPANE, runs=1, seconds=400),)
+    name, program = "cost against state, 1 k inserts in 100 k to 10 M rows", Program("over", preceding=10)
+    return Case(name, program, parts, peers, emit="update", phases=((4, 11), (22, 28)), growth=2, checked=False)
+
+
+def _over_kernel() -> Case:
+    parts = (Part(Feed(1_000, 1_000_000, "sequence"), 0, 1),)
+    peers = (Contender(systems.OVER_ENGINE, runs=1), Contender(systems.DUCKDB, runs=1))
+    goals = (Goal("duckdb", "batch_s", 2, at_most=True, of="over-engine"),)
+    return Case("OVER engine, five calls on 1 M rows", Program("over", preceding=10), parts, peers, goals, checked=False)
 
 
 def _quick(case: Case) -> Case:

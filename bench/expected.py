@@ -21,10 +21,19 @@ class Answer(NamedTuple):
     checksum: int
 
 
-def answer(program: Program, parts: Sequence[Part], in_milliseconds: bool = False) -> Answer:
-    """Return the answer over the files of ``parts``; ``in_milliseconds`` for times cut to those, as in CSV."""
+def answer(program: Program, parts: Sequence[Part], in_milliseconds: bool = False, emit: str = "") -> Answer:
+    """Return the answer over the files of ``parts``.
+
+    Args:
+        program: what is computed.
+        parts: the rows.
+        in_milliseconds: whether times are cut to those, as in CSV.
+        emit: for calls over rows, ``close`` if only rows behind the last watermark come out.
+    """
     rows = _together(parts, in_milliseconds)
     closed = closed_ms(rows.times) * 1000
+    if program.kind in ("over", "lag"):
+        return _over(program, rows, closed if emit == "close" else None)
     return _sessions(program, rows, closed) if program.kind == "session" else _windows(program, rows, closed)
 
 
@@ -75,6 +84,23 @@ def _sessions(program: Program, rows: Rows, closed: int) -> Answer:
     done = ends <= closed
     sums, highest = np.add.reduceat(prices, starts), np.maximum.reduceat(prices, starts)
     return _plus(Answer(0, 0), keys[starts][done], ends[done], counts[done], sums[done], highest[done])
+
+
+def _over(program: Program, rows: Rows, closed: int | None) -> Answer:
+    """Run along the rows of each key, in order of time."""
+    order = np.lexsort((rows.times, rows.keys))
+    keys, prices, times = rows.keys[order], rows.prices[order], rows.times[order]
+    reach = program.preceding if program.kind == "over" else 1
+    sums, highest, before = prices.copy(), prices.copy(), np.zeros_like(prices)
+    for distance in range(1, min(reach, len(keys) - 1) + 1):
+        same = keys[distance:] == keys[:-distance]
+        earlier = np.where(same, prices[:-distance], 0)
+        sums[distance:] += earlier
+        highest[distance:] = np.maximum(highest[distance:], earlier)
+        before[distance:] = earlier if distance == 1 else before[distance:]
+    s, m = (sums, highest) if program.kind == "over" else (prices, before)
+    done = np.ones(len(keys), bool) if closed is None else times < closed
+    return _plus(Answer(0, 0), keys[done], times[done], np.zeros(done.sum(), np.int64), s[done], m[done])
 
 
 def _plus(total: Answer, k: np.ndarray, end: int | np.ndarray, n: np.ndarray, s: np.ndarray, m: np.ndarray) -> Answer:

@@ -59,7 +59,7 @@ def _task(case: Case, contender: Contender) -> Task:
         work=str(OUT / "work"),
         emit=case.emit,
         steady_from=case.steady_from,
-        closed_ms=last_watermark(parts),
+        closed_ms=last_watermark(parts) - (case.emit == "close"),
     )
 
 
@@ -74,15 +74,15 @@ def _check(case: Case, contender: Contender, run: Run) -> None:
     if not case.checked or "checksum" not in run.figures or not run.figures["rows"]:
         return
     milliseconds = case.format == "csv" or contender.system.environment is FLINK
-    expected = _expected(case.program, _first(case.parts, contender.batches), milliseconds)
+    expected = _expected(case.program, _first(case.parts, contender.batches), milliseconds, case.emit)
     found = Answer(run.figures["rows"], run.figures["checksum"])
     if found != expected:
         raise Unavailable(f"its results are not the expected ones: {found}, expected {expected}")
 
 
 @cache
-def _expected(program: Program, parts: tuple[Part, ...], milliseconds: bool) -> Answer:
-    return answer(program, parts, milliseconds)
+def _expected(program: Program, parts: tuple[Part, ...], milliseconds: bool, emit: str) -> Answer:
+    return answer(program, parts, milliseconds, emit)
 
 
 def _medians(case: Case, figure: Figure, done: Sequence[Run], task: Task) -> Figure:

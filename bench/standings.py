@@ -36,13 +36,12 @@ def standings(results: Results, cases: Sequence[Case]) -> list[Standing]:
 
 
 def _of(case: Case, figures: dict[str, Figure]) -> Iterator[Standing]:
+    for goal in case.goals:
+        if goal.of in figures and goal.against in figures:
+            yield _compared(case, goal, figures[goal.of], figures[goal.against])
     own = figures.get("windowpane")
     if own is None:
         return
-    for goal in case.goals:
-        other = figures.get(goal.against)
-        if other is not None:
-            yield _compared(case, goal, own, other)
     if case.growth and own.phases_s is not None:
         before, after = own.phases_s
         goal_text, reached = f"at most {case.growth:g}x", f"{after / before:.2f}x ({before:.2f} s to {after:.2f} s)"

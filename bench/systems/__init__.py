@@ -32,7 +32,11 @@ HOP = System("hop", "scan + hop to Python", "on_hop")
 FLINK_SQL = System("flink-sql", "Flink SQL", "on_flink_sql", FLINK)
 PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
 BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
+OVER_ENGINE = System("over-engine", "windowpane's engine alone", "on_over_engine")
 DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 
-TITLES = {each.name: each.title for each in (WINDOWPANE, NATIVE, TWS, SHUFFLE, HOP, FLINK_SQL, PYFLINK, BYTEWAX_FLOW, DUCKDB)}
+_SPARK = (WINDOWPANE, NATIVE, TWS, SHUFFLE, HOP)
+_OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB)
+
+TITLES = {each.name: each.title for each in (*_SPARK, *_OTHERS)}
 """Titles by name."""

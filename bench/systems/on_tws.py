@@ -52,8 +52,30 @@ class Tumbling(StatefulProcessor):
         """Nothing to release."""
 
 
+class Lag(StatefulProcessor):
+    """The price of the row before, for rows that come in order."""
+
+    def init(self, handle: Any) -> None:
+        self._last = handle.getValueState("last", "price bigint")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        held = self._last.get()
+        last = held[0] if held is not None else 0
+        for row in sorted(rows, key=lambda row: row.ts):
+            yield Row(k=key[0], window_end=row.ts, n=0, s=row.price, m=last)
+            last = row.price
+        self._last.update((last,))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
 def main() -> None:
     task: Task = read_task()
+    if task.program.kind == "lag":
+        grouped = read(session(), task).groupBy("k")
+        run(task, grouped.transformWithState(Lag(), _SCHEMA, "append", "None"))
+        return
     rows = read(session(), task).withWatermark("ts", DELAY).selectExpr("k", "price", "ts", "unix_millis(ts) AS ms")
     run(task, rows.groupBy("k").transformWithState(Tumbling(task.program.size), _SCHEMA, "append", "EventTime"))
 

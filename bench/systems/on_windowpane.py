@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import functions as F
+
 import windowpane as wp
-from bench.programs import Program
+from bench.programs import Program, Task
 from bench.systems.spark_job import DELAY, read, run, session
 from bench.systems.task_folder import read_task
 
@@ -18,10 +20,30 @@ def assigner(program: Program) -> Any:
     return wp.EventTimeSessionWindows.with_gap(f"{program.size} seconds")
 
 
+def windowed(task: Task, rows: Any) -> Any:
+    stream = wp.stream(rows, event_time="ts", watermark=DELAY).key_by("k").window(assigner(task.program))
+    return stream.aggregate(n=wp.count(), s=wp.sum("price"), m=wp.max("price")).df
+
+
+def over(task: Task, rows: Any) -> Any:
+    """Only results of window close need a watermark: an update keeps its rows, so that any row may come in between."""
+    rows = rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
+    clock = {"watermark": DELAY} if task.emit == "close" else {}
+    stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by("k").order_by("ts")
+    if task.program.kind == "lag":
+        calls = {"s": wp.col("price"), "m": wp.lag("price")}
+    else:
+        frame = (-task.program.preceding, 0)
+        calls = {"s": wp.sum("price").rows(*frame), "m": wp.max("price").rows(*frame)}
+    selection = stream.select("k", wp.col("ts").alias("window_end"), **calls)
+    result = selection.emit_on_window_close() if task.emit == "close" else selection.emit_on_update()
+    return result.df.withColumns({"n": F.lit(0), "m": F.coalesce("m", F.lit(0))})
+
+
 def main() -> None:
     task = read_task()
-    windowed = wp.stream(read(session(), task), event_time="ts", watermark=DELAY).key_by("k").window(assigner(task.program))
-    run(task, windowed.aggregate(n=wp.count(), s=wp.sum("price"), m=wp.max("price")).df)
+    rows = read(session(), task)
+    run(task, over(task, rows) if task.emit else windowed(task, rows))
 
 
 if __name__ == "__main__":
