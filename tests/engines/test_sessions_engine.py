@@ -17,7 +17,7 @@ from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
-from windowpane.engines.session_step import END, ROWS, START, Arrivals
+from windowpane.engines.session_meeting import END, ROWS, START, Arrivals
 from windowpane.engines.session_windows import row_windows
 from windowpane.engines.sessions import SessionsEngine, refusal
 from windowpane.errors import (

@@ -52,8 +52,12 @@ class SessionRule:
         return ends - 1 <= now if self.is_event_time else np.zeros(len(ends), bool)
 
     def is_over(self, ends: Int64s, now: int) -> Mask:
-        """Return which sessions take no more rows; a row that would open one of these is late."""
+        """Return which sessions take no more rows."""
         return self._cleanup(ends) <= now
+
+    def is_late(self, ends: Int64s, now: int) -> Mask:
+        """Return which rows are late by themselves: their own session would be over. By the clock no row is late."""
+        return self.is_over(ends, now) if self.is_event_time else np.zeros(len(ends), bool)
 
     def next_time(self, ends: Int64s, now: int) -> Int64s:
         """Return when something next happens to each session: it fires, or it is over."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,9 @@ from windowpane.engines.late_rows import late_table
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.results import Results
-from windowpane.engines.session_rule import SessionRule
-from windowpane.engines.session_step import END, FILLED, ROWS, START, Arrivals, SessionStep
+from windowpane.engines.session_meeting import END, FILLED, ROWS, START, Arrivals
+from windowpane.engines.session_rule import Mask, SessionRule
+from windowpane.engines.session_step import Grown, SessionStep
 from windowpane.engines.session_windows import row_windows
 from windowpane.engines.slices import fires_at_window_end
 from windowpane.kernels.islands import Int64s, order_by
@@ -157,8 +159,7 @@ class _Batch:
         if not self._rule.is_event_time:
             judged = self._watermark  # the clock moves after the watermark, so downstream has seen that
         for positions, arrivals in self._groups(self._arrivals(rows), self._pages.due(self._now)):
-            sessions = self._advanced(positions, before)
-            self._write(positions, self._grown(sessions, arrivals) if arrivals else sessions)
+            self._run_group(positions, arrivals, before)
         self._pages.commit()
         self._emit(judged)
 
@@ -197,27 +198,36 @@ class _Batch:
         for group in np.unique(groups):
             yield [position for position, which in zip(touched, groups, strict=True) if which == group]
 
-    def _advanced(self, positions: list[int], before: int) -> pa.Table | None:
-        """Return what is left of the sessions of some pages after the clock has moved; ``None`` if there were none."""
-        read = [page for position in positions if (page := self._pages.read(position)) is not None]
-        if not read:
-            return None
-        fired, left = self._engine.step.advance(pa.concat_tables(read).combine_chunks(), before, self._now)
-        self._fired.append(fired)
-        return left
+    def _run_group(self, positions: list[int], arrivals: list[Arrivals], before: int) -> None:
+        """Move the clock over the sessions of some pages, let rows join them, and write what is left and what is new."""
+        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
+        sessions, is_open = None, np.zeros(0, bool)
+        if pages:
+            fired, sessions, is_open = self._engine.step.advance(pa.concat_tables(pages).combine_chunks(), before, self._now)
+            self._fired.append(fired)
+        grown = self._grown(sessions, is_open, arrivals) if arrivals else None
+        if grown is not None:
+            is_open[grown.joined] = False
+        ends = np.cumsum([page.num_rows for page in pages]).tolist()
+        left = [
+            sessions.slice(end - page.num_rows, page.num_rows).filter(pa.array(is_open[end - page.num_rows : end]))
+            for page, end in zip(pages, ends, strict=True)
+            if sessions is not None
+        ]
+        self._write(positions, left, grown.added if grown is not None else None)
 
-    def _grown(self, sessions: pa.Table | None, arrivals: list[Arrivals]) -> pa.Table | None:
-        """Take rows and return the sessions left."""
+    def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
+        """Return what rows make of the open sessions."""
         order = None
         if len(arrivals) == 1 and POSITION in arrivals[0].table.column_names:
             order = partial(self._in_arrival_order, arrivals[0].table)
-        grown = self._engine.step.grow(sessions, arrivals, self._now, order)
+        grown = self._engine.step.grow(sessions, is_open, arrivals, self._now, order)
         self._merges += grown.merges
         for part, dropped in zip(arrivals, grown.dropped, strict=True):
             self._report_late(part, dropped)
         if grown.refired is not None:
             self._refired.append(grown.refired)
-        return grown.sessions
+        return grown
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Int64s) -> Int64s:
         """Return numbers of rows in the order in which the row engine takes them: NULLs first, as Spark SQL does."""
@@ -231,19 +241,23 @@ class _Batch:
         in_order: Int64s = numbers[order.to_numpy()]
         return in_order
 
-    def _write(self, positions: list[int], sessions: pa.Table | None) -> None:
-        """Put the sessions left into the pages they belong to."""
-        if sessions is None:
-            return
+    def _write(self, positions: list[int], left: list[pa.Table], added: pa.Table | None) -> None:
+        """Write the pages at ``positions``: what is left of each, and those of the added sessions that belong there."""
+        parts = self._by_page(positions, added) if added is not None else [None] * len(positions)
+        for position, kept, new in zip_longest(positions, left, parts):
+            tables = [table for table in (kept, new) if table is not None]
+            if tables:
+                self._pages.write(position, pa.concat_tables([table.select(tables[0].column_names) for table in tables]))
+
+    def _by_page(self, positions: list[int], sessions: pa.Table) -> list[pa.Table]:
+        """Return sessions by the page that each belongs to."""
         if len(positions) == 1:
-            self._pages.write(positions[0], sessions)
-            return
+            return [sessions]
         places = self._pages.locate(self._engine.hashes(sessions))
-        order = np.argsort(places.astype(np.int32), kind="stable")
+        order = order_by(places, np.zeros_like(places))
         sessions, places = sessions.take(pa.array(order)), places[order]
-        for position in positions:
-            start, end = np.searchsorted(places, [position, position + 1]).tolist()
-            self._pages.write(position, sessions.slice(start, end - start))
+        starts, ends = np.searchsorted(places, positions).tolist(), np.searchsorted(places, positions, side="right").tolist()
+        return [sessions.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
 
     # What comes out.
 
