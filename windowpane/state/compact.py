@@ -18,11 +18,11 @@ _FEW_ROWS = 64
 """Below so many rows there is nothing to gain."""
 
 
-def to_stream(table: pa.Table) -> pa.Buffer:
-    """Return a table as a compact Arrow IPC stream."""
+def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
+    """Return a table as a compact Arrow IPC stream, compressed as Arrow names it (``lz4``) where that pays."""
     stored = table if table.num_rows < _FEW_ROWS else _narrowed(table)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, stored.schema) as writer:
+    with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(stored)
     return sink.getvalue()
 

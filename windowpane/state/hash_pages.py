@@ -3,7 +3,7 @@
 Key layout, for pages named ``name``::
 
     name.i       the index: for each page in order of fence its number, rows, live rows, bytes and when it is due
-    name.<hex>   one page: a packed table, the rows whose hash is at least the page's fence and below the next one
+    name.<hex>   one page: a compact table, the rows whose hash is at least the page's fence and below the next one
 
 Invariants, after every ``commit``:
 
@@ -30,9 +30,9 @@ import pyarrow as pa
 
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
-from windowpane.state.packed_tables import pack_table, unpack_table
+from windowpane.state.compact import from_stream, to_stream
 
-_KIND, _VERSION = "hash-pages-index", 1
+_PAGE_KIND, _INDEX_KIND, _VERSION = "hash-pages-page", "hash-pages-index", 1
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -123,7 +123,7 @@ class HashPages:
             return None
         blob = self._store.get(self._key(self._pages[position].number))
         assert blob is not None, "the index names only pages that were written"
-        return unpack_table(blob)
+        return from_stream(unframe(_PAGE_KIND, _VERSION, blob))
 
     def write(self, position: int, table: pa.Table) -> None:
         """Put ``table`` in the place of a page; all of its rows belong there."""
@@ -169,7 +169,7 @@ class HashPages:
 
     def _put(self, page: _Page) -> None:
         assert page.unwritten is not None
-        blob = pack_table(page.unwritten)
+        blob = frame(_PAGE_KIND, _VERSION, to_stream(page.unwritten, compression="lz4"))
         self._store.put(self._key(page.number), blob)
         page.size = len(blob)
         page.due, page.live = self._summary_of(page.unwritten)
@@ -190,13 +190,13 @@ class HashPages:
         numbers = [(page.number, page.rows, page.live, page.size, page.due) for page in self._pages]
         fences = array("Q", [page.fence for page in self._pages]).tobytes()
         rest = array("q", [number for row in numbers for number in row]).tobytes()
-        self._store.put(f"{self._name}.i", frame(_KIND, _VERSION, fences + rest))
+        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _VERSION, fences + rest))
 
     def _read_index(self) -> list[_Page]:
         blob = self._store.get(f"{self._name}.i")
         if blob is None:
             return []
-        numbers = np.frombuffer(unframe(_KIND, _VERSION, blob), np.int64).copy()
+        numbers = np.frombuffer(unframe(_INDEX_KIND, _VERSION, blob), np.int64).copy()
         count = len(numbers) // 6
         fences = numbers[:count].view(np.uint64).tolist()
         return [_Page(fence, *row) for fence, row in zip(fences, numbers[count:].reshape(count, 5).tolist(), strict=True)]
