@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines import counts, sessions, slices, timed_panes
+from windowpane.engines import counts, never, sessions, slices, timed_panes
 from windowpane.engines.counts import CountsEngine
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.never import NeverEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
@@ -42,6 +43,7 @@ _STATE = {
     "slices": "a segment log: partial aggregates by slice and key",
     "sessions": "hash pages: open sessions with their partial aggregates, by a hash of the key",
     "panes": "segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
+    "never": "nothing",
     "counts": "a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
 }
 
@@ -62,6 +64,7 @@ _COLUMNAR = {
     TimedPanesEngine.name: _ColumnarEngine(
         timed_panes.refusal, "built-in aggregates are kept by key and window, and clocks fire them", TimedPanesEngine
     ),
+    NeverEngine.name: _ColumnarEngine(never.refusal, "the trigger never fires, so nothing needs keeping", NeverEngine),
     CountsEngine.name: _ColumnarEngine(counts.refusal, "running counts cut built-in aggregates where windows fire", CountsEngine),
 }
 """The columnar engines by name: why one cannot run a program, why it is chosen, how it is made."""

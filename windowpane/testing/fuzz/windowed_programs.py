@@ -76,7 +76,7 @@ def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers
     """Return a trigger that the assigner's windows can have; ``None`` for the default."""
     counting = triggers.CountTrigger.of(draw.randint(1, 4))
     if isinstance(assigner, assigners.GlobalWindows):
-        return draw.choice([counting, triggers.PurgingTrigger.of(counting)])
+        return draw.choice([counting, counting, triggers.PurgingTrigger.of(counting), None])
     continuous = triggers.ContinuousEventTimeTrigger if assigner.is_event_time else triggers.ContinuousProcessingTimeTrigger
     made = [assigner.default_trigger(), counting, continuous.of(draw.randint(1, 12))]
     trigger = draw.choice([None, None, *made])
@@ -150,7 +150,7 @@ def program_of(
         aggregates: the aggregates by output name.
         keys: the key columns.
         upstream: where rows come from.
-        parts: trigger, evictor, allowed_lateness, late_tag and engine, as a ``WindowPlan`` takes them.
+        parts: trigger, evictor, allowed_lateness, late_tag, order_by and engine, as a ``WindowPlan`` takes them.
     """
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
     plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **parts)
@@ -171,6 +171,7 @@ def random_program(draw: Random) -> Program:
         evictor=random_evictor(draw),
         allowed_lateness=draw.choice([0, 0, 3, 20]) if assigner.is_event_time else 0,
         late_tag=draw.choice([None, LATE]),
+        order_by=draw.choice([(), (), ("n",), ("s", "i")]),
     )
 
 
