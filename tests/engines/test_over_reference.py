@@ -15,6 +15,8 @@ from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, 
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing import aggregates as agg
+from windowpane.windowing.frames import CURRENT_ROW, Frame, following
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import output_schema
 from windowpane.windowing.times import MAX, MIN
@@ -103,11 +105,27 @@ def test_the_watermark_never_goes_back() -> None:
     assert ids(bucket.run(table([(7, 1)]), 5), LATE) == [1]
 
 
-def test_results_are_judged_by_the_watermark_before() -> None:
-    bucket = Bucket(CLOSE)
-    bucket.run(table([(5, 1)]), 2)
+def calling(program: OverProgram, *calls: OverCall) -> OverProgram:
+    spec = replace(SPEC, calls=calls)
+    return replace(program, spec=spec, outputs=output_schema(spec, COLUMNS, [f"c{number}" for number in range(len(calls))]))
 
-    assert [row[JUDGED] for row in rows_of(bucket.run(None, 9))] == [2]
+
+@pytest.mark.parametrize(
+    ("program", "judged"),
+    [
+        (CLOSE, 4),
+        (replace(CLOSE, allowed_lateness=3), 1),
+        (calling(CLOSE, OverCall.of(agg.count(), Frame.range_(CURRENT_ROW, following(2)))), 2),
+        (calling(CLOSE, OverCall("lead", ("id",), offset=0), OverCall("lead", ("id",))), MIN),
+        (calling(CLOSE, OverCall.of(agg.count(), Frame.session(1))), MIN),
+    ],
+    ids=["at once", "lateness", "range following", "rows following", "session"],
+)
+def test_results_are_judged_by_a_watermark_that_none_of_them_trails(program: OverProgram, judged: int) -> None:
+    bucket = Bucket(program)
+    bucket.run(table([(5, 1), (6, 2)]), 4)
+
+    assert {row[JUDGED] for row in rows_of(bucket.run(None, 20))} == {judged}
 
 
 def test_rows_of_a_window_are_judged_by_what_they_were_emitted_under() -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.over_closing import watermark_delay
 from windowpane.windowing.over_spec import OverSpec
 from windowpane.windowing.times import MAX, MIN, add_clamped
 
@@ -110,3 +111,16 @@ class OverProgram:
         if lateness is None:
             return None
         return watermark if watermark in (MIN, MAX) else add_clamped(watermark, -lateness)
+
+    def judged(self, watermark: int) -> int:
+        """Return what rows are judged by downstream that come out when the watermark moves on from ``watermark``.
+
+        No row that comes out now or later is at or below it. ``MIN``: rows can trail the watermark without a limit, as those of a
+        changelog and of frames that wait for later rows do.
+        """
+        if self.mode is Emit.UPDATE:
+            return MIN
+        horizon, delay = self.horizon(watermark), watermark_delay(self.spec)
+        if horizon is None or delay is None:
+            return MIN
+        return horizon if horizon in (MIN, MAX) else add_clamped(horizon, -delay)

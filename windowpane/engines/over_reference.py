@@ -82,7 +82,7 @@ class _Batch:
         else:
             emitted = self.take(self._punctual(entries, before))
             emitted += self.advance(watermark)
-        return self._close(emitted, before, watermark, clock)
+        return self._close(emitted, self.program.judged(before), watermark, clock)
 
     def take(self, entries: Iterable[Entry]) -> list[Entry]:
         """Take rows that are not late and return what comes out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -81,7 +82,9 @@ class OverSchema(Schema):
 
 
 def read_value(kind: pa.DataType, value: Any) -> Any:
-    """Return a value of a type: times are text there."""
+    """Return a value of a type: times are text there, decimals numbers."""
+    if pa.types.is_decimal(kind) and value is not None:
+        return Decimal(str(value))
     if not isinstance(value, str) or pa.types.is_string(kind):
         return value
     if not pa.types.is_timestamp(kind):

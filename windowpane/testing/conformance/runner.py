@@ -10,6 +10,17 @@ from windowpane.testing.conformance.fields import NotUnderstoodError
 from windowpane.testing.conformance.vectors import Case, find_files, read_cases
 from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
 
+_INTERNALS = {
+    "plan": "the shape of RisingWave's plans",
+    "window_buffer": "RisingWave's sliding buffer: frames here are searched, not slid",
+    "rank_state": "RisingWave's incremental rank states: their results are replayed by kind over_window",
+    "range_except": "RisingWave's incremental frames: frames here are searched, not slid",
+    "range_diff": "RisingWave's incremental frames: frames here are searched, not slid",
+    "evict_hint_merge": "RisingWave's hints for eviction: rows here are kept from one index on",
+    "range_cache": "RisingWave's cache of state rows",
+}
+"""Kinds that speak of parts that have no counterpart here."""
+
 
 def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) -> Verdict:
     """Return the verdict of a case. An exception nobody expected fails the case and leaves the others to run."""
@@ -27,6 +38,8 @@ def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) 
 def _missing(kind: str, engine: str) -> str:
     if kind == "sql":
         return f"SQL is replayed with --engine local, not with {engine}"
+    if kind in _INTERNALS:
+        return f"{_INTERNALS[kind]} (kind {kind})"
     return f"kind {kind} is not understood by engine {engine}"
 
 

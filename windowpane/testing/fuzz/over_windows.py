@@ -47,6 +47,8 @@ _NUMERIC_AGGREGATES = (
     lambda column: agg.sum(column),
     lambda column: agg.avg(column),
     lambda column: agg.stddev_samp(column),
+    lambda column: agg.stddev_pop(column),
+    lambda column: agg.var_samp(column),
     lambda column: agg.var_pop(column),
     lambda column: agg.median(column),
     lambda column: agg.quantile(column, 0.25),
