@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.engines import over_engines
 from windowpane.engines.over_program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over_reference import OverReferenceEngine
 from windowpane.engines.program import Upstream
@@ -347,20 +348,37 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
     return dataclasses.replace(program, description=_description(program))
 
 
+_KERNELS = {
+    Emit.UPDATE: "pages of rows and outputs, affected rows computed by kernels on sorted arrays",
+    Emit.CLOSE: "a sort buffer, complete rows computed by kernels on sorted arrays",
+}
+
+
 def choose_over_engine(program: OverProgram, wanted: str | None = None) -> EngineChoice:
     """Return the fastest engine that covers ``program``, and why it is this one.
 
     Raises:
         InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
     """
-    if wanted not in (None, OverReferenceEngine.name):
-        raise InvalidSpecError(f"there is no engine {wanted!r} for OVER windows; there is {OverReferenceEngine.name!r}.")
-    return EngineChoice(OverReferenceEngine.name, "the reference operators run every program" if wanted is None else "asked for")
+    if wanted == OverReferenceEngine.name:
+        return EngineChoice(wanted, "asked for")
+    columnar = over_engines.columnar_name(program)
+    if wanted not in (None, columnar):
+        names = f"{OverReferenceEngine.name!r} and {columnar!r}"
+        raise InvalidSpecError(
+            f"there is no engine {wanted!r} for OVER windows that emit on {program.mode.value}; there are {names}."
+        )
+    refused = over_engines.columnar_refusal(program)
+    if refused is None:
+        return EngineChoice(columnar, f"{_KERNELS[program.mode]}: {over_engines.columnar_calls(program)}")
+    if wanted is not None:
+        raise InvalidSpecError(f"the engine {columnar!r} cannot run this program: {refused}.")
+    return EngineChoice(OverReferenceEngine.name, f"the reference operators run every program; not {columnar}: {refused}")
 
 
 def make_over_engine(program: OverProgram) -> Engine:
     """Return the engine that runs ``program``."""
-    return OverReferenceEngine(program)
+    return over_engines.engine_named(program)
 
 
 def _description(program: OverProgram) -> tuple[tuple[str, str], ...]:

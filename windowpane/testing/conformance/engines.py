@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from windowpane.testing.conformance.columnar_operator import ColumnarOperator
+from windowpane.testing.conformance.columnar_over import ColumnarOver
 from windowpane.testing.conformance.kinds import (
     assigner,
     frame_finder,
@@ -62,6 +63,7 @@ def columnar_engine() -> Engine:
     return {
         "window_operator": partial(window_operator.replay, operator=ColumnarOperator),
         "window_operator_chain": partial(window_operator_chain.replay, operator=ColumnarOperator),
+        "over_window": partial(over_window.replay, operator=ColumnarOver),
     }
 
 

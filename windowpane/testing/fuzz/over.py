@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
+from windowpane.engines.over_engines import columnar_engine, columnar_refusal
+from windowpane.engines.over_program import OverProgram
 from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.protocol import Engine
 from windowpane.testing.fuzz.outcome import Outcome
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
 from windowpane.testing.fuzz.over_oracle import Oracle
 from windowpane.testing.fuzz.over_run import MakeEngine, NotCoveredError, check_trial
 
-ENGINES: dict[str, MakeEngine] = {"reference": OverReferenceEngine}
+
+def _columnar(program: OverProgram) -> Engine:
+    reason = columnar_refusal(program)
+    if reason is not None:
+        raise NotCoveredError(reason)
+    return columnar_engine(program)
+
+
+ENGINES: dict[str, MakeEngine] = {"reference": OverReferenceEngine, "columnar": _columnar}
 """What makes the engine of a program, by name."""
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from windowpane.operators.over_on_close import OverOnClose
 from windowpane.operators.over_on_update import OverOnUpdate
@@ -18,6 +21,7 @@ from windowpane.testing.conformance.recovering import Recovering
 from windowpane.testing.conformance.sql_values import Row
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.windowing.over_spec import OverSpec
 from windowpane.windowing.over_types import output_schema
 
 _WINDOW = {"mode", "schema", "pk", "partition_by", "order_by", "calls", "out_columns"}
@@ -27,10 +31,10 @@ _CACHE = {"expect_cache"}
 _NOTES = {"note"}
 
 
-def replay(case: Case, options: Options) -> list[Difference]:
-    """Run the steps; with ``restart`` the operator is built anew on its state after each."""
+def replay(case: Case, options: Options, operator: MakeOperator | None = None) -> list[Difference]:
+    """Run the steps on an operator, the reference if not given; with ``restart`` it is built anew on its state after each."""
     require_known(case.body, _CASE | _CACHE, "case")
-    replayed = _Replay(case)
+    replayed = _Replay(case, operator or _Reference)
     differences = []
     for number, step in enumerate(case.get("steps")):
         if step.keys() & (EXPECT | {"expect_state"}):
@@ -42,14 +46,28 @@ def replay(case: Case, options: Options) -> list[Difference]:
     return differences
 
 
-class _Operator:
-    """One of the two operators, and the state it flushes."""
+class Operator(Protocol):
+    """An operator on its state."""
 
-    def __init__(self, replayed: _Replay, entries: MemoryEntries) -> None:
+    def process(self, changes: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
+        """Take changes, (sign, row), and return those that come out."""
+
+    def flush(self) -> None:
+        """Write what is not in the state yet."""
+
+
+MakeOperator = Callable[[str, OverSpec, pa.Schema, pa.Schema, MemoryEntries], Operator]
+"""Makes an operator from its mode, window, input and output columns, and state."""
+
+
+class _Reference:
+    """One of the two reference operators, and the state it flushes."""
+
+    def __init__(self, mode: str, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, entries: MemoryEntries) -> None:
         self._state = KeyedState(entries)
-        parts = (replayed.spec, replayed.schema.arrow, replayed.outputs, self._state)
-        self._general = OverOnUpdate(*parts, raise_it) if replayed.mode == "general" else None
-        self._closing = OverOnClose(*parts) if replayed.mode == "eowc" else None
+        parts = (spec, columns, outputs, self._state)
+        self._general = OverOnUpdate(*parts, raise_it) if mode == "general" else None
+        self._closing = OverOnClose(*parts) if mode == "eowc" else None
 
     def process(self, changes: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
         if self._closing is not None:
@@ -63,7 +81,7 @@ class _Operator:
 
 
 class _Replay:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, operator: MakeOperator) -> None:
         self.mode = case.get("mode")
         if self.mode not in ("general", "eowc"):
             raise NotUnderstoodError(f"mode {self.mode!r} is not understood")
@@ -73,7 +91,8 @@ class _Replay:
         self._columns = [*self.schema.names, *self.outputs.names]
         self._emitted = Changelog(self.schema, self._columns)
         self._materialized: Counter[Any] = Counter()
-        self.state = Recovering(lambda entries: _Operator(self, entries), _Operator.flush)
+        parts = (self.mode, self.spec, self.schema.arrow, self.outputs)
+        self.state: Recovering[Operator] = Recovering(lambda entries: operator(*parts, entries), lambda each: each.flush())
 
     def act(self, step: Json) -> None:
         if set(step) == {"changes"}:

@@ -1,0 +1,198 @@
+"""The columnar OVER engines: random programs against DuckDB with restarts and tiny pages; what they read, keep and refuse."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from windowpane.engines import over_page_writing, over_tails
+from windowpane.engines.over_engines import columnar_engine, columnar_refusal
+from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
+from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.errors import InconsistentChangeError, MissingOrderError
+from windowpane.state import row_pages
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz import over
+from windowpane.windowing.frames import RUNNING_ROWS, Frame, following, preceding
+from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.times import MAX, MIN
+
+COLUMNS = pa.schema([("p", pa.string()), ("t", pa.int64()), ("id", pa.int64()), ("v", pa.int64())])
+ROWS_10 = Frame.rows(preceding(10))
+
+
+def a_program(*calls: OverCall, mode: Emit = Emit.UPDATE, **options: object) -> OverProgram:
+    spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("id",), calls)
+    outputs = output_schema(spec, COLUMNS, [f"c{number}" for number in range(len(calls))])
+    return OverProgram(spec, COLUMNS, outputs, mode, **options)  # type: ignore[arg-type]
+
+
+def rows(entries: list[tuple], words: list[str] | None = None) -> pa.Table:
+    table = pa.Table.from_pylist([dict(zip(COLUMNS.names, entry, strict=True)) for entry in entries], schema=COLUMNS)
+    table = table.append_column(TIME, table["t"]).append_column(PARTITION, pa.array([0] * len(entries), pa.int64()))
+    table = table.append_column(POSITION, pa.array(range(len(entries)), pa.int64()))
+    return table if words is None else table.append_column(CHANGE_TYPE, pa.array(words, pa.string()))
+
+
+def run_to_the_end(engine: Engine, store: MemoryBlobStore, table: pa.Table) -> list[BucketOutput]:
+    return [engine.run(store, [table], Clock(MIN, 0)), engine.run(store, [], Clock(MAX, 0))]
+
+
+def emitted(output: BucketOutput, number: int = MAIN) -> list[dict]:
+    tables = [table for which, table in output.tables if which == number]
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def changes(output: BucketOutput) -> list[tuple]:
+    names = [CHANGE_TYPE, *COLUMNS.names]
+    return sorted(
+        (*(row[name] for name in names), *(row[name] for name in row if name.startswith("c"))) for row in emitted(output)
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_programs_are_what_duckdb_says_whatever_the_size_of_pages(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = random.Random(first).choice([2, 5, 128])
+    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", size)
+    monkeypatch.setattr(row_pages, "BLOCK_PAGES", 4)
+    monkeypatch.setattr(over_tails, "SHARD_ROWS", 8)
+    for seed in range(first, first + 20):
+        outcome = over.run(seed, "columnar")
+        assert not outcome.differences, f"seed {seed}, pages of {size} rows: {outcome.program} {outcome.differences}"
+
+
+def test_far_apart_changes_do_not_read_what_lies_between() -> None:
+    engine, store = columnar_engine(a_program(OverCall("sum", ("v",), ROWS_10))), MemoryBlobStore()
+    engine.run(store, [rows([("a", 10 * n, n, 1) for n in range(20_000)])], Clock(MIN, 0))
+    before = store.reads
+    output = engine.run(store, [rows([("a", 5, 20_001, 1), ("a", 199_985, 20_002, 1)])], Clock(MIN, 0))
+    assert store.reads - before < 12
+    assert len(emitted(output)) == 2 + 2 * 9, "the two rows; nine of those behind each had less than eleven rows, or another sum"
+
+
+def test_a_running_sum_goes_on_from_the_last_row_of_a_large_partition() -> None:
+    engine, store = columnar_engine(a_program(OverCall("sum", ("v",), RUNNING_ROWS), OverCall("rank"))), MemoryBlobStore()
+    engine.run(store, [rows([("a", n, n, 1) for n in range(20_000)])], Clock(MIN, 0))
+    before = store.reads
+    output = engine.run(store, [rows([("a", 20_000, 20_000, 5)])], Clock(MIN, 0))
+    assert store.reads - before < 8
+    assert changes(output) == [("insert", "a", 20_000, 20_000, 5, 20_005, 20_001)]
+
+
+def test_numbering_stops_where_it_no_longer_changes() -> None:
+    engine, store = columnar_engine(a_program(OverCall("dense_rank"))), MemoryBlobStore()
+    engine.run(store, [rows([("a", n, n, 1) for n in range(20_000)])], Clock(MIN, 0))
+    before = store.reads
+    output = engine.run(store, [rows([("a", 100, 20_001, 1)])], Clock(MIN, 0))
+    assert store.reads - before < 8
+    assert changes(output) == [("insert", "a", 100, 20_001, 1, 101)]
+
+
+def test_what_no_row_to_come_can_reach_is_dropped() -> None:
+    program = a_program(OverCall("lag", ("v",)), OverCall("row_number"), time_column="t", append_only=True, has_late_output=True)
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    sizes = []
+    for batch in range(20):
+        times = [1000 * batch + n for n in range(1000)]
+        output = engine.run(store, [rows([("a", time, time, time) for time in times])], Clock(1000 * batch - 1, 0))
+        last = [row for row in emitted(output) if row["t"] == times[-1]]
+        assert (last[0]["c0"], last[0]["c1"]) == (times[-1] - 1, times[-1] + 1)
+        sizes.append(output.counters.state_bytes)
+    assert max(sizes[2:]) < 3 * sizes[0]
+    late = engine.run(store, [rows([("a", 5, -1, 0)])], Clock(19_000, 0))
+    assert [row["id"] for row in emitted(late, LATE)] == [-1]
+    assert not emitted(late)
+
+
+def test_numbering_on_close_keeps_one_row_of_a_partition() -> None:
+    program = a_program(OverCall("row_number"), OverCall("rank"), mode=Emit.CLOSE, time_column="t", append_only=True)
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    for batch in range(10):
+        engine.run(store, [rows([("a", 100 * batch + n, 100 * batch + n, 0) for n in range(100)])], Clock(100 * batch - 1, 0))
+    output = engine.run(store, [], Clock(MAX, 0))
+    assert [row["c0"] for row in emitted(output)] == list(range(901, 1001))
+    assert output.counters.state_bytes < 1500
+    assert output.is_idle
+
+
+def test_rows_that_wait_can_be_changed_and_deleted() -> None:
+    program = a_program(OverCall("lead", ("v",)), mode=Emit.CLOSE, time_column="t")
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    engine.run(store, [rows([("a", 10, 1, 1), ("a", 11, 2, 2), ("a", 12, 3, 3)], ["insert"] * 3)], Clock(MIN, 0))
+    changed = [("a", 11, 2, 2), ("a", 10, 1, 1), ("a", 10, 1, 7)]
+    engine.run(store, [rows(changed, ["delete", "update_preimage", "update_postimage"])], Clock(5, 0))
+    output = engine.run(store, [], Clock(MAX, 0))
+    assert [(row["id"], row["v"], row["c0"]) for row in emitted(output)] == [(1, 7, 3), (3, 3, None)]
+
+
+@pytest.mark.parametrize("mode", list(Emit))
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([("a", 10, 1, 1), ("a", 10, 1, 2)], ["insert", "insert"]),
+        ([("a", 10, 9, 1)], ["delete"]),
+        ([("a", 10, 1, 1), ("a", 10, 1, 2)], ["delete", "update_preimage"]),
+    ],
+)
+def test_changes_that_cannot_be_are_errors_or_counted_as_by_the_reference(mode: Emit, entries: list, words: list[str]) -> None:
+    strict = a_program(OverCall("lag", ("v",)), mode=mode, time_column="t")
+    engine, store = columnar_engine(strict), MemoryBlobStore()
+    with pytest.raises(InconsistentChangeError, match=r"'id': (1|9)"):
+        run_to_the_end(engine, store, rows(entries, words))
+    lenient = a_program(OverCall("lag", ("v",)), mode=mode, time_column="t", on_inconsistent=Inconsistent.WARN)
+    counted = []
+    for each in (columnar_engine(lenient), OverReferenceEngine(lenient)):
+        store = MemoryBlobStore()
+        outputs = run_to_the_end(each, store, rows(entries, words))
+        counted.append((sum(output.counters.inconsistent for output in outputs), [emitted(output) for output in outputs]))
+    assert counted[0] == counted[1]
+
+
+def test_a_row_without_time_is_refused_on_close() -> None:
+    engine = columnar_engine(a_program(OverCall("lag", ("v",)), mode=Emit.CLOSE, time_column="t"))
+    with pytest.raises(MissingOrderError, match="'id': 4"):
+        engine.run(MemoryBlobStore(), [rows([("a", None, 4, 1)])], Clock(MIN, 0))
+
+
+def test_a_move_inside_a_partition_is_an_update_across_partitions_it_is_not() -> None:
+    engine, store = columnar_engine(a_program(OverCall("lead", ("v",)))), MemoryBlobStore()
+    engine.run(store, [rows([("a", 1, 1, 10), ("a", 2, 2, 20), ("a", 3, 3, 30)])], Clock(MIN, 0))
+    moved = engine.run(store, [rows([("a", 1, 1, 10), ("a", 4, 1, 10)], ["update_preimage", "update_postimage"])], Clock(MIN, 0))
+    assert changes(moved) == [
+        ("update_postimage", "a", 3, 3, 30, 10),
+        ("update_postimage", "a", 4, 1, 10, None),
+        ("update_preimage", "a", 1, 1, 10, 20),
+        ("update_preimage", "a", 3, 3, 30, None),
+    ]
+    across = engine.run(store, [rows([("a", 4, 1, 10), ("b", 4, 1, 10)], ["update_preimage", "update_postimage"])], Clock(MIN, 0))
+    words = sorted((row[CHANGE_TYPE], row["p"], row["id"]) for row in emitted(across))
+    assert words == [
+        ("delete", "a", 1),
+        ("insert", "b", 1),
+        ("update_postimage", "a", 3),
+        ("update_preimage", "a", 3),
+    ]
+
+
+def test_a_column_that_arrow_does_not_sort_is_left_to_the_reference() -> None:
+    columns = pa.schema([("p", pa.list_(pa.int64())), ("t", pa.int64()), ("id", pa.int64())])
+    spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("id",), (OverCall("lead", ("t",)),))
+    assert "'p' of type list" in (columnar_refusal(OverProgram(spec, columns, output_schema(spec, columns, ["c"]))) or "")
+
+
+def test_random_inserts_cost_the_same_reads_whatever_the_size_of_the_state() -> None:
+    program = a_program(OverCall("max", ("v",), Frame.rows(preceding(3), following(1))))
+    engine, store, rng = columnar_engine(program), MemoryBlobStore(), np.random.default_rng(5)
+    reads, start = [], 0
+    for size in (4_000, 40_000):
+        for count in (size, 20):
+            before = store.reads
+            times = rng.integers(0, 10**9, count).tolist()
+            engine.run(store, [rows([("a", time, start + n, n) for n, time in enumerate(times)])], Clock(MIN, 0))
+            start += count
+        reads.append(store.reads - before)
+    assert reads[1] <= reads[0] + 15

@@ -1,0 +1,97 @@
+"""The sort buffer: rows wait for the watermark, and leave in the order of the window.
+
+State, by name in the bucket's blob store: a segment log ``<name>`` whose segments are spans of event time of one width, and
+``<name>.w``, that width in microseconds. Segments hold rows as they came. Who may mutate: this buffer. Recovery: read back.
+
+A release reads the segments that the watermark has passed; only the one it stands in is written again. The width follows the
+data: an eighth of what an empty buffer takes first, eight times as much when segments become many.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.engines.program import TIME
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
+from windowpane.state.segment_log import SegmentLog
+
+_KIND, _VERSION = "over-sort-buffer-width", 1
+_PIECES = 8
+_MOST_SEGMENTS = 64
+
+
+class SortBuffer:
+    """Rows by event time, those of column ``TIME``."""
+
+    def __init__(self, store: BlobStore, name: str) -> None:
+        """Open the buffer."""
+        self._store = store
+        self._width_key = f"{name}.w"
+        self._log = SegmentLog(store, name)
+        blob = store.get(self._width_key) if self._log.segments() else None
+        self._width = 0 if blob is None else decode_int64(unframe(_KIND, _VERSION, blob))
+
+    @property
+    def byte_size(self) -> int:
+        """The size of the rows in bytes."""
+        return self._log.byte_size
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return self._log.row_count
+
+    def add(self, rows: pa.Table) -> None:
+        """Put rows into the buffer."""
+        if not rows.num_rows:
+            return
+        times = rows[TIME].to_numpy()
+        if not self._log.segments():
+            self._set_width(max((int(times.max()) - int(times.min())) // _PIECES, 1))
+        self._append(rows, times)
+        if len(self._log.segments()) > _MOST_SEGMENTS:
+            self._widen()
+
+    def release(self, watermark: int) -> list[pa.Table]:
+        """Take out the rows at or below ``watermark``, those of earlier segments first."""
+        released = []
+        for segment in self._log.segments():
+            if segment * self._width > watermark:
+                break
+            held = pa.concat_tables(self._log.read(segment))
+            if (segment + 1) * self._width - 1 <= watermark:
+                self._log.drop(segment)
+                released.append(held)
+                continue
+            passed = held[TIME].to_numpy() <= watermark
+            if passed.any():
+                released.append(held.filter(pa.array(passed)))
+                self._log.drop(segment) if passed.all() else self._log.replace(segment, held.filter(pa.array(~passed)))
+        return released
+
+    def flush(self) -> None:
+        """Write the index."""
+        self._log.flush()
+
+    def _append(self, rows: pa.Table, times: npt.NDArray[np.int64]) -> None:
+        numbers = times // self._width
+        order = np.argsort(numbers, kind="stable")
+        if not (order[1:] > order[:-1]).all():
+            rows, numbers = rows.take(pa.array(order)), numbers[order]
+        present, firsts = np.unique(numbers, return_index=True)
+        for segment, first, end in zip(present.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(numbers)], strict=True):
+            self._log.append(segment, rows.slice(first, end - first))
+
+    def _widen(self) -> None:
+        held = pa.concat_tables([table for segment in self._log.segments() for table in self._log.read(segment)])
+        for segment in self._log.segments():
+            self._log.drop(segment)
+        self._set_width(self._width * _PIECES)
+        self._append(held, held[TIME].to_numpy())
+
+    def _set_width(self, width: int) -> None:
+        self._width = min(width, 1 << 62)
+        self._store.put(self._width_key, frame(_KIND, _VERSION, encode_int64(self._width)))

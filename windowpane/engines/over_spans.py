@@ -1,0 +1,182 @@
+"""The part of a bucket's rows that a batch reads: pages in runs, with the batch's changes merged in.
+
+A run is a row of neighbouring pages. Rows of a partition may be missing before the first row of a run and behind its last one; a
+segment is *cut* there. ``needs`` of the engine says on which side of which run more must be read; ``extended`` reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.over_layout import Positions
+from windowpane.kernels.sort_keys import Bytes, SortKeys
+from windowpane.state.row_pages import RowPages
+
+Mask = npt.NDArray[np.bool_]
+
+KEY = "__windowpane_key"
+"""The column of a stored row with its sort key."""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The changes of a batch, each side sorted by sort key.
+
+    Args:
+        gone: the sort keys of the rows that go.
+        came: those of the rows that come.
+        rows: the rows that come.
+    """
+
+    gone: Bytes
+    came: Bytes
+    rows: pa.Table
+
+    @cached_property
+    def keys(self) -> Bytes:
+        """All changed sort keys, ascending."""
+        return np.unique(np.concatenate([self.gone, self.came]))
+
+
+class PageCache:
+    """Pages read by this batch."""
+
+    def __init__(self, pages: RowPages) -> None:
+        """Read from ``pages``."""
+        self.pages = pages
+        self._read: dict[int, pa.RecordBatch] = {}
+
+    def __getitem__(self, ordinal: int) -> pa.RecordBatch:
+        """Return the rows of a page."""
+        if ordinal not in self._read:
+            self._read[ordinal] = self.pages.read(ordinal)
+        return self._read[ordinal]
+
+
+class Spans:
+    """The rows of some pages with a delta merged in; all arrays are in the order of the rows, those that went among them.
+
+    ``source`` is the row's number in ``table``, which holds the stored rows of the pages, then the rows of the delta.
+    """
+
+    def __init__(self, cache: PageCache, ordinals: Positions, delta: Delta, keys: SortKeys, schema: pa.Schema) -> None:
+        """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
+        self.ordinals = ordinals
+        self.count = len(cache.pages)
+        self._pages = cache.pages
+        self._sort_keys = keys
+        batches = [cache[ordinal] for ordinal in ordinals.tolist()]
+        held = pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+        self.held = held.num_rows
+        self.table = pa.concat_tables([held, delta.rows], promote_options="default").select(schema.names)
+        held_keys = stored_keys(held[KEY])
+        at, self.is_double = _places(held_keys, delta.came)
+        out, self.is_known = _places(held_keys, delta.gone)
+        dropped = np.zeros(self.held, np.bool_)
+        dropped[out[self.is_known]] = True
+        self.is_double &= ~np.append(dropped, False)[at]
+        overwritten = at[_places(held_keys, delta.came)[1]]
+        dropped[overwritten] = True
+        self._arrange(held_keys, at, delta, dropped, overwritten)
+        self._segment(np.repeat(ordinals, [batch.num_rows for batch in batches]).astype(np.int64), delta)
+
+    def _arrange(self, held_keys: Bytes, at: Positions, delta: Delta, dropped: Mask, overwritten: Positions) -> None:
+        sequence = np.insert(np.arange(self.held), at, self.held + np.arange(len(delta.came)))
+        replaced = np.zeros(self.held, np.bool_)
+        replaced[overwritten] = True
+        merged = sequence[~np.append(replaced, np.zeros(len(delta.came), np.bool_))[sequence]]
+        self.source = merged
+        self.keys = np.concatenate([held_keys, delta.came])[merged]
+        self.came = merged >= self.held
+        self.went = np.append(dropped, np.zeros(len(delta.came), np.bool_))[merged]
+        self.before = np.full(len(merged), -1)
+        self.before[~self.came] = merged[~self.came]
+        doubles = np.full(len(delta.came), -1)
+        doubles[_places(held_keys, delta.came)[1]] = overwritten
+        self.before[self.came] = doubles[merged[self.came] - self.held]
+
+    def _segment(self, page_of_held: Positions, delta: Delta) -> None:
+        """Find where segments start and end, and where they are cut."""
+        came_pages = self._pages.locate(delta.came)
+        self.page = np.append(page_of_held, came_pages)[self.source]
+        gaps = np.diff(self.ordinals) > 1
+        self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
+        self._run_lasts = self.ordinals[np.append(gaps, True)[: len(self.ordinals)]]
+        run = np.searchsorted(self._run_firsts, self.page, side="right")
+        partitions = self._sort_keys.partitions(self.keys)
+        starts = np.ones(len(self.source), np.bool_)
+        starts[1:] = (partitions[1:] != partitions[:-1]) | (run[1:] != run[:-1])
+        self.starts = starts
+        firsts = np.flatnonzero(starts)
+        lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
+        self.cut_left: Mask = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
+        ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
+        self.cut_right: Mask = ends_run & np.array(
+            [bool(end) and self._goes_on(int(last)) for end, last in zip(ends_run, lasts.tolist(), strict=True)], np.bool_
+        )
+        self.firsts, self.lasts = firsts, lasts
+
+    def _run(self, row: int) -> int:
+        """Return the number of a row's run."""
+        return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
+
+    def _goes_on(self, last: int) -> bool:
+        """Whether the partition of a run's last row may go on in the page behind the run."""
+        following = int(self._run_lasts[self._run(last)]) + 1 if len(self._run_lasts) else self.count
+        if following >= self.count:
+            return False
+        width = self._sort_keys.partition_width
+        key = bytes(self.keys[last])
+        return self._pages.fence(following).ljust(width, b"\0")[:width] == key.ljust(width, b"\0")[:width]
+
+    def extended(self, left: Mask, right: Mask, pages: int) -> Positions:
+        """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
+        wanted = [self.ordinals]
+        for segment in np.flatnonzero(left).tolist():
+            first = int(self._run_firsts[self._run(int(self.firsts[segment]))])
+            wanted.append(np.arange(max(first - pages, 0), first))
+        for segment in np.flatnonzero(right).tolist():
+            end = int(self._run_lasts[self._run(int(self.lasts[segment]))]) + 1
+            wanted.append(np.arange(end, min(end + pages, self.count)))
+        return np.unique(np.concatenate(wanted))
+
+
+def around(cache: PageCache, ordinals: Positions, keys: Bytes, reach: int) -> Positions:
+    """Return the pages at ``ordinals``, and the neighbours that a reach of so many rows around ``keys`` takes in."""
+    if not len(ordinals):
+        return ordinals
+    batches = [cache[ordinal] for ordinal in ordinals.tolist()]
+    held = stored_keys(pa.chunked_array([batch.column(0) for batch in batches], pa.binary()))
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    page = np.searchsorted(ordinals, cache.pages.locate(keys))
+    at = np.clip(np.searchsorted(held, keys), np.append(0, ends)[page], ends[page])
+    left = ordinals[page[at - reach < np.append(0, ends)[page]]] - 1
+    right = ordinals[page[at + reach >= ends[page]]] + 1
+    wanted = np.unique(np.concatenate([ordinals, left, right]))
+    return wanted[(wanted >= 0) & (wanted < len(cache.pages))]
+
+
+def stored_keys(column: pa.ChunkedArray) -> Bytes:
+    """Return stored sort keys as numpy has them."""
+    keys = column.combine_chunks()
+    if not len(keys):
+        return np.empty(0, "S1")
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    widths = np.diff(offsets)
+    width = int(widths[0])
+    if (widths == width).all():
+        return np.frombuffer(keys.buffers()[2], f"S{width}", len(keys), int(offsets[0]))
+    return np.array(keys.to_pylist(), np.bytes_)
+
+
+def _places(among: Bytes, keys: Bytes) -> tuple[Positions, Mask]:
+    """Return where each key stands among others, and whether it is there."""
+    at = np.searchsorted(among, keys)
+    if not len(among):
+        return at, np.zeros(len(keys), np.bool_)
+    return at, (at < len(among)) & (among[np.minimum(at, len(among) - 1)] == keys)

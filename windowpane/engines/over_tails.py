@@ -1,0 +1,104 @@
+"""The tails of partitions: the rows that a window that emits on close still needs, in shards.
+
+State, by name in the bucket's blob store: ``<name>.i``, the index (how many rows each shard holds, how many of them wait to come
+out, its size), and ``<name>.<shard>``, an Arrow table with the rows of the partitions whose hash falls into it; the rows of a
+partition stand in their order. Who may mutate: this class, at ``write``. Recovery: read back.
+
+A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.partition_hash import partition_hash
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.state.tables import table_from_blob, table_to_blob
+
+_SHARD_KIND, _INDEX_KIND, _VERSION = "over-tail", "over-tails-index", 1
+SHARD_ROWS = 16_384
+"""Rows of a shard, on average, past which there are twice as many."""
+
+
+class Tails:
+    """Rows by partition."""
+
+    def __init__(self, store: BlobStore, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        """Open the tails, tables of ``schema``."""
+        self._store = store
+        self._name = name
+        self._schema = schema
+        self._partition_by = partition_by
+        blob = store.get(f"{name}.i")
+        numbers = array("q", unframe(_INDEX_KIND, _VERSION, blob)) if blob is not None else array("q", [0, 0, 0])
+        self._rows, self._waiting, self._sizes = (list(numbers[part::3]) for part in range(3))
+
+    @property
+    def waiting(self) -> list[int]:
+        """The shards with rows that wait to come out."""
+        return [shard for shard, waits in enumerate(self._waiting) if waits]
+
+    @property
+    def waiting_rows(self) -> int:
+        """How many rows wait to come out."""
+        return sum(self._waiting)
+
+    @property
+    def byte_size(self) -> int:
+        """The size of all shards in bytes."""
+        return sum(self._sizes)
+
+    def shards(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """Return the shard of each row."""
+        columns = [rows[name].combine_chunks() for name in self._partition_by]
+        hashes = partition_hash(columns, rows.num_rows)
+        return (hashes & np.uint64(len(self._rows) - 1)).astype(np.int64)
+
+    def read(self, shards: Sequence[int]) -> pa.Table:
+        """Return the rows of some shards."""
+        held = [self._read(shard) for shard in shards if self._rows[shard]]
+        return pa.concat_tables(held) if held else self._schema.empty_table()
+
+    def write(self, shards: Sequence[int], rows: pa.Table, waits: npt.NDArray[np.bool_]) -> None:
+        """Put ``rows`` in place of all rows of ``shards``; ``waits`` says which wait to come out."""
+        if len(shards) == 1 and len(self._rows) == 1:
+            self._write(0, rows, int(waits.sum()))
+        else:
+            numbers = self.shards(rows)
+            for shard in shards:
+                here = numbers == shard
+                self._write(shard, rows.filter(pa.array(here)), int(waits[here].sum()))
+        if sum(self._rows) > SHARD_ROWS * len(self._rows):
+            self._split()
+        index = array("q", [number for each in zip(self._rows, self._waiting, self._sizes, strict=True) for number in each])
+        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _VERSION, index.tobytes()))
+
+    def _split(self) -> None:
+        """Part each shard in two by the next bit of the hash."""
+        count = len(self._rows)
+        self._rows, self._waiting, self._sizes = (2 * each for each in (self._rows, self._waiting, self._sizes))
+        for shard in range(count):
+            if not self._rows[shard]:
+                continue
+            rows = self._read(shard)
+            stays = pa.array(self.shards(rows) == shard)
+            self._write(shard + count, rows.filter(pa.compute.invert(stays)), bool(self._waiting[shard]))
+            self._write(shard, rows.filter(stays), bool(self._waiting[shard]))
+
+    def _read(self, shard: int) -> pa.Table:
+        return table_from_blob(_SHARD_KIND, _VERSION, self._store.get(f"{self._name}.{shard:x}"), self._schema)
+
+    def _write(self, shard: int, rows: pa.Table, waits: int) -> None:
+        key = f"{self._name}.{shard:x}"
+        blob = table_to_blob(_SHARD_KIND, _VERSION, rows) if rows.num_rows else b""
+        if blob:
+            self._store.put(key, blob)
+        elif self._rows[shard]:
+            self._store.remove(key)
+        self._rows[shard], self._waiting[shard], self._sizes[shard] = rows.num_rows, waits, len(blob)

@@ -1,0 +1,131 @@
+"""Values as int64 codes whose order is Spark SQL's order of the values: what sorting, peers, min and max work on.
+
+Invariant: for values a, b of one column, code(a) < code(b) exactly when a < b, and equal codes mean equal values. NaN is one
+value and the largest, -0.0 is 0.0. The code of a NULL is 0 and means nothing: validity goes beside it.
+
+Fixed-width types are coded one value at a time, so codes of different tables compare. All others are coded by their rank
+among the values of one column (``ranked_codes``), which compare within that column only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_SIGN_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
+_MOST_DIGITS = 18
+"""Decimals of so many digits fit into int64 when scaled to whole numbers."""
+
+
+def validity(column: pa.Array) -> Mask:
+    """Return where a column has a value."""
+    if column.null_count == 0:
+        return np.ones(len(column), np.bool_)
+    return pc.is_valid(column).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def has_codes(kind: pa.DataType) -> bool:
+    """Whether single values of a type have codes."""
+    return _coder(kind) is not None
+
+
+def ordered_codes(column: pa.Array) -> Codes:
+    """Return the codes of a column whose type ``has_codes``."""
+    coder = _coder(column.type)
+    assert coder is not None, "callers ask has_codes first"
+    codes = coder(column)
+    return codes if column.null_count == 0 else np.where(validity(column), codes, 0)
+
+
+def decoded(codes: Codes, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """Return the values that codes of ``ordered_codes`` stand for, NULL where not ``valid``."""
+    mask = None if valid.all() else ~valid
+    if pa.types.is_floating(kind):
+        bits = codes ^ ((codes >> np.int64(63)) & _SIGN_BITS)
+        return pa.array(bits.view(np.float64), pa.float64(), mask=mask).cast(kind)
+    if pa.types.is_boolean(kind):
+        return pa.array(codes != 0, mask=mask)
+    if pa.types.is_decimal128(kind):
+        return _whole_as_decimals(codes, mask, kind)
+    if pa.types.is_integer(kind):
+        return pa.array(codes, mask=mask).cast(kind)
+    storage = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.array(codes, mask=mask).cast(storage).view(kind)
+
+
+def ranked_codes(column: pa.Array) -> tuple[Codes, pa.Array]:
+    """Return the codes of a column of any ordered Arrow type, and the values by code."""
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    indices = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+    codes = rank[indices] if len(rank) else np.zeros(len(column), np.int64)
+    return codes, encoded.dictionary.take(order)
+
+
+def has_ranks(kind: pa.DataType) -> bool:
+    """Whether Arrow sorts values of a type as Spark does, besides those that have codes."""
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal128))
+
+
+def _coder(kind: pa.DataType) -> Callable[[pa.Array], Codes] | None:
+    if pa.types.is_signed_integer(kind) or (pa.types.is_unsigned_integer(kind) and kind.bit_width < 64):
+        return _integers
+    if pa.types.is_boolean(kind):
+        return _integers
+    if pa.types.is_floating(kind):
+        return None if kind == pa.float16() else _floats
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return _times
+    if pa.types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS:
+        return decimals_as_whole
+    return None
+
+
+def _filled(column: pa.Array, zero: Any) -> pa.Array:
+    return column if column.null_count == 0 else pc.fill_null(column, zero)
+
+
+def _integers(column: pa.Array) -> Codes:
+    zero: Any = False if pa.types.is_boolean(column.type) else 0
+    return _filled(column, zero).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+
+
+def _floats(column: pa.Array) -> Codes:
+    numbers = _filled(column.cast(pa.float64()), 0.0).to_numpy()
+    return coded_floats(numbers)
+
+
+def coded_floats(numbers: npt.NDArray[np.float64]) -> Codes:
+    """Return the codes of doubles: their bits, with those of negative numbers turned round."""
+    bits = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+    codes: Codes = bits ^ ((bits >> np.int64(63)) & _SIGN_BITS)
+    return codes
+
+
+def _times(column: pa.Array) -> Codes:
+    storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return _filled(column.view(storage), 0).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+
+
+def decimals_as_whole(column: pa.Array) -> Codes:
+    """Return decimals of at most 18 digits as whole numbers of their last decimal place; NULL is any number."""
+    words = np.frombuffer(column.buffers()[1], np.int64)
+    return words[2 * column.offset : 2 * (column.offset + len(column)) : 2].copy()
+
+
+def _whole_as_decimals(codes: Codes, mask: Mask | None, kind: pa.DataType) -> pa.Array:
+    words = np.empty((len(codes), 2), np.int64)
+    words[:, 0] = codes
+    words[:, 1] = codes >> np.int64(63)
+    bitmap = None if mask is None else pa.array(~mask).buffers()[1]
+    return pa.Array.from_buffers(kind, len(codes), [bitmap, pa.py_buffer(words)])

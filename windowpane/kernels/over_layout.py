@@ -1,0 +1,86 @@
+"""The layout of sorted rows: which of them share a segment, which are peers.
+
+Rows are sorted by (partition, ORDER BY, key). A segment is a run of rows of one partition; a partition may be cut into several
+segments, with rows missing between them. Peers are rows of a segment with equal ORDER BY values; a group is all peers of a row.
+All positions are row numbers of the table, all spans half-open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from windowpane.kernels.ordered_codes import Mask
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Segments and peers of ``size`` sorted rows.
+
+    Args:
+        starts_segment: where a row is the first of its segment.
+        starts_group: where a row is the first of its peers; true wherever a segment starts.
+    """
+
+    starts_segment: Mask
+    starts_group: Mask
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.starts_segment)
+
+    @cached_property
+    def numbers(self) -> Positions:
+        """The position of each row."""
+        return np.arange(self.size)
+
+    @cached_property
+    def segment_firsts(self) -> Positions:
+        """The first row of each segment."""
+        return np.flatnonzero(self.starts_segment)
+
+    @cached_property
+    def segment_ends(self) -> Positions:
+        """The end of each segment."""
+        return np.append(self.segment_firsts[1:], self.size) if self.size else self.segment_firsts
+
+    @cached_property
+    def segment(self) -> Positions:
+        """The number of each row's segment."""
+        return np.cumsum(self.starts_segment) - 1
+
+    @cached_property
+    def first(self) -> Positions:
+        """The first row of each row's segment."""
+        return np.repeat(self.segment_firsts, self.segment_ends - self.segment_firsts)
+
+    @cached_property
+    def end(self) -> Positions:
+        """The end of each row's segment."""
+        return np.repeat(self.segment_ends, self.segment_ends - self.segment_firsts)
+
+    @cached_property
+    def group_firsts(self) -> Positions:
+        """The first row of each group, and the number of rows last."""
+        return np.append(np.flatnonzero(self.starts_group), self.size)
+
+    @cached_property
+    def group(self) -> Positions:
+        """The number of each row's group, counted through all segments."""
+        return np.cumsum(self.starts_group) - 1
+
+    @cached_property
+    def peer_first(self) -> Positions:
+        """The first peer of each row."""
+        return self.group_firsts[self.group]
+
+    @cached_property
+    def peer_end(self) -> Positions:
+        """The end of each row's peers."""
+        return self.group_firsts[self.group + 1]

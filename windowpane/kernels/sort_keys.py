@@ -1,0 +1,149 @@
+"""Sort keys: the place of a row in the order (partition, ORDER BY, key) as bytes that compare as the rows do.
+
+    | partition: fixed width | ORDER BY columns | key columns | 0x01 |
+
+A column of fixed width is one byte that places NULL and its code in 8 bytes (16 for long decimals); text is escaped and ends with
+two zero bytes, so no key is the beginning of another. Partitions need no order, only a place: if all their columns are of fixed
+width they stand there as they are, else as a 128-bit hash. The last byte keeps numpy from cutting off zeros. A key
+compares within all keys of one spec and schema, whatever the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.ordered_codes import has_codes, ordered_codes, validity
+from windowpane.windowing.over_spec import OrderColumn, OverSpec
+
+Bytes = npt.NDArray[np.bytes_]
+_Matrix = npt.NDArray[np.uint8]
+
+_HASH_BYTES = 16
+_SIGN = np.int64(-(1 << 63))
+
+
+class SortKeys:
+    """The sort keys of the rows of one window."""
+
+    def __init__(self, spec: OverSpec, columns: pa.Schema, with_order: bool = True) -> None:
+        """Make keys for rows with ``columns``; without the order, they say which row it is and not where it stands."""
+        self._partition = [OrderColumn(name, nulls_first=False) for name in spec.partition_by]
+        self._hashed = not all(has_codes(columns.field(name).type) for name in spec.partition_by)
+        self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]
+        widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
+        self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
+
+    def of(self, table: pa.Table) -> Bytes:
+        """Return the key of each row."""
+        parts = [self._partition_part(table), *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        rows = table.num_rows
+        end = np.ones((rows, 1), np.uint8)
+        if all(isinstance(part, np.ndarray) for part in parts):
+            return _as_bytes(np.hstack([*parts, end]))
+        pieces = [part if isinstance(part, list) else _as_bytes(part).tolist() for part in map(_closed, parts)]
+        joined = [b"".join(row) + b"\x01" for row in zip(*pieces, strict=True)]
+        return np.array(joined, np.bytes_) if joined else np.empty(0, "S1")
+
+    def partitions(self, keys: Bytes) -> Bytes:
+        """Return the partition of each key, as bytes that are equal where the partitions are."""
+        if not self.partition_width or not len(keys):
+            return np.zeros(len(keys), "S1")
+        return keys.view(np.uint8).reshape(len(keys), -1)[:, : self.partition_width].copy().view(f"V{self.partition_width}")[:, 0]
+
+    def _partition_part(self, table: pa.Table) -> _Matrix:
+        columns = [table[each.name].combine_chunks() for each in self._partition]
+        if self._hashed:
+            return _hashes(columns, table.num_rows)
+        fixed = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
+        return np.hstack(fixed) if fixed else np.empty((table.num_rows, 0), np.uint8)
+
+
+def _closed(part: Any) -> Any:
+    """A matrix that may end in zeros, with a byte behind it that keeps them."""
+    if isinstance(part, list):
+        return part
+    return np.hstack([part, np.ones((len(part), 1), np.uint8)])
+
+
+def _as_bytes(matrix: _Matrix) -> Bytes:
+    return np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}")[:, 0] if len(matrix) else np.empty(0, f"S{matrix.shape[1]}")
+
+
+def _width(kind: pa.DataType) -> int | None:
+    if has_codes(kind):
+        return 9
+    return 17 if pa.types.is_decimal128(kind) else None
+
+
+def _part(column: pa.Array, order: OrderColumn) -> _Matrix | list[bytes]:
+    return _text(column, order) if _width(column.type) is None else _fixed(column, order)
+
+
+def _fixed(column: pa.Array, order: OrderColumn) -> _Matrix:
+    valid = validity(column)
+    words = _words(column)
+    if order.descending:
+        words = ~words
+    words[~valid] = 0
+    matrix = np.empty((len(column), 1 + 8 * words.shape[1]), np.uint8)
+    matrix[:, 0] = np.where(valid, 1, 0 if order.nulls_first else 2)
+    matrix[:, 1:] = words.astype(">u8").view(np.uint8).reshape(len(column), 8 * words.shape[1])
+    return matrix
+
+
+def _words(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the value of each row as unsigned words, the most significant first."""
+    if has_codes(column.type):
+        return (ordered_codes(column) ^ _SIGN).view(np.uint64).reshape(-1, 1).copy()
+    words = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
+    words = words[:, ::-1].copy()
+    words[:, 0] ^= np.uint64(1 << 63)
+    return words
+
+
+def _text(column: pa.Array, order: OrderColumn) -> list[bytes]:
+    encoded = column.dictionary_encode()
+    distinct = [_escaped(value, order.descending) for value in encoded.dictionary.to_pylist()]
+    null = b"\x00" if order.nulls_first else b"\x02"
+    return [null if code is None else distinct[code] for code in encoded.indices.to_pylist()]
+
+
+def _escaped(value: str | bytes, descending: bool) -> bytes:
+    raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    body = raw.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+    return b"\x01" + (bytes(255 - byte for byte in body) if descending else body)
+
+
+def _hashes(columns: Sequence[pa.Array], rows: int) -> _Matrix:
+    """Return a 128-bit hash of the partition of each row; equal for equal partitions, and practically only for them."""
+    combined = np.zeros((rows, _HASH_BYTES), np.uint8)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        distinct = [_digest(value) for value in encoded.dictionary.to_pylist()]
+        hashed = np.frombuffer(b"".join([*distinct, _digest(None)]), np.uint8).reshape(-1, _HASH_BYTES)
+        hashed = hashed[encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
+        combined = hashed if len(columns) == 1 else _rehashed(combined, hashed)
+    return combined
+
+
+def _digest(value: object) -> bytes:
+    if isinstance(value, float):
+        value = value + 0.0 if value == value else "NaN"
+    return blake2b(f"{type(value).__name__}:".encode() + _raw(value), digest_size=_HASH_BYTES).digest()
+
+
+def _raw(value: object) -> bytes:
+    return value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+
+
+def _rehashed(left: _Matrix, right: _Matrix) -> _Matrix:
+    pairs = np.ascontiguousarray(np.hstack([left, right])).view(f"V{2 * _HASH_BYTES}")[:, 0]
+    distinct, inverse = np.unique(pairs, return_inverse=True)
+    digests = b"".join(blake2b(pair.tobytes(), digest_size=_HASH_BYTES).digest() for pair in distinct)
+    return np.frombuffer(digests, np.uint8).reshape(-1, _HASH_BYTES)[inverse]
