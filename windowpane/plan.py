@@ -31,6 +31,7 @@ from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
@@ -130,7 +131,7 @@ class WindowPlan:
     late_tag: OutputTag | None = None
     side_tags: tuple[OutputTag, ...] = ()
     event_time: str | None = None
-    order_by: tuple[str, ...] = ()
+    order_by: tuple[OrderColumn, ...] = ()
     refine: Refine = "last"
     upstream: Upstream = Upstream.SOURCE
     engine: str | None = None

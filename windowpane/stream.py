@@ -72,7 +72,8 @@ class Stream:
 
         Args:
             keys: column names or PySpark Columns; NULL is an ordinary key.
-            order_by: name(s) or Column(s) that order the rows of a micro-batch, before their order of arrival.
+            order_by: name(s) or Column(s), also ``.desc()`` and the like, that order the rows of a micro-batch, before their
+                order of arrival; by default as Spark SQL does, ascending and NULLs first.
         """
         if not keys:
             raise InvalidSpecError("key_by needs at least one key; use window_all for windows without keys.")

@@ -236,7 +236,7 @@ STATIC_PROGRAMS: dict[str, tuple[Callable[[Any], Any], list[str], list[tuple]]] 
         [("a", 0, 10, 3, 7), ("a", 10, 20, 12, 2), ("b", 0, 10, 2, 5)],
     ),
     "ordered rows": (
-        lambda s: s.key_by("k", order_by=-F.col("v")).window(Halves()).aggregate(vs=wp.collect_list("v")),
+        lambda s: s.key_by("k", order_by=F.col("v").desc()).window(Halves()).aggregate(vs=wp.collect_list("v")),
         ["vs"],
         [("a", 0, 10, [7, 1]), ("a", 10, 1000, [2]), ("b", 0, 10, [5])],
     ),

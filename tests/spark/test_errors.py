@@ -35,6 +35,7 @@ from windowpane.errors import (
     NonMergingTriggerError,
     UndeclaredSideOutputError,
     UnknownColumnError,
+    UnsupportedTypeError,
     WindowpaneError,
 )
 from windowpane.plan import make_engine
@@ -80,6 +81,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
         lambda df: wp.stream(df, "t").key_by("k", order_by="seq").window(TEN).reduce(added),
         UnknownColumnError,
         "order_by.*'seq'",
+    ),
+    "order type": (
+        lambda df: wp.stream(df, "t").key_by("k", order_by=F.array("v")).window(TEN).reduce(added),
+        UnsupportedTypeError,
+        r"order_by.*array<bigint>",
     ),
     "argument": (lambda df: ten(df).aggregate(s=wp.sum("w")), UnknownColumnError, "aggregate s=.*'w'"),
     "argument type": (lambda df: ten(df).aggregate(s=wp.sum("k")), AggregateTypeError, r"sum\('k'\).*string"),

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, Program, Upstream
 from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.windowing.over_spec import OrderColumn
 
-_IS_SET = "__windowpane_is_set_"
+_ASCENDING, _DESCENDING = "ascending", "descending"
 
 
 def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
@@ -27,12 +28,27 @@ def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
     merged = pa.concat_tables(filled, promote_options="permissive")
     if not judged and not program.order_by and _have_come_in_order(merged):
         return merged.combine_chunks()
-    order = []
-    for column in program.order_by:  # NULLs first, as in Spark SQL; Arrow puts them last
-        merged = merged.append_column(_IS_SET + column, pc.is_valid(merged[column]))
-        order += [_IS_SET + column, column]
-    columns = [*judged, *order, PARTITION, POSITION]
-    return merged.sort_by([(column, "ascending") for column in columns]).combine_chunks()
+    return merged.take(arrival_order(merged, program.order_by, judged)).combine_chunks()
+
+
+def arrival_order(rows: pa.Table, order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Array:
+    """Return the numbers of rows in order of arrival; the columns ``before`` count for more than any other."""
+    keys = [(rows[name], _ASCENDING) for name in before]
+    for column in order_by:
+        keys += _sort_keys(rows[column.name], column)
+    keys += [(rows[name], _ASCENDING) for name in (PARTITION, POSITION)]
+    names = [str(number) for number in range(len(keys))]
+    table = pa.table([values for values, _ in keys], names=names)
+    return pc.sort_indices(table, sort_keys=[(name, direction) for name, (_, direction) in zip(names, keys, strict=True)])
+
+
+def _sort_keys(values: pa.ChunkedArray, column: OrderColumn) -> list[tuple[pa.ChunkedArray, str]]:
+    """Return what sorts a column as Spark SQL does: NaN is the largest number. Arrow alone puts NULL and NaN last, always."""
+    direction = _DESCENDING if column.descending else _ASCENDING
+    keys = [(pc.is_valid(values), _ASCENDING if column.nulls_first else _DESCENDING)]
+    if pa.types.is_floating(values.type):
+        keys.append((pc.fill_null(pc.is_nan(values), False), direction))
+    return [*keys, (values, direction)]
 
 
 def numbered(rows: pa.Table, first: int) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 
@@ -83,7 +84,7 @@ class Program:
     window_bound: pa.DataType
     late_columns: tuple[str, ...] = ()
     side_outputs: tuple[SideOutput, ...] = ()
-    order_by: tuple[str, ...] = ()
+    order_by: tuple[OrderColumn, ...] = ()
     upstream: Upstream = Upstream.SOURCE
     aggregates: tuple[tuple[str, Aggregate, tuple[str, ...]], ...] = ()
     value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))

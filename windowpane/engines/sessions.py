@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.arrival import arrival_order
 from windowpane.engines.bucket_header import BucketHeader
 from windowpane.engines.columnar import common_refusal, fold_of
 from windowpane.engines.late_rows import late_table
-from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, Program, Upstream
+from windowpane.engines.program import JUDGED, MAIN, POSITION, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.results import Results
 from windowpane.engines.session_meeting import END, FILLED, ROWS, START, Arrivals
@@ -230,14 +231,8 @@ class _Batch:
         return grown
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Int64s) -> Int64s:
-        """Return numbers of rows in the order in which the row engine takes them: NULLs first, as Spark SQL does."""
-        asked = rows.take(pa.array(numbers))
-        keys: list[pa.ChunkedArray] = []
-        for column in self._program.order_by:
-            keys += [pc.is_valid(asked[column]), asked[column]]
-        keys += [asked[PARTITION], asked[POSITION]]
-        names = [str(number) for number in range(len(keys))]
-        order = pc.sort_indices(pa.table(keys, names=names), sort_keys=[(name, "ascending") for name in names])
+        """Return numbers of rows in the order in which the row engine takes them."""
+        order = arrival_order(rows.take(pa.array(numbers)), self._program.order_by)
         in_order: Int64s = numbers[order.to_numpy()]
         return in_order
 

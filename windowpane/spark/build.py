@@ -11,16 +11,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnsupportedTypeError
 from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program, make_engine
 from windowpane.spark import bounded, encode, process
 from windowpane.spark.available_now import end_available_now_runs
+from windowpane.spark.expressions import column_of, sort_of
 from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.outputs import Output
 from windowpane.spark.project import Projection
 from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import Source
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
+from windowpane.windowing.expressions import Name
+from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
 
 
@@ -52,7 +55,7 @@ class Windowed:
         projection.add_system()
         key_columns, key_fields = projection.add_keys(keys)
         arguments = projection.add_arguments(plan.function)
-        order = tuple(projection.add(column, "order_by", f"order_{i}") for i, column in enumerate(order_by))
+        order = tuple(_order_column(projection, item, number) for number, item in enumerate(order_by))
         rows = self._row_columns(plan)
         for name in (*rows, self.source.heartbeat):
             if name is not None and (TIME not in projection.columns or name in self._dataframe.columns):
@@ -159,8 +162,8 @@ class Windowed:
 
     def _encoder(self) -> encode.Encoder:
         event_time = self.source.event_time
-        kept = {*self.program.values, *self.program.late_columns, *self.program.key_columns, *self.program.order_by}
-        kept |= {TIME, JUDGED}
+        kept = {*self.program.values, *self.program.late_columns, *self.program.key_columns}
+        kept |= {TIME, JUDGED, *(column.name for column in self.program.order_by)}
         return encode.Encoder(
             keys=self.program.key_columns,
             event_time=event_time,
@@ -207,3 +210,20 @@ class Windowed:
         if number == MAIN:
             return self.plan.function.kind == "reduce" and self.plan.function.schema is None
         return self.program.side_outputs[number - 1].is_late
+
+
+def _order_column(projection: Projection, item: Any, number: int) -> OrderColumn:
+    """Select what orders the rows of a batch.
+
+    Raises:
+        UnsupportedTypeError: values of its type have no order that Arrow knows.
+    """
+    sort = sort_of(item)
+    by = sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression)
+    name = projection.add(by, "order_by", f"order_{number}")
+    kind = projection.select().schema[name].dataType
+    if not isinstance(kind, T.AtomicType):
+        raise UnsupportedTypeError(
+            f"order_by: {item!r} is {kind.simpleString()}, which has no order here. Order by a field of it."
+        )
+    return OrderColumn(name, sort.descending, nulls_first=sort.nulls_first)
