@@ -74,6 +74,14 @@ def test_a_day_across_daylight_saving_is_a_wall_clock_day() -> None:
     assert Interval.of("24 hours").added_to(before) == dt.datetime(2024, 3, 10, 13, tzinfo=NEW_YORK)
 
 
+def test_a_zone_of_pytz_is_asked_for_its_offset() -> None:
+    zone = pytest.importorskip("pytz").timezone("America/New_York")
+    before = dt.datetime(2024, 3, 9, 17, tzinfo=dt.UTC).astimezone(zone)
+
+    assert Interval(days=1).added_to(before) == dt.datetime(2024, 3, 10, 12, tzinfo=NEW_YORK).astimezone(dt.UTC)
+    assert Interval(months=4).added_to(before) == dt.datetime(2024, 7, 9, 12, tzinfo=NEW_YORK).astimezone(dt.UTC)
+
+
 def test_a_wall_clock_that_is_skipped_goes_on() -> None:
     landed = Interval(days=1).added_to(dt.datetime(2024, 3, 9, 2, 30, tzinfo=NEW_YORK))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -113,13 +114,22 @@ def _fixed_text(micros: int) -> str:
 def _added(interval: Interval, instant: Instant) -> Instant:
     if not isinstance(instant, dt.datetime):
         return _added_to_date(interval, instant)
-    moved: dt.datetime = instant
-    if not interval.is_fixed:
-        moved = _add_months(instant, interval.months) + dt.timedelta(days=interval.days)
-    if moved.tzinfo is None:
-        return moved + dt.timedelta(microseconds=interval.micros)
+    zone = instant.tzinfo
+    if zone is None:
+        return _moved(interval, instant) + dt.timedelta(microseconds=interval.micros)
+    moved = instant if interval.is_fixed else _at_wall_clock(_moved(interval, instant.replace(tzinfo=None)), zone)
     elapsed = moved.astimezone(dt.UTC) + dt.timedelta(microseconds=interval.micros)
-    return elapsed.astimezone(moved.tzinfo)
+    return elapsed.astimezone(zone)
+
+
+def _moved(interval: Interval, wall_clock: dt.datetime) -> dt.datetime:
+    return _add_months(wall_clock, interval.months) + dt.timedelta(days=interval.days)
+
+
+def _at_wall_clock(naive: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    """A time in a zone; a zone of pytz, which older versions of pyarrow prefer, has to be asked for its offset at that time."""
+    localize: Callable[[dt.datetime], dt.datetime] | None = getattr(zone, "localize", None)
+    return naive.replace(tzinfo=zone) if localize is None else localize(naive)
 
 
 def _added_to_date(interval: Interval, day: Instant) -> Instant:
