@@ -13,6 +13,7 @@ from bench.cases import all_cases
 from bench.rounds import OUT, clean_up, run_case
 from bench.standings import standings
 
+_ONCE_AFTER = 0.6
 app = typer.Typer(add_completion=False)
 console = Console(width=None if Console().is_terminal else 200)
 
@@ -22,6 +23,7 @@ def bench(
     runs: Annotated[int, typer.Option(help="How often each system runs a case; medians count. Slow peers run less.")] = 3,
     only: Annotated[list[str], typer.Option(help="Run the cases whose name or number of keys contains this.")] = [],  # noqa: B006
     system: Annotated[list[str], typer.Option(help="Run only these systems.")] = [],  # noqa: B006
+    minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is gone, every system runs once.")] = 35,
     quick: Annotated[bool, typer.Option(help="Few rows, to try the suite; figures mean nothing then.")] = False,
     list_cases: Annotated[bool, typer.Option("--list", help="Show the cases and end.")] = False,
 ) -> None:
@@ -35,11 +37,12 @@ def bench(
         for case in cases:
             console.print(f"{case.name} | {case.keys:,} | {', '.join(c.system.title for c in case.contenders)}", highlight=False)
         return
-    begun, figures = time.monotonic(), []
+    begun, figures = time.monotonic(), list[results.Figure]()
     for number, case in enumerate(cases, start=1):
         console.print(f"[bold]{number} of {len(cases)}: {case.name}, {case.keys:,} keys {case.emit}", highlight=False)
         kept = case.with_systems(system) if system else case
-        figures += run_case(kept, runs, lambda text: console.print(f"  {text}", highlight=False))
+        times = runs if time.monotonic() - begun < _ONCE_AFTER * minutes * 60 else 1
+        figures += run_case(kept, times, lambda text: console.print(f"  {text}", highlight=False))
     clean_up()
     found = results.Results(results.machine(), tuple(figures))
     reached = standings(found, cases)

@@ -20,6 +20,7 @@ from bench.programs import DELAY_SECONDS, SECOND
 START = 1_704_067_200 * SECOND
 """2024-01-01 00:00 UTC, in microseconds."""
 MICROS_A_ROW = 10
+_TURNS = 64
 _NO_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
@@ -115,9 +116,10 @@ def _sequence(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tu
 
 
 def _between(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """At random times among the rows of a sequence up to here, at none of theirs."""
-    at = random.choice(places[0], len(places), replace=False)
-    return places * 7 % feed.keys, START + 10 * SECOND + at * MICROS_A_ROW + 1 + places % (MICROS_A_ROW - 1)
+    """At random times among the rows of a sequence up to here, at none of theirs, nor of one of the 64 files next to this."""
+    turn = places[0] // feed.batch_rows % _TURNS
+    at = random.choice(places[0] // _TURNS, len(places), replace=False) * _TURNS + turn
+    return places * 7 % feed.keys, START + 10 * SECOND + at * MICROS_A_ROW + MICROS_A_ROW // 2
 
 
 _LAYOUTS: dict[str, Callable[[Feed, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
