@@ -28,7 +28,7 @@ class Contender:
     system: System
     batches: int = 0
     runs: int = 0
-    seconds: int = 300
+    seconds: int = 240
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _sliding() -> tuple[Case, ...]:
         "sliding 60 s by 1 s",
         _SLIDING,
         (Part(Feed(100_000, 1_000_000), 0, 6),),
-        (Contender(systems.WINDOWPANE), Contender(systems.NATIVE, 2, 1, 400)),
+        (Contender(systems.WINDOWPANE), Contender(systems.NATIVE, 2, 1, 300)),
         (Goal("spark", "rows_per_s", 15),),
         steady_from=2,
     )
@@ -223,7 +223,7 @@ def _over_growth() -> Case:
     small, large = Feed(1, 100_000, "sequence"), Feed(1, 1_000_000, "sequence")
     probes = Feed(1, 1_000, "between")
     parts = (Part(small, 0, 1), Part(probes, 100, 10), Part(large, 1, 10), Part(probes, 11_000, 7))
-    peers = (Contender(systems.WINDOWPANE, runs=1, seconds=400),)
+    peers = (Contender(systems.WINDOWPANE, runs=1),)
     name, program = "cost against state, 1 k inserts in 100 k to 10 M rows", Program("over", preceding=10)
     return Case(name, program, parts, peers, emit="update", phases=((4, 11), (22, 28)), growth=2, checked=False)
 

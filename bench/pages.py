@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.chart import PATH as CHART
 from bench.environments import ROOT
 from bench.report import cells
 from bench.results import Results
@@ -18,7 +19,8 @@ _MARKS = {True: "met", False: "**not met**", None: "nothing to compare"}
 def write_pages(results: Results, standings: Sequence[Standing], root: Path = ROOT) -> None:
     """Put the tables between the markers; pages without markers stay as they are."""
     goals = _table(("case", "keys", "against", "goal", "reached", ""), [_goal_row(each) for each in standings])
-    blocks = {"machine": _machine(results), "goals": goals, "figures": _figures(results)}
+    figures = f"{_figures(results)}\n\n![rows a second]({CHART.name})"
+    blocks = {"machine": _machine(results), "goals": goals, "figures": figures}
     for page in (root / "docs" / "performance.md", root / "README.md"):
         text = page.read_text()
         for name, body in blocks.items():
