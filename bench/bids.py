@@ -31,7 +31,7 @@ class Feed:
     Args:
         keys: number of distinct keys.
         batch_rows: rows of a file.
-        layout: how keys and times fall: see ``_LAYOUTS``.
+        layout: how keys and times fall: see ``_LAYOUTS``; or ``flights``.
         seed: of the generator.
     """
 
@@ -84,6 +84,10 @@ class Rows:
 
 def batch(feed: Feed, number: int) -> Rows:
     """Return the rows of file ``number``."""
+    if feed.layout == "flights":
+        from bench import flights
+
+        return Rows(*flights.columns(number * feed.batch_rows, (number + 1) * feed.batch_rows))
     random = np.random.default_rng([feed.seed, number])
     places = np.arange(number * feed.batch_rows, (number + 1) * feed.batch_rows, dtype=np.int64)
     keys, times = _LAYOUTS[feed.layout](feed, places, random)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench import systems
+from bench import flights, systems
 from bench.bids import Feed, Part
 from bench.programs import Program
 from bench.systems import System
@@ -110,6 +110,7 @@ def all_cases() -> tuple[Case, ...]:
         *_sliding(),
         _session(),
         *(_csv(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 1.3), (1_000_000, 2))),
+        _flights(),
         _latency(),
         _state_growth(),
         _open_sessions(),
@@ -175,6 +176,13 @@ def _csv(keys: int, ratio: float) -> Case:
     goals = (Goal("flink-sql", "whole_job_s", ratio),)
     feed = Feed(keys, 1_000_000)
     return Case("tumbling from CSV, whole job", _TUMBLING, (Part(feed, 0, 10),), peers, goals, format="csv")
+
+
+def _flights() -> Case:
+    program = Program("tumbling", 3600, delay=flights.DELAY_SECONDS)
+    parts = (Part(Feed(flights.KEYS, flights.FLIGHTS // 8, "flights"), 0, 8),)
+    peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
+    return Case("flights by airport, carrier and hour", program, parts, peers, steady_from=2)
 
 
 def _latency() -> Case:

@@ -1,6 +1,6 @@
 """The right answer, in plain numpy: how many result rows a program has, and their checksum.
 
-Windows count that end at or before the last watermark: the largest time seen less two seconds, in whole milliseconds.
+Windows count that end at or before the last watermark: the largest time seen less the delay, in whole milliseconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.bids import Part, Rows
-from bench.programs import CHECK, DELAY_SECONDS, SECOND, Program
+from bench.programs import CHECK, SECOND, Program
 
 
 class Answer(NamedTuple):
@@ -31,20 +31,20 @@ def answer(program: Program, parts: Sequence[Part], in_milliseconds: bool = Fals
         emit: for calls over rows, ``close`` if only rows behind the last watermark come out.
     """
     rows = _together(parts, in_milliseconds)
-    closed = closed_ms(rows.times) * 1000
+    closed = closed_ms(rows.times, program) * 1000
     if program.kind in ("over", "lag"):
         return _over(program, rows, closed if emit == "close" else None)
     return _sessions(program, rows, closed) if program.kind == "session" else _windows(program, rows, closed)
 
 
-def closed_ms(times: np.ndarray) -> int:
+def closed_ms(times: np.ndarray, program: Program) -> int:
     """Return the last watermark over rows of these times, in milliseconds."""
-    return int(times.max()) // 1000 - DELAY_SECONDS * 1000
+    return int(times.max()) // 1000 - program.delay * 1000
 
 
-def last_watermark(parts: Sequence[Part]) -> int:
+def last_watermark(parts: Sequence[Part], program: Program) -> int:
     """Return the last watermark over all rows, in milliseconds."""
-    return max(closed_ms(rows.times) for part in parts for rows in part.last_batch())
+    return max(closed_ms(rows.times, program) for part in parts for rows in part.last_batch())
 
 
 def _together(parts: Sequence[Part], in_milliseconds: bool) -> Rows:

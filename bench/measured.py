@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -20,6 +21,7 @@ from bench.systems import System
 
 _EVERY_SECONDS = 0.25
 _MB = 1 << 20
+_NAMES_AN_ERROR = re.compile(r"(Caused by: )?[\w.]*(Error|Exception)(:|$)")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def measure(system: System, task: Task, timeout: float) -> Run:
             watch.stop()
             _end(process)
     if code:
-        raise Unavailable(f"failed: {_last_line(work / 'log.txt')}")
+        raise Unavailable(f"failed: {_why(work / 'log.txt')}")
     figures = json.loads((work / "figures.json").read_text())
     run = Run(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, sum(watch.cpu.values()), figures)
     shutil.rmtree(work)
@@ -89,9 +91,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _last_line(log: Path) -> str:
+def _why(log: Path) -> str:
+    """Return the last line of a log that names an error, else its last line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "without a word"
+    named = [line for line in lines if _NAMES_AN_ERROR.match(line)]
+    return (named or lines or ["without a word"])[-1][:300]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 SECOND = 1_000_000
 DELAY_SECONDS = 2
-"""Rows come at most that late; every watermark stays that far behind."""
+"""Bids come at most that late; watermarks stay that far behind."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,14 @@ class Program:
         size: length of a window, or the gap of a session, in seconds.
         slide: distance of sliding windows in seconds.
         preceding: number of rows before the current one in an OVER frame.
+        delay: how far behind the watermark stays, in seconds.
     """
 
     kind: str
     size: int = 0
     slide: int = 0
     preceding: int = 0
+    delay: int = DELAY_SECONDS
 
 
 @dataclass(frozen=True)

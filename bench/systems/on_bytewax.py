@@ -16,7 +16,7 @@ from bytewax.inputs import DynamicSource, StatelessSourcePartition
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.testing import cluster_main
 
-from bench.programs import CHECK, DELAY_SECONDS, Program, Task
+from bench.programs import CHECK, Program, Task
 from bench.systems.task_folder import read_task, write_figures
 
 _CHUNK = 5_000
@@ -88,7 +88,7 @@ def windower(program: Program) -> Any:
 
 def flow(task: Task) -> Dataflow:
     # With the time of the machine the watermark would run on while rows are read, and make some of them late.
-    delay = timedelta(seconds=DELAY_SECONDS)
+    delay = timedelta(seconds=task.program.delay)
     clock = windowing.EventClock(lambda row: row[1], wait_for_system_duration=delay, now_getter=lambda: _ZERO)
     dataflow = Dataflow("bids")
     rows = op.input("rows", dataflow, Bids(task))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-from bench.programs import CHECK, DELAY_SECONDS, Program, Task
+from bench.programs import CHECK, Program, Task
 from bench.systems.task_folder import read_task, write_figures
 
 CORES = 2
@@ -37,7 +37,7 @@ def source(task: Task) -> str:
     folder = Path(task.files[0]).parent.as_uri()
     return f"""CREATE TABLE bids (
         k BIGINT, price BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3),
-        WATERMARK FOR ts AS ts - INTERVAL '{DELAY_SECONDS}.001' SECOND(1, 3)
+        WATERMARK FOR ts AS ts - INTERVAL '{task.program.delay}.001' SECOND(1, 3)
     ) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"""
 
 

@@ -14,7 +14,7 @@ from pyflink.datastream.connectors.file_system import FileSource, StreamFormat
 from pyflink.datastream.functions import AggregateFunction, ProcessWindowFunction
 from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
-from bench.programs import CHECK, DELAY_SECONDS, Program
+from bench.programs import CHECK, Program
 from bench.systems.task_folder import read_task, write_figures
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     environment.set_parallelism(2)
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), *task.files).build()
-    lateness = Duration.of_millis(DELAY_SECONDS * 1000 + 1)
+    lateness = Duration.of_millis(task.program.delay * 1000 + 1)
     watermarks = WatermarkStrategy.for_bounded_out_of_orderness(lateness).with_timestamp_assigner(Milliseconds())
     results = (
         environment.from_source(source, WatermarkStrategy.no_watermarks(), "bids")

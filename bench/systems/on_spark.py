@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from bench.programs import Program
-from bench.systems.spark_job import DELAY, read, run, session
+from bench.systems.spark_job import delay, read, run, session
 from bench.systems.task_folder import read_task
 
 
@@ -21,7 +21,7 @@ def window(program: Program) -> Any:
 
 def main() -> None:
     task = read_task()
-    rows = read(session(), task).withWatermark("ts", DELAY)
+    rows = read(session(), task).withWatermark("ts", delay(task))
     grouped = rows.groupBy(window(task.program).alias("w"), "k")
     results = grouped.agg(F.count(F.lit(1)).alias("n"), F.sum("price").alias("s"), F.max("price").alias("m"))
     run(task, results.select("k", F.col("w.end").alias("window_end"), "n", "s", "m"))

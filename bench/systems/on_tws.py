@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from bench.programs import Task
-from bench.systems.spark_job import DELAY, read, run, session
+from bench.systems.spark_job import delay, read, run, session
 from bench.systems.task_folder import read_task
 
 _SCHEMA = "k bigint, window_end timestamp, n bigint, s bigint, m bigint"
@@ -76,7 +76,7 @@ def main() -> None:
         grouped = read(session(), task).groupBy("k")
         run(task, grouped.transformWithState(Lag(), _SCHEMA, "append", "None"))
         return
-    rows = read(session(), task).withWatermark("ts", DELAY).selectExpr("k", "price", "ts", "unix_millis(ts) AS ms")
+    rows = read(session(), task).withWatermark("ts", delay(task)).selectExpr("k", "price", "ts", "unix_millis(ts) AS ms")
     run(task, rows.groupBy("k").transformWithState(Tumbling(task.program.size), _SCHEMA, "append", "EventTime"))
 
 

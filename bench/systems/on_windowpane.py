@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from bench.programs import Program, Task
-from bench.systems.spark_job import DELAY, read, run, session
+from bench.systems.spark_job import delay, read, run, session
 from bench.systems.task_folder import read_task
 
 
@@ -21,14 +21,14 @@ def assigner(program: Program) -> Any:
 
 
 def windowed(task: Task, rows: Any) -> Any:
-    stream = wp.stream(rows, event_time="ts", watermark=DELAY).key_by("k").window(assigner(task.program))
+    stream = wp.stream(rows, event_time="ts", watermark=delay(task)).key_by("k").window(assigner(task.program))
     return stream.aggregate(n=wp.count(), s=wp.sum("price"), m=wp.max("price")).df
 
 
 def over(task: Task, rows: Any) -> Any:
     """Only results of window close need a watermark: an update keeps its rows, so that any row may come in between."""
     rows = rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
-    clock = {"watermark": DELAY} if task.emit == "close" else {}
+    clock = {"watermark": delay(task)} if task.emit == "close" else {}
     stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by("k").order_by("ts")
     if task.program.kind == "lag":
         calls = {"s": wp.col("price"), "m": wp.lag("price")}

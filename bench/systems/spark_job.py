@@ -12,10 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.programs import CHECK, DELAY_SECONDS, Task
+from bench.programs import CHECK, Task
 from bench.systems.task_folder import write_figures
 
-DELAY = f"{DELAY_SECONDS} seconds"
 CORES = 2
 _FIRST_FILE = 1_704_067_200
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
@@ -31,6 +30,11 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+def delay(task: Task) -> str:
+    """Return how far behind the watermark stays."""
+    return f"{task.program.delay} seconds"
 
 
 def session() -> SparkSession:

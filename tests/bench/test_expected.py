@@ -48,7 +48,7 @@ def oracle(results: str, parts: tuple[Part, ...], slide: int = 0, slices: int = 
 )
 def test_windows(program: Program, keys: int, results: str, slices: int) -> None:
     parts = (Part(Feed(keys, ROWS * 10), 0, 2),)
-    closed = f"WHERE e <= {last_watermark(parts) * 1000}"
+    closed = f"WHERE e <= {last_watermark(parts, program) * 1000}"
     found = answer(program, parts)
     assert found == oracle(results, parts, 1_000_000, slices, closed)
     assert found.rows > 1_000
