@@ -6,6 +6,7 @@ A streaming query costs seconds whatever it computes; ``make test`` keeps one of
 SLOW = (
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[count_windows",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[hourly_late",
+    "tests/docs/test_docs.py::test_an_example_runs_and_prints[over_window_close",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[process_with_state",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[sessions_dynamic_gap",
     "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[sinks",

@@ -70,6 +70,18 @@ def test_on_close_a_stage_stays_behind_by_what_stages_before_hold_back():
     assert plan((["b"], framed(RUNNING_RANGE)), mode=Emit.CLOSE, allowed_lateness=7).held_back == 7
 
 
+def test_on_update_the_watermark_is_passed_on_where_rows_only_look_back():
+    back, ahead = framed(RUNNING_RANGE), OverCall("lead", ("x",))
+    assert plan((["a"], back), (["b"], NUMBER)).held_back == 0
+    assert plan((["a"], back), retain=HOUR).held_back == HOUR
+    assert plan((["a", "t"], ahead, (OrderColumn("x", nulls_first=True),))).held_back == 0
+    assert plan((["a"], ahead)).held_back is None
+    assert plan((["a"], back), (["b"], ahead)).held_back is None
+    assert plan((["a"], back, (OrderColumn("t", True, nulls_first=False),))).held_back is None
+    assert plan((["a"], back, ())).held_back is None
+    assert plan((["a"], back), append_only=False).held_back is None
+
+
 def test_on_close_two_stages_cannot_wait_for_rows():
     lead = OverCall("lead", ("x",))
     with pytest.raises(InvalidSpecError, match="none of them can follow another"):

@@ -28,6 +28,7 @@ from windowpane.windowing.frames import (
     WHOLE_PARTITION,
     Exclude,
     Frame,
+    Side,
 )
 from windowpane.windowing.over_closing import check_closes, watermark_delay, why_unlimited
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
@@ -117,11 +118,25 @@ class OverPlan:
 
     @property
     def held_back(self) -> int | None:
-        """How long in microseconds results stay behind the watermark in mode close, ``None`` if nothing bounds it."""
+        """How long in microseconds results may stay behind the watermark, ``None`` if nothing bounds it.
+
+        On update, only rows above the watermark change results (others are late), so results stay above it, too, where each row
+        looks back in event time only.
+        """
+        if self.mode is Emit.UPDATE:
+            bounded = self.forgets and all(self._looks_back(stage.spec) for stage in self.stages)
+            return (self.retain or 0) if bounded else None
         last = self.stages[-1]
         holds = watermark_delay(last.spec)
         waits = self.allowed_lateness if len(self.stages) == 1 else 0
         return None if holds is None else last.behind + holds + waits
+
+    def _looks_back(self, spec: OverSpec) -> bool:
+        """Whether a row of a window changes no result of a row with an earlier event time."""
+        if self.event_time in spec.partition_by:
+            return True
+        by_time = bool(spec.order_by) and spec.order_by[0].name == self.event_time and not spec.order_by[0].descending
+        return by_time and all(call.reach.end.side.value <= Side.CURRENT_ROW.value for call in spec.calls)
 
     @property
     def forgets(self) -> bool:
@@ -207,7 +222,7 @@ class OverPlan:
             f"operator {number} of {len(self.stages)}",
             f"  partition by    {', '.join(spec.partition_by) or alone}",
             f"  order by        {', '.join(map(str, (*spec.order_by, *spec.key)))}",
-            *(f"  {name:<15} {call}" for name, call in zip(stage.names, spec.calls, strict=True)),
+            *(f"  call            {call}" for call in spec.calls),
             f"  engine          {engine[0]}: {engine[1]}",
         ]
 
@@ -219,9 +234,9 @@ class OverPlan:
         return "every row: there is no watermark on append-only input to say which are done with"
 
     def _watermark_text(self) -> str:
-        if self.mode is Emit.UPDATE:
-            return "not passed on: a later change may concern an older row"
         behind = self.held_back
+        if behind is None and self.mode is Emit.UPDATE:
+            return "not passed on: a later change may concern an older row"
         if behind is None:
             reasons = [reason for call in self.stages[-1].spec.calls if (reason := why_unlimited(call))]
             return f"not passed on: {'; '.join(reasons)}"
@@ -391,6 +406,7 @@ def _description(program: OverProgram) -> tuple[tuple[str, str], ...]:
         ("window", str(program.spec)),
         ("emit on", program.mode.value),
         ("event time", program.time_column or "none"),
+        ("input", "append-only" if program.append_only else "a changelog"),
         ("allowed lateness", f"{program.allowed_lateness} µs"),
         ("retention", "none" if program.retain is None else f"{program.retain} µs"),
         ("columns", text(program.columns)),

@@ -20,6 +20,8 @@ PRINTED = {
     "count_windows": "|     a|        NULL|      NULL|    1|   4|",
     "custom_trigger": "window_end=2024-05-01 11:00:00, total=2005",
     "hourly_late": "late: origin=LGA, scheduled=2013-01-01 08:20:00, delay=99, windows_missed=[Row(",
+    "over_prices": "steps: trade=2, price=130, step=40, _change_type=update_postimage",
+    "over_window_close": "closed: id=3, at=2024-05-01 11:20:00, value=5, n=3, hour=7",
     "process_with_state": "alert: shop=north, message=90 beats 60",
     "sessions_dynamic_gap": "|ann|2024-05-01 10:00:00|2024-05-01 10:50:00|2     |",
     "window_over_windows": "busiest: window_start=2024-05-01 10:00:00, window_end=2024-05-01 10:05:00, server=b, requests=3",

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, rows
@@ -44,6 +45,7 @@ def main(folder: Path) -> dict[str, Any]:
     static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
     said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
     said |= errors(static)
+    said |= over(spark, static, folder)
     said |= written_by_spark(spark, folder)
     said |= written_by_start(spark, folder)
     spark.stop()
@@ -62,6 +64,18 @@ def errors(static: Any) -> dict[str, Any]:
     except PySparkException as error:
         raised = str(error)
     return {"refused": refused, "raised": raised}
+
+
+def over(spark: Any, static: Any, folder: Path) -> dict[str, Any]:
+    """Number the rows of each key, on window close and on update."""
+    begun = wp.over(static, "t", key=("k", "t")).partition_by("k").order_by(F.col("t").desc())
+    ranked = rows(begun.select("k", "v", n=wp.row_number(), d=wp.apply(F.abs, wp.col("v") - wp.lag("v"))).emit_on_update().df)
+    stream = wp.over(Feed(folder / "in").stream(spark), "t", watermark=0, key=("k", "t")).partition_by("k").order_by("t")
+    result = stream.select("*", s=wp.sum("v").over(partition_by=())).side_output_late_data(LATE).emit_on_window_close()
+    sinks = {name: str(folder / f"over-{name}") for name in ("main", "late")}
+    result.start(checkpoint=str(folder / "ck3"), trigger={"availableNow": True}, **sinks).awaitTermination()
+    written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
+    return {"ranked": ranked, **written}
 
 
 def windowed_stream(spark: Any, folder: Path) -> Any:

@@ -29,5 +29,14 @@ def test_a_static_and_two_streaming_programs(tmp_path):
     assert said["late"] == [["a", 4, 100, [[0, 10]], True]]
     assert said["large"] == [["a", 8]]
     assert said["late_dropped"] == 1
+    assert said["ranked"] == [
+        ["a", 1, 4, 6, "insert"],
+        ["a", 100, 2, 98, "insert"],
+        ["a", 2, 1, None, "insert"],
+        ["a", 7, 3, 93, "insert"],
+        ["b", 5, 1, None, "insert"],
+    ]
+    assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
+    assert said["over_late"] == [["a", 4, 100]]
     assert "UnknownColumnError" in said["refused"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import Feed, failure, rows, run, table
+from windowpane import TumblingEventTimeWindows
 from windowpane.errors import InvalidSpecError, NeverClosesError, UnknownColumnError
 
 pytestmark = pytest.mark.spark
@@ -138,3 +139,23 @@ def test_a_changed_plan_and_an_impossible_change_are_refused(spark, tmp_path):
     assert "row_number" in changed
     impossible = failure(begun.select(n=wp.row_number()).emit_on_update(), checkpoint=tmp_path / "ck")
     assert "InconsistentChangeError" in impossible
+
+
+def test_windows_over_rows_that_came_out_on_window_close(spark, tmp_path):
+    """The watermark is passed on: the window waits for rows that the OVER window still holds back."""
+    feed = Feed(tmp_path / "in", TRADES)
+    feed.add([(1, "a", 10, 1), (2, "a", 20, 1), (3, "a", 12, 1)], [(4, "a", 40, 1)], [(5, "a", 100, 1)], [(6, "a", 200, 1)])
+    numbered = (
+        wp.over(feed.stream(spark), event_time="t", watermark="0 seconds", key="id")
+        .partition_by("sym")
+        .order_by("t")
+        .select("t", "sym", n=wp.row_number(), ahead=wp.count().range(0, "5 seconds"))
+        .emit_on_window_close()
+    )
+    assert "passed on, 5 seconds behind" in numbered.explain()
+    windows = (
+        wp.stream(numbered.df, event_time="t", name="second").key_by("sym").window(TumblingEventTimeWindows.of("30 seconds"))
+    )
+    collected = run(windows.aggregate(rows=wp.count(), last=wp.max("n"), ahead=wp.sum("ahead")))
+    assert collected.rows() == [("a", 0, 30, 3, 3, 4), ("a", 30, 60, 1, 4, 1), ("a", 90, 120, 1, 5, 1)]
+    assert sum(collected.counted("late_elements", "second")) == 0

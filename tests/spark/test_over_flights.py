@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
+from rich.console import Console
 
 import windowpane as wp
-from windowpane.demo import aircraft, flights
+from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights
 
 pytestmark = pytest.mark.spark
 
-MONTH = 2
+MONTH, DAYS = 2, 8
 BATCHES = 5
 RAW = """
     CREATE TABLE flown AS SELECT *, make_timestamp(year, month, day, hour, minute, 0) AS scheduled FROM raw
-    WHERE month = $month AND dep_delay IS NOT NULL
+    WHERE month = $month AND day <= $days AND dep_delay IS NOT NULL
 """
 HANDED_ON = """
-    SELECT epoch_us(scheduled), carrier, flight, dest, dep_delay, arr_delay,
+    SELECT epoch_us(scheduled), carrier, flight, tailnum, dest, dep_delay, arr_delay,
         lag(arr_delay) OVER aircraft AS inherited, lead(dep_delay) OVER aircraft AS handed_on
     FROM flown WHERE tailnum IS NOT NULL WINDOW aircraft AS (PARTITION BY tailnum ORDER BY scheduled, carrier, flight)
 """
-CHANGES = "SELECT epoch_us(scheduled), carrier, flight, dest, dep_delay, arr_delay, inherited, handed_on FROM changes"
+CHANGES = "SELECT epoch_us(scheduled), carrier, flight, tailnum, dest, dep_delay, arr_delay, inherited, handed_on FROM changes"
 ROLLING = """
     SELECT origin, epoch_us(scheduled), carrier, flight, avg(dep_delay) OVER ten, max(dep_delay) OVER hour
     FROM flown ANTI JOIN late ON epoch_us(late.scheduled) = epoch_us(flown.scheduled)
@@ -43,9 +46,10 @@ WORST = """
 
 @pytest.fixture(scope="module")
 def replay(tmp_path_factory: pytest.TempPathFactory) -> flights.Replay:
-    """One month of flights in the order of their departure, a heartbeat at the end."""
+    """The flights of some days in the order of their departure, a heartbeat at the end."""
     month = flights.in_order_of_departure(flights.raw_flights(), [MONTH])
-    return flights.write_replay(month, tmp_path_factory.mktemp("flights") / "replay", BATCHES)
+    days = month.filter(pc.less_equal(pc.day(month["scheduled"]), DAYS))
+    return flights.write_replay(days, tmp_path_factory.mktemp("flights") / "replay", BATCHES)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,7 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
     """The raw file as table ``flown``: the flights of the month that departed."""
     with duckdb.connect() as connection:
         connection.register("raw", flights.raw_flights())
-        connection.execute(RAW, {"month": MONTH})
+        connection.execute(RAW, {"month": MONTH, "days": DAYS})
         yield connection
 
 
@@ -76,11 +80,18 @@ def test_the_delay_that_an_aircraft_hands_on_as_a_changelog(spark, replay, db, t
         EXCEPT ALL ({CHANGES} WHERE _change_type IN ('delete', 'update_preimage')) ORDER BY ALL
     """
     expected = db.execute(f"{HANDED_ON} ORDER BY ALL").fetchall()
-    assert len(expected) > 20_000
+    assert len(expected) > 5_000
     assert db.execute(net).fetchall() == expected
     counts = dict(db.execute("SELECT _change_type, count(*) FROM changes GROUP BY ALL").fetchall())
     assert counts["insert"] == len(expected)
     assert counts["update_preimage"] == counts["update_postimage"] > 1000
+    summary = aircraft_results.summarize(tmp_path / "changes", top=5)
+    assert (summary.counts, summary.flights) == (counts, len(expected))
+    worst = f"SELECT tailnum, arr_delay, handed_on FROM ({HANDED_ON}) ORDER BY least(arr_delay, handed_on) DESC LIMIT 5"
+    assert [(each.aircraft, each.arrived, each.departed_next) for each in summary.handovers] == db.execute(worst).fetchall()
+    terminal = io.StringIO()
+    aircraft_report.conclude(Console(file=terminal, width=120), summary, tmp_path / "changes")
+    assert f"Changelog of {len(expected):,} flights" in terminal.getvalue()
 
 
 def test_rolling_delays_of_an_airport_come_out_once_each_and_late_flights_by_the_side(departures, db, tmp_path):
@@ -104,7 +115,7 @@ def test_rolling_delays_of_an_airport_come_out_once_each_and_late_flights_by_the
 
 def test_the_worst_carriers_of_each_hour_are_ranked_over_windows(departures, db, tmp_path):
     hourly = (
-        wp.stream(departures, event_time="scheduled", watermark="2 days", heartbeat="heartbeat", name="hourly")
+        wp.stream(departures, event_time="scheduled", watermark="20 hours", heartbeat="heartbeat", name="hourly")
         .key_by("carrier")
         .window(wp.TumblingEventTimeWindows.of("1 hour"))
         .aggregate(mean=wp.avg("dep_delay"))

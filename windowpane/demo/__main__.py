@@ -5,25 +5,36 @@ from pathlib import Path
 
 from rich.console import Console
 
-from windowpane.demo import flights, program, report, results
+from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, program, report, results
 from windowpane.demo.session import quiet_session
 
 OUT = Path("out/demo")
 BATCHES = 44
 """Enough for the watermark to move often, few enough for two cores to be done in a minute or two."""
 
+AIRCRAFT_MONTHS = (7,)
+"""The month with the largest delays: the second part is to be short."""
+AIRCRAFT_BATCHES = 8
+
 
 def main() -> None:
     """Run the demo."""
     console = Console()
     shutil.rmtree(OUT, ignore_errors=True)
-    departures = flights.in_order_of_departure(flights.raw_flights())
+    raw = flights.raw_flights()
+    departures = flights.in_order_of_departure(raw)
     replay = flights.write_replay(departures, OUT / "replay", BATCHES)
     log = OUT / "spark.log"
     report.introduce(console, replay, log)
     with quiet_session(log) as spark:
         report.watch(console, program.start(spark, replay.folder, OUT), replay)
-    report.conclude(console, results.summarize(OUT / "main", OUT / "late"), OUT)
+        report.conclude(console, results.summarize(OUT / "main", OUT / "late"), OUT)
+        again = flights.write_replay(
+            flights.in_order_of_departure(raw, AIRCRAFT_MONTHS), OUT / "replay-aircraft", AIRCRAFT_BATCHES
+        )
+        aircraft_report.introduce(console, again)
+        report.watch(console, aircraft.start(spark, again.folder, OUT), again, aircraft_report.describe)
+    aircraft_report.conclude(console, aircraft_results.summarize(OUT / "changes"), OUT / "changes")
 
 
 if __name__ == "__main__":

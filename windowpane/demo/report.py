@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,17 @@ def introduce(console: Console, replay: Replay, log: Path) -> None:
     )
 
 
-def watch(console: Console, query: Any, replay: Replay) -> None:
+Describe = Callable[[list[dict[str, Any]], int], str]
+"""Says how far a query is, by the counters of its batches and the number of flights read."""
+
+
+def describe(counted: list[dict[str, Any]], flights: int) -> str:
+    """Return a line on the progress of the windows."""
+    firings, late = (sum(each[name] for each in counted) for name in ("firings", "late_dropped"))
+    return f"{flights:,} flights · {firings:,} firings · {late} late"
+
+
+def watch(console: Console, query: Any, replay: Replay, describe: Describe = describe) -> None:
     """Show the progress of ``query`` until it ends.
 
     Raises:
@@ -48,24 +59,24 @@ def watch(console: Console, query: Any, replay: Replay) -> None:
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("Spark starts", total=replay.files)
         while not query.awaitTermination(_POLL_SECONDS):
-            _show(progress, task, query.recentProgress, replay)
-        _show(progress, task, query.recentProgress, replay)
+            _show(progress, task, query.recentProgress, replay, describe)
+        _show(progress, task, query.recentProgress, replay, describe)
 
 
-def _show(progress: Progress, task: Any, batches: Any, replay: Replay) -> None:
+def _show(progress: Progress, task: Any, batches: Any, replay: Replay, describe: Describe) -> None:
     read = [batch for batch in batches if batch["numInputRows"]]
     if not read:
         return
     counters = [batch["observedMetrics"][_COUNTERS].asDict() for batch in batches if _COUNTERS in batch["observedMetrics"]]
     flights = min(sum(batch["numInputRows"] for batch in read), replay.flights)
-    firings, late = (sum(counted[name] for counted in counters) for name in ("firings", "late_dropped"))
-    description = f"{_watermark(read[-1])} · {flights:,} flights · {firings:,} firings · {late} late"
-    progress.update(task, completed=len(read), description=description)
+    progress.update(task, completed=len(read), description=_watermark(read[-1]) + describe(counters, flights))
 
 
 def _watermark(batch: Any) -> str:
-    watermark = batch["eventTime"]["watermark"]
-    return "no watermark yet" if watermark.startswith(_EPOCH) else f"watermark {watermark[:16].replace('T', ' ')}"
+    watermark = (batch["eventTime"] or {}).get("watermark")
+    if watermark is None:
+        return ""
+    return "no watermark yet · " if watermark.startswith(_EPOCH) else f"watermark {watermark[:16].replace('T', ' ')} · "
 
 
 def conclude(console: Console, summary: Summary, out: Path) -> None:
