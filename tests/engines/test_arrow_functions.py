@@ -116,6 +116,32 @@ def test_the_planners_engine_gives_what_the_row_engine_gives(
         assert difference(wanted[1], shown[1]) is None
 
 
+EARLY: list[dict[str, Any]] = [
+    {"assigner": wp.TumblingEventTimeWindows.of(10), "trigger": wp.ContinuousEventTimeTrigger.of(3)},
+    {"assigner": wp.SlidingEventTimeWindows.of(12, 4), "evictor": wp.CountEvictor.of(2)},
+    {"assigner": wp.SlidingEventTimeWindows.of(12, 4), "evictor": wp.TimeEvictor.of(3), "allowed_lateness": 20},
+    {"assigner": wp.TumblingProcessingTimeWindows.of(5), "trigger": wp.ContinuousProcessingTimeTrigger.of(2)},
+]
+COUNTED: list[dict[str, Any]] = [
+    {"assigner": wp.GlobalWindows.create(), "trigger": wp.PurgingTrigger.of(wp.CountTrigger.of(2))},
+    {"assigner": wp.GlobalWindows.create(), "trigger": wp.CountTrigger.of(2), "evictor": wp.CountEvictor.of(4)},
+    {"assigner": wp.TumblingEventTimeWindows.of(30), "trigger": wp.CountTrigger.of(2), "evictor": wp.TimeEvictor.of(9)},
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("kind", "parts"), [*((kind, parts) for kind in FUNCTIONS for parts in EARLY), *(("aggregate", parts) for parts in COUNTED)]
+)
+def test_early_results_evictors_and_counts_give_what_the_row_engine_gives(kind: str, parts: dict[str, Any], seed: int) -> None:
+    program = program_of(*FUNCTIONS[kind], **parts)
+    assert program.engine in ("panes", "counts")
+    expected = run(program_of(*FUNCTIONS[kind], **parts, engine="row"), steps_of(seed))
+    for wanted, shown in zip(expected, run(program, steps_of(seed)), strict=True):
+        assert difference(wanted[0], shown[0]) is None
+        assert difference(wanted[1], shown[1]) is None
+
+
 def test_partials_of_the_user_are_made_before_the_shuffle() -> None:
     program = program_of(WeightedSum(), WEIGHTED, wp.TumblingEventTimeWindows.of(10), late=False)
     assert combiner_of(program) is not None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, evictors, fixed_assigners, lateness, program_of, table_of
-from tests.engines.programs import Batch, batches
+from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
-from windowpane.plan import choose_engine
+from windowpane.engines.protocol import Clock
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.spec import count_window
 
 counting = st.builds(
@@ -68,6 +71,22 @@ def test_as_many_elements_as_rows_may_still_be_other_rows():
     rows = (("a", 1, 0), ("a", 2, 0), ("a", 3, 0), ("a", 4, -2), ("a", 5, -2), ("a", 6, -2))
     program = program_of(wp.SlidingEventTimeWindows(2, 1), wp.CountTrigger.of(1))
     Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all([Batch(-1, 1, rows)])
+
+
+@pytest.mark.parametrize("trigger", [wp.CountTrigger.of(2), wp.ContinuousEventTimeTrigger.of(5)])
+def test_equal_keys_of_floating_point_are_one_and_late_rows_keep_their_spelling(trigger):
+    keys = pa.schema([("f", pa.float64())])
+    function = FunctionPlan("aggregate", aggregates=(("n", wp.count()),))
+    plan = WindowPlan(("f",), wp.TumblingEventTimeWindows.of(10), function, trigger, late_tag=LATE, event_time="t")
+    program = compile_program(plan, InputTypes(keys, keys, ("f",), pa.int64(), {"n": ()}), ("f",))
+    values = [0.0, -0.0, float("nan"), -float("nan")] * 2
+    batch = Batch(0, 0, tuple(("", 0, time) for time in [5] * 4 + [-5] * 4))
+    rows = table_of(batch).append_column("f", pa.array(values))
+    store = MemoryBlobStore()
+    outputs = [make_engine(program).run(store, tables, clock) for tables, clock in [([rows], Clock(0, 0)), ([], Clock(50, 0))]]
+    assert [row["n"] for output in outputs for which, table in output.tables if which == 0 for row in table.to_pylist()] == [2, 2]
+    late = [table for which, table in outputs[0].tables if which == 1]
+    assert [str(value) for value in late[0]["f"].to_pylist()] == ["0.0", "-0.0", "nan", "nan"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from windowpane.engines.touched_panes import BatchKeys, touched_panes
 from windowpane.kernels.dense_codes import dense_codes, distinct
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
@@ -61,7 +62,9 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} does not count"
     if type(spec.assigner) is not GlobalWindows and SharedSlices.of(spec.assigner) is None:
         return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
-    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True)
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
+    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def _count_trigger(spec: WindowSpec) -> CountTrigger | None:
@@ -103,8 +106,8 @@ class _Batch(ColumnarBatch):
     # The rows.
 
     def take(self, tables: list[pa.Table]) -> None:
-        rows = with_plain_keys(self.program, self.arrived(tables, always_in_order=True))
-        elements = self._windows.assign(keyed(self.program, rows))
+        rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
+        elements = self._windows.in_open_windows(with_plain_keys(self.program, rows), starts)
         if len(elements.numbers):
             self._fire(elements)
 

@@ -35,8 +35,9 @@ def survivors_of(evictor: Evictor) -> Survivors:
 
 
 def argument_columns(program: Program, fold: GroupedFold) -> list[str]:
-    """Return the columns that the aggregates take."""
-    arguments = dict.fromkeys(name for _, _, slots in program.aggregates for name in slots)
+    """Return the columns that the aggregates, or the function in their place, take."""
+    given = program.values if program.arrow is not None else (name for _, _, slots in program.aggregates for name in slots)
+    arguments = dict.fromkeys(given)
     return [*arguments, *([ARRIVAL] if fold.is_ordered else [])]
 
 

@@ -82,19 +82,14 @@ class PaneWindows:
         assert self._slices is not None, "the global window has no start"
         return self._slices.window_starts(ends)
 
-    def assign(self, rows: pa.Table) -> Elements:
-        """Return the rows in the windows that are not late, and report those that missed windows.
+    def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
+        """Return the rows that are in windows, and their slices: rows of one slice are in the same windows.
+
+        Rows that missed windows are reported.
 
         Raises:
             MissingTimestampError: a row without an event time in event-time windows.
             TimestampOverflowError: a row whose windows do not fit into int64.
-        """
-        return self.in_open_windows(*self.sliced(rows))
-
-    def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
-        """Return the rows that are in windows, and their slices: rows of one slice are in the same windows.
-
-        Reports and raises as ``assign`` does.
         """
         count = rows.num_rows
         if self.is_global:

@@ -77,7 +77,7 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
     if spec.refine != "last" and spec.assigner.is_event_time:
         return "refine='each' fires for every late row"
-    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True)
+    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def _rule(spec: WindowSpec) -> _Rule | None:
@@ -179,9 +179,9 @@ class _Batch(ColumnarBatch):
 
     def take(self, tables: list[pa.Table]) -> None:
         always_in_order = self.program.spec.evictor is not None or self._fire_times is not None
-        rows = with_plain_keys(self.program, self.arrived(tables, always_in_order))
-        rows, starts = self._windows.sliced(keyed(self.program, rows))
+        rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order)))
         if rows.num_rows:
+            rows = with_plain_keys(self.program, rows)
             self._add(self._windows.in_open_windows(*self._contents.reduced(rows, starts)))
 
     def _add(self, elements: Elements) -> None:
