@@ -28,7 +28,7 @@ from windowpane.plan import choose_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 
-kinds = st.sampled_from(["end", "event time", "processing time"])
+kinds = st.sampled_from(["end", "event time", "processing time", "never"])
 
 
 @st.composite
@@ -38,6 +38,8 @@ def timed(draw: st.DrawFn):
     trigger = assigner.default_trigger() if kind == "end" else wp.ContinuousProcessingTimeTrigger(interval)
     if kind == "event time":
         assigner, trigger = draw(event_time_assigners), wp.ContinuousEventTimeTrigger(interval)
+    if kind == "never":
+        trigger = wp.NeverTrigger()
     return assigner, wp.PurgingTrigger.of(trigger) if draw(st.booleans()) else trigger
 
 

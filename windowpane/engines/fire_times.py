@@ -127,17 +127,16 @@ class FireTimes:
             self._store.remove(_DUE)
 
     def _move_on(self, end: int, panes: pa.Table, last: int, now: int) -> None:
-        """Give the panes that are due their next fire time; those that fired at the last instant have none."""
+        """Give the panes that are due their next fire time; none goes beyond the last instant, so then none is left."""
+        self.drop(end)
+        if now >= last:
+            return
         times = panes[FIRE_TIME].to_numpy()
         steps = np.where(times <= now, (now - times) // self._interval + 1, 0)
         following = np.where(times > last - steps * self._interval, last, times + steps * self._interval)
-        if now >= last:
-            panes, following = panes.filter(pa.array(times > now)), following[times > now]
-        self.drop(end)
-        if panes.num_rows:
-            at = panes.column_names.index(FIRE_TIME)
-            self._log.append(end, panes.set_column(at, FIRE_TIME, pa.array(following)))
-            self._note_due(end, int(following.min()))
+        at = panes.column_names.index(FIRE_TIME)
+        self._log.append(end, panes.set_column(at, FIRE_TIME, pa.array(following)))
+        self._note_due(end, int(following.min()))
 
     def _read(self, end: int) -> pa.Table | None:
         chunks = self._log.read(end)

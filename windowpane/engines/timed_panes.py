@@ -36,6 +36,7 @@ from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     EndOfStreamTrigger,
+    NeverTrigger,
     PurgingTrigger,
     Trigger,
 )
@@ -61,11 +62,16 @@ class TimedPanesEngine:
 
 
 class _Rule(NamedTuple):
-    """When panes fire: at the end of their window, each ``interval`` microseconds of a clock, or both."""
+    """When panes fire: at the end of their window, each ``interval`` microseconds of a clock, both, or never."""
 
     at_end: bool
     interval: int | None
     by_event_time: bool
+
+    @property
+    def fires(self) -> bool:
+        """Whether panes fire at all."""
+        return self.at_end or self.interval is not None
 
 
 def refusal(program: Program) -> str | None:
@@ -83,6 +89,8 @@ def refusal(program: Program) -> str | None:
 def _rule(spec: WindowSpec) -> _Rule | None:
     inner: Trigger = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
     is_event_time = spec.assigner.is_event_time
+    if type(inner) is NeverTrigger:
+        return _Rule(False, None, is_event_time)
     if isinstance(spec.assigner, GlobalWindows):
         return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
     if fires_at_window_end(spec):
@@ -180,7 +188,7 @@ class _Batch(ColumnarBatch):
     def take(self, tables: list[pa.Table]) -> None:
         always_in_order = self.program.spec.evictor is not None or self._fire_times is not None
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order)))
-        if rows.num_rows:
+        if rows.num_rows and self._rule.fires:  # what never fires need not be kept: it would never be seen
             rows = with_plain_keys(self.program, rows)
             self._add(self._windows.in_open_windows(*self._contents.reduced(rows, starts)))
 
