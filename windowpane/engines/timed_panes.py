@@ -89,10 +89,10 @@ def refusal(program: Program) -> str | None:
 def _rule(spec: WindowSpec) -> _Rule | None:
     inner: Trigger = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
     is_event_time = spec.assigner.is_event_time
-    if type(inner) is NeverTrigger:
-        return _Rule(False, None, is_event_time)
     if isinstance(spec.assigner, GlobalWindows):
         return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
+    if type(inner) is NeverTrigger:
+        return _Rule(False, None, is_event_time)
     if fires_at_window_end(spec):
         return _Rule(True, None, is_event_time)
     if type(inner) is ContinuousProcessingTimeTrigger:
