@@ -33,4 +33,4 @@ def test_another_program_is_refused() -> None:
 
 def test_windows_with_an_end_have_late_rows_to_report() -> None:
     program = program_of(wp.TumblingEventTimeWindows.of(5), {"n": wp.count()}, trigger=wp.NeverTrigger())
-    assert choose_engine(program).name == "row"
+    assert choose_engine(program).name == "panes"
