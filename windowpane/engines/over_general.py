@@ -39,7 +39,7 @@ from windowpane.kernels.over_calls import CallKernel
 from windowpane.kernels.over_rows import SortedRows
 from windowpane.kernels.over_window import OverWindow, Values
 from windowpane.kernels.row_differences import differing
-from windowpane.kernels.sort_keys import SortKeys
+from windowpane.kernels.sort_keys import SortKeys, sorting
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
@@ -59,7 +59,8 @@ class OverUpdateEngine:
         self.window = OverWindow(program.spec, program.columns)
         self.sort_keys = SortKeys(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
-        self.stored = pa.schema([pa.field(KEY, pa.binary()), *self.arriving, *program.outputs, *self.window.carries])
+        key = [] if self.sort_keys.are_cheap else [pa.field(KEY, pa.binary())]
+        self.stored = pa.schema([*key, *self.arriving, *program.outputs, *self.window.carries])
         self.framed = [call for call in self.window.calls if not call.is_running]
         self.running = [call for call in self.window.calls if call.is_running]
         self.reach = _rows_reach(self.framed)
@@ -130,14 +131,13 @@ class _Batch:
         delta = Delta(gone[0], came[0], came[1])
         if not len(delta.keys):
             return None
-        cache = PageCache(self._pages)
-        ordinals = np.unique(self._pages.locate(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
-        ordinals = around(cache, ordinals, delta.keys, self._engine.reach)
-        spans = self._spans(cache, ordinals, delta)
+        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        ordinals = np.unique(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
+        spans = Spans(cache, around(cache, ordinals, delta.keys, self._engine.reach), delta)
         self._check(spans, gone, came)
         computed, pages = self._compute(spans), 1
         while not isinstance(computed, _Computed):
-            spans = self._spans(cache, spans.extended(*computed, pages), delta)
+            spans = Spans(cache, spans.extended(*computed, pages), delta)
             computed, pages = self._compute(spans), 2 * pages
         return self._settle(cache, spans, computed)
 
@@ -145,12 +145,8 @@ class _Batch:
         """Return rows with their sort keys, in order."""
         rows = rows.combine_chunks()
         keys = self._engine.sort_keys.of(rows)
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        return keys, rows.take(pa.array(order)).add_column(0, KEY, pa.array(keys.tolist(), pa.binary()))
-
-    def _spans(self, cache: PageCache, ordinals: npt.NDArray[np.int64], delta: Delta) -> Spans:
-        return Spans(cache, ordinals, delta, self._engine.sort_keys, self._engine.stored)
+        order = sorting(keys)
+        return keys[order], rows.take(pa.array(order))
 
     def _check(self, spans: Spans, gone: tuple[object, pa.Table], came: tuple[object, pa.Table]) -> None:
         """Report deletes of absent rows and second inserts."""
@@ -290,13 +286,14 @@ class _Batch:
         if self._engine.eviction is not None and self._horizon is not None:
             kept = ~self._engine.eviction.dropped(computed.rows, self._times(spans, ~spans.went), self._horizon)
         page = spans.page[computed.there]
-        dirty = np.unique(np.concatenate([page[changed], page[~kept], spans.page[spans.went]]))
-        rows = np.flatnonzero(kept & np.isin(page, dirty))
+        altered = np.concatenate([page[changed], page[~kept], spans.page[spans.went]])
+        rows = np.flatnonzero(kept & np.isin(page, altered))
         keys = spans.keys[computed.there][rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[computed.there][rows]))
         picked = [current[name].take(pa.array(rows)) for name in current]
-        table = pa.table([pa.array(keys.tolist(), pa.binary()), *inputs.columns, *picked], schema=self._engine.stored)
-        write_pages(self._pages, dirty, table.combine_chunks(), keys, page[rows])
+        stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(keys.tolist(), pa.binary())]
+        table = pa.table([*stored_key, *inputs.columns, *picked], schema=self._engine.stored)
+        write_pages(self._pages, altered, table.combine_chunks(), keys, page[rows])
 
 
 @dataclass

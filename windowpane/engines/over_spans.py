@@ -20,7 +20,7 @@ from windowpane.state.row_pages import RowPages
 Mask = npt.NDArray[np.bool_]
 
 KEY = "__windowpane_key"
-"""The column of a stored row with its sort key."""
+"""The column of a stored row with its sort key, where this is not made anew whenever the row is read."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,47 @@ class Delta:
     @cached_property
     def keys(self) -> Bytes:
         """All changed sort keys, ascending."""
-        return np.unique(np.concatenate([self.gone, self.came]))
+        return np.sort(np.concatenate([self.gone, self.came])) if len(self.gone) else self.came
 
 
 class PageCache:
-    """Pages read by this batch."""
+    """Pages read by this batch.
 
-    def __init__(self, pages: RowPages) -> None:
-        """Read from ``pages``."""
+    Args:
+        pages: where they are read.
+        schema: the schema of stored rows.
+        sort_keys: makes the sort keys of stored rows, where these are not stored.
+    """
+
+    def __init__(self, pages: RowPages, schema: pa.Schema, sort_keys: SortKeys) -> None:
         self.pages = pages
+        self.schema = schema
+        self.sort_keys = sort_keys
         self._read: dict[int, pa.RecordBatch] = {}
+        self._joined: tuple[bytes, pa.Table, Bytes] | None = None
+        self._located: tuple[Bytes, Positions] | None = None
 
     def __getitem__(self, ordinal: int) -> pa.RecordBatch:
         """Return the rows of a page."""
         if ordinal not in self._read:
             self._read[ordinal] = self.pages.read(ordinal)
         return self._read[ordinal]
+
+    def pages_of(self, keys: Bytes) -> Positions:
+        """Return the ordinal of the page of each key; what was asked last is remembered."""
+        if self._located is None or self._located[0] is not keys:
+            self._located = (keys, self.pages.locate(keys))
+        return self._located[1]
+
+    def rows(self, ordinals: Positions) -> tuple[pa.Table, Bytes]:
+        """Return the rows of some pages together, and their sort keys."""
+        what = ordinals.tobytes()
+        if self._joined is None or self._joined[0] != what:
+            batches = [self[ordinal] for ordinal in ordinals.tolist()]
+            table = pa.Table.from_batches(batches, self.schema).combine_chunks()
+            keys = stored_keys(table[KEY]) if KEY in table.column_names else self.sort_keys.of(table)
+            self._joined = (what, table, keys)
+        return self._joined[1], self._joined[2]
 
 
 class Spans:
@@ -64,31 +89,30 @@ class Spans:
     ``source`` is the row's number in ``table``, which holds the stored rows of the pages, then the rows of the delta.
     """
 
-    def __init__(self, cache: PageCache, ordinals: Positions, delta: Delta, keys: SortKeys, schema: pa.Schema) -> None:
+    def __init__(self, cache: PageCache, ordinals: Positions, delta: Delta) -> None:
         """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
         self.ordinals = ordinals
         self.count = len(cache.pages)
         self._pages = cache.pages
-        self._sort_keys = keys
-        batches = [cache[ordinal] for ordinal in ordinals.tolist()]
-        held = pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+        self._sort_keys = cache.sort_keys
+        held, held_keys = cache.rows(ordinals)
         self.held = held.num_rows
-        self.table = pa.concat_tables([held, delta.rows], promote_options="default").select(schema.names)
-        held_keys = stored_keys(held[KEY])
-        at, self.is_double = _places(held_keys, delta.came)
+        joined = pa.concat_tables([held, delta.rows], promote_options="default").select(cache.schema.names)
+        self.table = joined.combine_chunks()
+        at, exists = _places(held_keys, delta.came)
         out, self.is_known = _places(held_keys, delta.gone)
         dropped = np.zeros(self.held, np.bool_)
         dropped[out[self.is_known]] = True
-        self.is_double &= ~np.append(dropped, False)[at]
-        overwritten = at[_places(held_keys, delta.came)[1]]
-        dropped[overwritten] = True
-        self._arrange(held_keys, at, delta, dropped, overwritten)
-        self._segment(np.repeat(ordinals, [batch.num_rows for batch in batches]).astype(np.int64), delta)
+        self.is_double = exists & ~np.append(dropped, False)[at]
+        dropped[at[exists]] = True
+        self._arrange(held_keys, at, exists, delta, dropped)
+        sizes = [cache[ordinal].num_rows for ordinal in ordinals.tolist()]
+        self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.came))
 
-    def _arrange(self, held_keys: Bytes, at: Positions, delta: Delta, dropped: Mask, overwritten: Positions) -> None:
+    def _arrange(self, held_keys: Bytes, at: Positions, exists: Mask, delta: Delta, dropped: Mask) -> None:
         sequence = np.insert(np.arange(self.held), at, self.held + np.arange(len(delta.came)))
         replaced = np.zeros(self.held, np.bool_)
-        replaced[overwritten] = True
+        replaced[at[exists]] = True
         merged = sequence[~np.append(replaced, np.zeros(len(delta.came), np.bool_))[sequence]]
         self.source = merged
         self.keys = np.concatenate([held_keys, delta.came])[merged]
@@ -97,12 +121,11 @@ class Spans:
         self.before = np.full(len(merged), -1)
         self.before[~self.came] = merged[~self.came]
         doubles = np.full(len(delta.came), -1)
-        doubles[_places(held_keys, delta.came)[1]] = overwritten
+        doubles[exists] = at[exists]
         self.before[self.came] = doubles[merged[self.came] - self.held]
 
-    def _segment(self, page_of_held: Positions, delta: Delta) -> None:
+    def _segment(self, page_of_held: Positions, came_pages: Positions) -> None:
         """Find where segments start and end, and where they are cut."""
-        came_pages = self._pages.locate(delta.came)
         self.page = np.append(page_of_held, came_pages)[self.source]
         gaps = np.diff(self.ordinals) > 1
         self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
@@ -150,10 +173,9 @@ def around(cache: PageCache, ordinals: Positions, keys: Bytes, reach: int) -> Po
     """Return the pages at ``ordinals``, and the neighbours that a reach of so many rows around ``keys`` takes in."""
     if not len(ordinals):
         return ordinals
-    batches = [cache[ordinal] for ordinal in ordinals.tolist()]
-    held = stored_keys(pa.chunked_array([batch.column(0) for batch in batches], pa.binary()))
-    ends = np.cumsum([batch.num_rows for batch in batches])
-    page = np.searchsorted(ordinals, cache.pages.locate(keys))
+    held = cache.rows(ordinals)[1]
+    ends = np.cumsum([cache[ordinal].num_rows for ordinal in ordinals.tolist()])
+    page = np.searchsorted(ordinals, cache.pages_of(keys))
     at = np.clip(np.searchsorted(held, keys), np.append(0, ends)[page], ends[page])
     left = ordinals[page[at - reach < np.append(0, ends)[page]]] - 1
     right = ordinals[page[at + reach >= ends[page]]] + 1

@@ -38,6 +38,8 @@ class SortKeys:
         self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]
         widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
         self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
+        self.are_cheap = not self._hashed and all(_width(columns.field(each.name).type) for each in self._ordered)
+        """Whether keys are made without a look at single values in Python: then there is no need to store them."""
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
@@ -62,6 +64,16 @@ class SortKeys:
             return _hashes(columns, table.num_rows)
         fixed = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
         return np.hstack(fixed) if fixed else np.empty((table.num_rows, 0), np.uint8)
+
+
+def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
+    """Return the positions that sort keys; equal ones stay in their order."""
+    width = keys.dtype.itemsize
+    padded = np.zeros((len(keys), -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = keys.view(np.uint8).reshape(len(keys), width) if len(keys) else 0
+    words = padded.view(">u8").astype(np.uint64)
+    varying = [word for word in words.T if len(keys) and (word != word[0]).any()]
+    return np.lexsort(varying[::-1]) if varying else np.arange(len(keys))
 
 
 def _closed(part: Any) -> Any:
