@@ -7,10 +7,10 @@ import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from windowpane.engines.over_eowc import OverCloseEngine
 
 from bench.programs import Task
 from bench.systems.task_folder import read_task, write_figures
+from windowpane.engines.over_eowc import OverCloseEngine
 from windowpane.engines.over_program import Emit, OverProgram
 from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock

@@ -54,7 +54,7 @@ def text_of(program: Program) -> str:
         "evictor": describe(spec.evictor),
         "lateness": spec.allowed_lateness,
         "late rows": "side output" if program.late_output else "dropped",
-        "order by": ", ".join(program.order_by) or "arrival",
+        "order by": ", ".join(map(str, program.order_by)) or "arrival",
         "upstream": program.upstream.name,
         "aggregates": aggregates,
         "engine": program.engine,
