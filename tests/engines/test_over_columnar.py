@@ -16,7 +16,15 @@ from windowpane.errors import InconsistentChangeError, MissingOrderError
 from windowpane.state import row_pages
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz import over
-from windowpane.windowing.frames import RUNNING_ROWS, Frame, following, preceding
+from windowpane.windowing.frames import (
+    CURRENT_ROW,
+    RUNNING_ROWS,
+    UNBOUNDED_PRECEDING,
+    Exclude,
+    Frame,
+    following,
+    preceding,
+)
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import output_schema
 from windowpane.windowing.times import MAX, MIN
@@ -106,6 +114,47 @@ def test_what_no_row_to_come_can_reach_is_dropped() -> None:
     late = engine.run(store, [rows([("a", 5, -1, 0)])], Clock(19_000, 0))
     assert [row["id"] for row in emitted(late, LATE)] == [-1]
     assert not emitted(late)
+
+
+FINITE = [
+    OverCall("lag", ("v",), offset=2),
+    OverCall("lead", ("v",)),
+    OverCall("sum", ("v",), Frame.rows(preceding(3), following(1))),
+    OverCall("max", ("v",), Frame.range_(preceding(6), following(2))),
+    OverCall("count", ("v",), Frame.range_(CURRENT_ROW, following(3))),
+    OverCall("median", ("v",), Frame.range_(preceding(4), CURRENT_ROW, Exclude.TIES)),
+    OverCall("row_number"),
+    OverCall("dense_rank"),
+    OverCall("min", ("v",), Frame.rows(UNBOUNDED_PRECEDING, preceding(2))),
+    OverCall("avg", ("v",), Frame.range_(UNBOUNDED_PRECEDING, CURRENT_ROW)),
+]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_dropping_state_changes_nothing_that_comes_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", rng.choice([2, 5, 128]))
+    calls = rng.sample(FINITE, rng.randint(1, 3))
+    options = {"retain": rng.randint(0, 9)} if rng.random() < 0.4 else {"append_only": True}
+    program = a_program(*calls, time_column="t", has_late_output=True, **options)
+    reference, columnar = OverReferenceEngine(program), columnar_engine(program)
+    stores, watermark, start = [MemoryBlobStore(), MemoryBlobStore()], MIN, 0
+    for batch in range(8):
+        keys = range(start, start + rng.randint(0, 12))
+        times = [None if rng.random() < 0.05 else 5 * batch + rng.randint(-9, 6) for _ in keys]
+        entries = [(rng.choice("ab"), time, key, rng.randint(0, 9)) for key, time in zip(keys, times, strict=True)]
+        start += len(entries)
+        engines = zip((reference, columnar), stores, strict=True)
+        outputs = [engine.run(store, [rows(entries)], Clock(watermark, 0)) for engine, store in engines]
+        got = [[sorted(map(repr, emitted(output, number))) for number in (MAIN, LATE)] for output in outputs]
+        assert got[1] == got[0], f"seed {seed}, batch {batch}: {program.spec}"
+        watermark = max(watermark, 5 * batch + rng.randint(-6, 3))
+    assert _rows_held(stores[1], columnar) < start or start < 40 or "retain" in options
+
+
+def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
+    pages = row_pages.RowPages(store, "g", engine.stored)  # type: ignore[attr-defined]
+    return sum(pages.read(ordinal).num_rows for ordinal in range(len(pages)))
 
 
 def test_numbering_on_close_keeps_one_row_of_a_partition() -> None:

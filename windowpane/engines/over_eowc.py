@@ -182,7 +182,8 @@ class _Batch:
         ready = in_window_order(self._program, waiting.combine_chunks(), self._arrivals.report)
         done = self._closer.take(ready, self._point(closed))
         if done is not None:
-            judged = done.append_column(JUDGED, pa.array(np.full(done.num_rows, before)))
+            under = np.full(done.num_rows, self._program.judged(before))
+            judged = done.append_column(JUDGED, pa.array(under))
             self._emitted.append(judged.select(self._program.main_schema.names))
 
     def _point(self, closed: int) -> int:

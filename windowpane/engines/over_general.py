@@ -112,7 +112,7 @@ class _Batch:
         self._pages.flush()
         now = max(clock.processing_time, self._header.processing_time)
         BucketHeader(self._program.description, watermark, now).write(self._store)
-        return self._output(emitted, before)
+        return self._output(emitted, self._program.judged(before))
 
     def _output(self, emitted: pa.Table | None, judged: int) -> BucketOutput:
         outputs, arrivals = [*self._arrivals.late_output()], self._arrivals
