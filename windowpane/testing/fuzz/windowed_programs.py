@@ -14,6 +14,7 @@ from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_progra
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
+from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
 
 LATE = OutputTag("late")
@@ -171,8 +172,12 @@ def random_program(draw: Random) -> Program:
         evictor=random_evictor(draw),
         allowed_lateness=draw.choice([0, 0, 3, 20]) if assigner.is_event_time else 0,
         late_tag=draw.choice([None, LATE]),
-        order_by=draw.choice([(), (), ("n",), ("s", "i")]),
+        order_by=tuple(_order_column(draw, name) for name in draw.choice([(), (), ("n",), ("s", "i")])),
     )
+
+
+def _order_column(draw: Random, name: str) -> OrderColumn:
+    return OrderColumn(name, draw.random() < 0.5, nulls_first=draw.random() < 0.5)
 
 
 @dataclass(frozen=True)
