@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
-from windowpane.sql import catalog_queries, tables, views
+from windowpane.sql import catalog_queries, file_sources, outbox, tables, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.expr import quoted
@@ -65,6 +65,7 @@ class Session:
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {"rw_implicit_flush": "false"}
         self._changes: dict[str, pa.Table] = {}
+        self._outboxes: dict[str, outbox.Outbox] = {}
         self._restore()
 
     def close(self) -> None:
@@ -93,7 +94,7 @@ class Session:
     def steps(self, text: str) -> Iterator[Result]:
         """Run the statements of a script one by one, yielding the outcome of each as it is there."""
         for cursor in split(text):
-            yield self._execute(read_statement(cursor), Text(text))
+            yield self.execute(read_statement(cursor), Text(text))
 
     def query(self, text: str) -> Result:
         """Run one statement and return its outcome."""
@@ -120,7 +121,8 @@ class Session:
         found = self._catalog.find(relation)
         return [column.name for column in found.visible] if found is not None and not isinstance(found, PlainView) else []
 
-    def _execute(self, statement: Statement, text: Text) -> Result:
+    def execute(self, statement: Statement, text: Text) -> Result:
+        """Run one statement that was read already; ``text`` is what it stands in."""
         runners: Mapping[type[Statement], Callable[[Any, Text], Result]] = {
             CreateTable: self._create_table,
             CreateView: self._create_view,
@@ -138,12 +140,19 @@ class Session:
         }
         try:
             with self._storage.transaction():
-                return runners[type(statement)](statement, text)
+                result = runners[type(statement)](statement, text)
         except BaseException:
             self._forget()
             raise
+        self._deliver()
+        return result
+
+    def _deliver(self) -> None:
+        for box in self._outboxes.values():
+            box.deliver()
 
     def _forget(self) -> None:
+        """Drop what was only held in memory of a transaction that was rolled back."""
         self._clock.reload()
         for view in self._catalog.views():
             view.job.forget()
@@ -159,7 +168,8 @@ class Session:
             elif isinstance(statement, CreateView):
                 self._add_view(statement, Text(text), restore=True)
             elif isinstance(statement, CreateSink):
-                self._add_sink(statement, Text(text))
+                self._add_sink(statement, Text(text), restore=True)
+        self._deliver()
 
     def _remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
@@ -186,6 +196,7 @@ class Session:
         if statement.query is not None:
             bound = self._binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, column.type) for column in bound.outputs)
+        file_sources.check_options(statement.options, statement.place)
         info = tables.table_info(statement, columns, text)
         if not restore:
             tables.create(self._storage, info)
@@ -238,13 +249,35 @@ class Session:
 
     def _create_sink(self, statement: CreateSink, text: Text) -> Result:
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self._flush()
             self._add_sink(statement, text)
             self._remember(statement.name, statement.text)
         return Result("CREATE_SINK")
 
-    def _add_sink(self, statement: CreateSink, text: Text) -> None:
-        place = statement.place
-        raise UnsupportedSqlError("CREATE SINK is not supported. Read the view.", place.line, place.column)
+    def _add_sink(self, statement: CreateSink, text: Text, *, restore: bool = False) -> None:
+        place, source = statement.place, statement.source
+        if source is None or statement.query is not None:
+            message = "CREATE SINK ... AS query is not supported. Make the query a materialized view, and the sink FROM it."
+            raise UnsupportedSqlError(message, place.line, place.column)
+        relation = self._catalog.find(source)
+        if relation is None or isinstance(relation, PlainView):
+            raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
+        outbox.check_options(statement.name, statement.options, relation, place)
+        info = SinkInfo(statement.name, source, statement.options, statement.text)
+        box = outbox.Outbox(self._storage, info, relation)
+        if not restore:
+            box.create()
+            rows = self._storage.arrow(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage}")
+            box.put(with_words(rows, relation.key), self._next_batch())
+        self._catalog.entries[statement.name] = info
+        self._outboxes[statement.name] = box
+
+    def _next_batch(self) -> int:
+        """Return the number of the next batch for sinks."""
+        number = int(self._storage.value("SELECT coalesce(max(value), 0) + 1 FROM windowpane.counters WHERE name = '/batch'"))
+        self._storage.run("DELETE FROM windowpane.counters WHERE name = '/batch'")
+        self._storage.run("INSERT INTO windowpane.counters VALUES ('/batch', ?)", [number])
+        return number
 
     def _drop(self, statement: Drop, text: Text) -> Result:
         kind = self._catalog.kind(statement.name)
@@ -280,6 +313,8 @@ class Session:
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
             self._clock.drop(name)
+        elif isinstance(entry, SinkInfo):
+            self._outboxes.pop(name).drop()
         elif isinstance(entry, ViewInfo):
             entry.job.drop()
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
@@ -325,6 +360,7 @@ class Session:
         """Bring every view up to date with its tables."""
         changes: dict[str, str] = {}
         for table in self._catalog.tables():
+            file_sources.take_new_files(self._storage, table, self._writer(Text(table.text)))
             columns = [column.name for column in table.relation.columns]
             delta = netted(self._storage, f"SELECT * FROM {table.pending}", columns)
             self._storage.run(f"DELETE FROM {table.pending}")
@@ -334,6 +370,17 @@ class Session:
             delta = self._advance(view, {name: changes[name] for name in view.reads if name in changes})
             if delta is not None:
                 changes[view.relation.name] = delta
+        self._fill_outboxes(changes)
+
+    def _fill_outboxes(self, changes: Mapping[str, str]) -> None:
+        sinks = [sink for sink in self._catalog.sinks() if sink.source in changes]
+        number = self._next_batch() if sinks else 0
+        for sink in sinks:
+            found = self._catalog.find(sink.source)
+            assert found is not None
+            assert not isinstance(found, PlainView)
+            rows = self._storage.arrow(f"SELECT * FROM {changes[sink.source]}")
+            self._outboxes[sink.name].put(with_words(rows, found.key), number)
 
     def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
         """Run the job of a view on changes, keep what it gives, and return that in stored names."""

@@ -26,6 +26,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT)",
+    "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
 )
 
@@ -66,8 +67,8 @@ class Storage:
 
     def value(self, sql: str) -> Any:
         """Return the one value of a query."""
-        row = self.run(sql).fetchone()
-        return None if row is None else row[0]
+        rows = self.run(sql).fetchall()
+        return rows[0][0] if rows else None
 
     def constant(self, sql: str) -> Any:
         """Return the value of an expression without columns; an interval keeps its months and days."""
@@ -78,7 +79,7 @@ class Storage:
 
     def is_empty(self, relation: str) -> bool:
         """Whether a relation has no rows."""
-        return self.run(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is None
+        return not self.run(f"SELECT 1 FROM {relation} LIMIT 1").fetchall()
 
     def temporary(self, query: str) -> str:
         """Keep the result of a query until the transaction ends, and return the name to read it by."""
@@ -120,7 +121,8 @@ class Storage:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0]
+    line = str(error).split("\n")[0]
+    return "division by zero." if "Division by zero" in line else line
 
 
 class DuckBlobs:

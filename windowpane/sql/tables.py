@@ -229,8 +229,8 @@ class TableWriter:
 
     def _next_row_id(self, info: TableInfo, count: int) -> int:
         name = info.relation.name
-        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name]).fetchone()
-        first = 0 if last is None else int(last[0])
+        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name]).fetchall()
+        first = int(last[0][0]) if last else 0
         self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [name])
         self._storage.run("INSERT INTO windowpane.counters VALUES (?, ?)", [name, first + count])
         return first

@@ -1,0 +1,115 @@
+"""The command line, run as people run it; the prompt in a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+import windowpane
+
+ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "windowpane"]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT),
+    "TERM": "xterm",
+    "NO_COLOR": "1",
+    "COLUMNS": "120",
+    "PROMPT_TOOLKIT_NO_CPR": "1",
+}
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"windowpane {windowpane.__version__}\n"
+
+
+def test_a_script_prints_its_views() -> None:
+    done = run("sql", str(ROOT / "examples" / "stock_prices.sql"))
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["1", "2024-05-02", "09:32:00", "103.25", "1.75"] in lines
+    assert ["1", "2024-05-02", "09:31:00", "102", "0.5"] in lines
+    assert ["1", "2024-05-02", "09:32:00", "103.25", "1.25"] in lines
+    assert "CREATE_MATERIALIZED_VIEW" in done.stderr
+
+
+def test_json_for_machines() -> None:
+    done = run("sql", "-", "--json", stdin="SELECT 1 AS one, NULL AS nothing, 1.50 AS price; FLUSH")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {
+            "tag": "SELECT 1",
+            "columns": ["one", "nothing", "price"],
+            "types": ["integer", "character varying", "numeric"],
+            "rows": [["1", None, "1.5"]],
+        },
+        {"tag": "FLUSH"},
+    ]
+
+
+def test_an_error_names_file_line_and_column(tmp_path: Path) -> None:
+    script = tmp_path / "broken.sql"
+    script.write_text("SELECT 1;\nSELECT nope\nFROM nowhere;\n")
+    done = run("sql", str(script))
+    assert done.returncode == 1
+    assert f"{script}:3:6: SqlNameError: line 3, column 6: there is no table or view 'nowhere'" in done.stderr.replace("\n", " ")
+    assert "1" in done.stdout
+
+
+def test_a_file_that_is_not_there_is_a_wrong_command_line() -> None:
+    done = run("sql", "nowhere.sql")
+    assert done.returncode == 2
+    assert "nowhere.sql" in done.stderr
+
+
+def test_explain_shows_plans_and_runs_nothing() -> None:
+    done = run("explain", str(ROOT / "examples" / "stock_prices.sql"))
+    assert done.returncode == 0, done.stderr
+    assert "Over: lag(" in done.stdout
+    assert "Scan: stock_prices" in done.stdout
+
+
+def test_a_store_keeps_tables_and_views(tmp_path: Path) -> None:
+    store = str(tmp_path / "views.duckdb")
+    run("sql", "-", "--store", store, stdin="CREATE TABLE t (k int); CREATE MATERIALIZED VIEW n AS SELECT count(*) FROM t;")
+    run("sql", "-", "--store", store, stdin="INSERT INTO t VALUES (1), (2); FLUSH")
+    done = run("sql", "-", "--store", store, "--json", stdin="SELECT * FROM n")
+    assert json.loads(done.stdout)["rows"] == [["2"]]
+
+
+@pytest.fixture
+def prompt(tmp_path: Path):
+    arguments = ["-m", "windowpane", "sql", "--history", str(tmp_path / "history")]
+    child = pexpect.spawn(sys.executable, arguments, env=ENVIRONMENT, encoding="utf-8", timeout=30, dimensions=(40, 120))
+    child.expect("windowpane>")
+    yield child
+    child.close(force=True)
+
+
+def test_the_prompt_in_a_terminal(prompt: pexpect.spawn, tmp_path: Path) -> None:
+    prompt.sendline("CREATE TABLE t (k int, v int);")
+    prompt.expect("CREATE_TABLE")
+    prompt.sendline("SELECT 40 + 2")
+    prompt.expect("->")
+    prompt.sendline("  AS answer;")
+    prompt.expect("answer")
+    prompt.expect("42")
+    prompt.expect("1 row")
+    prompt.sendline("SELECT nope FROM t;")
+    prompt.expect("SqlNameError")
+    prompt.expect("there is no column 'nope' here; there are k, v")
+    prompt.send("SELECT * FR\tt;\r")
+    prompt.expect("0 rows")
+    prompt.sendline("quit")
+    prompt.expect(pexpect.EOF)
+    assert "AS answer;" in (tmp_path / "history").read_text()

@@ -1,0 +1,5 @@
+"""``python -m windowpane``: the command line."""
+
+from windowpane.cli import main
+
+main()

@@ -1,0 +1,165 @@
+"""The command line: ``windowpane sql``, ``explain``, ``demo``, ``bench``.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from windowpane import __version__
+from windowpane.errors import SqlError, WindowpaneError
+
+app = typer.Typer(
+    name="windowpane",
+    help="Flink's windows and RisingWave's OVER windows: SQL with materialized views, a demo, benchmarks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_EXTRAS = {"sqlglot": "sql", "prompt_toolkit": "sql", "psycopg": "postgres"}
+_ERRORS = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"windowpane {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Read the options before the command."""
+
+
+Store = Annotated[str, typer.Option("--store", help="DuckDB file that keeps tables and views.", metavar="PATH")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for each statement.")]
+
+
+@app.command()
+def sql(
+    script: Annotated[
+        str | None, typer.Argument(metavar="[FILE|-]", help="Script to run; - is stdin, nothing the prompt.")
+    ] = None,
+    store: Store = ":memory:",
+    as_json: Json = False,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="File that keeps what was typed at the prompt.", metavar="PATH")
+    ] = None,
+) -> None:
+    """Run a script of SQL statements, or type them at a prompt."""
+    with _refusals(store):
+        from windowpane.sql import Session
+
+        with Session(store) as session:
+            if script is None and sys.stdin.isatty():
+                from windowpane.sql.prompt import run_prompt
+
+                run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
+            else:
+                _run_script(session, *_read(script or "-"), as_json=as_json)
+
+
+def _read(script: str) -> tuple[str, str]:
+    if script == "-":
+        return "stdin", sys.stdin.read()
+    try:
+        return script, Path(script).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {script}: {error}") from None
+
+
+def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None:
+    from windowpane.sql import Session
+    from windowpane.sql.printing import json_line, print_result
+
+    assert isinstance(session, Session)
+    console = Console()
+    with _refusals(name):
+        for result in session.steps(text):
+            if as_json:
+                typer.echo(json_line(result))
+            elif result.has_rows:
+                print_result(result, console)
+            else:
+                _ERRORS.print(result.tag, style="dim")
+
+
+class _refusals:  # noqa: N801 - used as a context, like contextlib's
+    """Turns an error of windowpane into a message on stderr and exit code 1."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Report the error."""
+        if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
+            _ERRORS.print(
+                f"{error.name} is missing. Install it with pip install 'windowpane[{_EXTRAS[error.name]}]'.", markup=False
+            )
+            raise typer.Exit(1) from None
+        if isinstance(error, WindowpaneError):
+            where = f"{self._name}:{error.line}:{error.column}" if isinstance(error, SqlError) else self._name
+            _ERRORS.print(f"{where}: {type(error).__name__}: {error}", markup=False)
+            raise typer.Exit(1) from None
+
+
+@app.command()
+def explain(
+    script: Annotated[str, typer.Argument(metavar="FILE|-", help="Script whose queries and views are explained.")],
+) -> None:
+    """Print how the queries and views of a script are run; nothing is changed and no row is read."""
+    name, text = _read(script)
+    with _refusals(name):
+        from windowpane.sql import Session
+        from windowpane.sql.scripts import explain_script
+
+        with Session(":memory:") as session:
+            for line in explain_script(session, text):
+                typer.echo(line)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def demo(context: typer.Context) -> None:
+    """Replay the flights of 2013 through windows on Spark."""
+    _module("windowpane.demo", context.args, "Install it with pip install 'windowpane[spark,demo]'.")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """Run the benchmark suite of a source checkout."""
+    _module("bench", context.args, "It is part of the source checkout: run this in its folder.")
+
+
+def _module(name: str, arguments: list[str], instead: str) -> None:
+    """Run a module as a program, with the arguments that follow the command."""
+    import runpy
+
+    sys.path.insert(0, str(Path.cwd()))
+    if find_spec(name) is None:
+        _ERRORS.print(f"{name} is not here. {instead}")
+        raise typer.Exit(1)
+    sys.argv = [name, *arguments]
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

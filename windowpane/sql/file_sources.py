@@ -1,0 +1,65 @@
+"""Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
+
+Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from glob import glob
+from pathlib import Path
+
+from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.sql.catalog import TableInfo
+from windowpane.sql.expr import quoted, text_literal
+from windowpane.sql.places import Place
+from windowpane.sql.storage import Storage
+from windowpane.sql.tables import TableWriter
+
+READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
+_SPARK_ONLY = ("delta", "kafka", "rate", "socket")
+
+
+def check_options(options: Mapping[str, str], place: Place) -> None:
+    """Refuse options that a source cannot be made from.
+
+    Raises:
+        SqlError: an unknown connector, or no path.
+    """
+    if not options:
+        return
+    connector = options.get("connector", "")
+    if connector in _SPARK_ONLY:
+        message = f"connector {connector!r} without Spark is not supported. {', '.join(READERS)} read files."
+        raise UnsupportedSqlError(message, place.line, place.column)
+    if connector not in READERS:
+        message = f"connector {connector!r} is not supported. There are {', '.join(READERS)}."
+        raise UnsupportedSqlError(message, place.line, place.column)
+    if "path" not in options:
+        raise SqlNameError(f"connector {connector!r} needs the option 'path' in WITH (...).", place.line, place.column)
+    unknown = set(options) - {"connector", "path"}
+    if unknown:
+        raise SqlNameError(f"connector {connector!r} has no option {unknown.pop()!r}.", place.line, place.column)
+
+
+def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> None:
+    """Insert the rows of the files that are new."""
+    connector = info.options.get("connector")
+    if connector is None:
+        return
+    name = info.relation.name
+    taken = {row[0] for row in storage.run("SELECT path FROM windowpane.files WHERE relation = ?", [name]).fetchall()}
+    columns = tuple(column.name for column in info.relation.visible if column.name not in info.generated)
+    types = {column.name: column.type for column in info.relation.columns}
+    for path in sorted(_files(info.options["path"])):
+        if path not in taken:
+            items = ", ".join(f"CAST({quoted(column)} AS {types[column].duckdb}) AS {quoted(column)}" for column in columns)
+            writer.append((f"SELECT {items} FROM {READERS[connector]}({text_literal(path)})", columns), info)
+            storage.run("INSERT INTO windowpane.files VALUES (?, ?)", [name, path])
+
+
+def _files(pattern: str) -> list[str]:
+    path = Path(pattern)
+    if path.is_dir():
+        return [str(file) for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+    return glob(pattern)

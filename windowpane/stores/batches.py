@@ -1,0 +1,88 @@
+"""A numbered batch of changes, brought down to what is left to do for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.engines.over_program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
+
+_WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
+
+GONE = "windowpane_gone"
+"""The column that says whether a row of ``Batch.by_key`` is to be deleted."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Changes for one table.
+
+    Args:
+        table: name of the table.
+        key: the columns that identify a row there; empty if there is at most one row.
+        changes: rows, with ``_change_type`` if not all are inserts.
+        number: of the batch; it rises from batch to batch of one source.
+        source: what the numbers are counted for.
+
+    Raises:
+        InvalidSpecError: a column of the key is not there.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    changes: pa.Table
+    number: int
+    source: str
+
+    def __post_init__(self) -> None:
+        """Refuse a key that is not there."""
+        missing = [name for name in self.key if name not in self.columns.names]
+        if missing:
+            raise InvalidSpecError(f"the key of {self.table!r} names {', '.join(missing)}; there are {self.columns.names}.")
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the table."""
+        return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
+
+    def by_key(self) -> pa.Table:
+        """Return one row for each key, the last one, and in ``GONE`` whether it went.
+
+        Raises:
+            InvalidSpecError: a change type that is none.
+        """
+        changes = self.changes
+        if CHANGE_TYPE not in changes.column_names:
+            changes = changes.append_column(CHANGE_TYPE, pa.array([INSERT] * changes.num_rows, pa.string()))
+        words = set(changes.column(CHANGE_TYPE).unique().to_pylist())
+        unknown = words - set(_WORDS)
+        if unknown:
+            raise InvalidSpecError(
+                f"{CHANGE_TYPE} of a change of {self.table!r} is {unknown.pop()!r}; the words are {', '.join(_WORDS)}."
+            )
+        names = ", ".join(f'"{name}"' for name in self.columns.names)
+        by = ", ".join(f'"{name}"' for name in self.key) or "0"
+        gone = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
+        # Both halves of an update share a key, or not: a row that came in this batch is what is left of its key.
+        query = (
+            f"SELECT {names}, {gone} AS {GONE} FROM (SELECT *, row_number() OVER () AS windowpane_n FROM changes) "
+            f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {gone}, windowpane_n DESC) = 1"
+        )
+        with duckdb.connect() as connection:
+            connection.register("changes", changes)
+            return connection.sql(query).to_arrow_table()
+
+    def check_schema(self, stored: Mapping[str, str], expected: Mapping[str, str]) -> None:
+        """Refuse a table with other columns; both are types by name.
+
+        Raises:
+            ChangedViewSchemaError: naming the columns that differ.
+        """
+        names = dict.fromkeys([*stored, *expected])
+        differences = {name: (stored.get(name), expected.get(name)) for name in names if stored.get(name) != expected.get(name)}
+        if differences:
+            raise ChangedViewSchemaError(self.table, differences)

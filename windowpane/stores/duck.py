@@ -1,0 +1,86 @@
+"""The DuckDB store: tables in a DuckDB file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.stores.batches import GONE, Batch
+
+_BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
+
+
+class DuckStore:
+    """Applies batches to tables of a DuckDB file. One process writes.
+
+    Args:
+        path: of the file, created if it is not there, or ``":memory:"``.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open the file."""
+        self._path = path
+        self._connection = duckdb.connect(path)
+        self._connection.execute(_BATCHES)
+
+    def __repr__(self) -> str:
+        return f"DuckStore({self._path!r})"
+
+    def apply(self, batch: Batch) -> bool:
+        """Apply a batch in one transaction; say whether it was new."""
+        with self._transaction():
+            last = self._connection.execute("SELECT number FROM windowpane_batches WHERE source = ?", [batch.source]).fetchall()
+            if last and last[0][0] >= batch.number:
+                return False
+            rows = batch.by_key()
+            self._connection.register("windowpane_rows", rows)
+            self._prepare(batch, rows)
+            self._merge(batch)
+            self._connection.unregister("windowpane_rows")
+            self._connection.execute("INSERT OR REPLACE INTO windowpane_batches VALUES (?, ?)", [batch.source, batch.number])
+        return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _prepare(self, batch: Batch, rows: pa.Table) -> None:
+        expected = self._types("windowpane_rows")
+        expected.pop(GONE)
+        known = self._connection.execute("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [batch.table]).fetchall()
+        if not known:
+            columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in expected.items())
+            self._connection.execute(f"CREATE TABLE {_quoted(batch.table)} ({columns})")
+        batch.check_schema(self._types(_quoted(batch.table)), expected)
+
+    def _types(self, relation: str) -> dict[str, str]:
+        rows = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        return {row[0]: row[1] for row in rows}
+
+    def _merge(self, batch: Batch) -> None:
+        table = _quoted(batch.table)
+        same = " AND ".join(f"t.{_quoted(name)} IS NOT DISTINCT FROM r.{_quoted(name)}" for name in batch.key) or "TRUE"
+        names = ", ".join(_quoted(name) for name in batch.columns.names)
+        self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
+        self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {GONE}")
+
+    def read(self, query: str) -> pa.Table:
+        """Return the result of a query on the store."""
+        return self._connection.sql(query).to_arrow_table()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

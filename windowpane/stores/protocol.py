@@ -1,0 +1,23 @@
+"""What every store answers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from windowpane.stores.batches import Batch
+
+
+class Store(Protocol):
+    """Tables that changelogs are applied to."""
+
+    def apply(self, batch: Batch) -> bool:
+        """Apply a batch to its table in one transaction; say whether it was new.
+
+        The table is created if it is not there. A batch whose number is not above the last one of its source changes nothing.
+
+        Raises:
+            ChangedViewSchemaError: the table has other columns; nothing was written.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
