@@ -15,14 +15,8 @@ import windowpane
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "windowpane"]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(ROOT),
-    "TERM": "xterm",
-    "NO_COLOR": "1",
-    "COLUMNS": "120",
-    "PROMPT_TOOLKIT_NO_CPR": "1",
-}
+TERMINAL = {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "120", "PROMPT_TOOLKIT_NO_CPR": "1"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), **TERMINAL}
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -108,7 +102,9 @@ def test_the_prompt_in_a_terminal(prompt: pexpect.spawn, tmp_path: Path) -> None
     prompt.sendline("SELECT nope FROM t;")
     prompt.expect("SqlNameError")
     prompt.expect("there is no column 'nope' here; there are k, v")
-    prompt.send("SELECT * FR\tt;\r")
+    prompt.send("SELECT * FR\t")
+    prompt.expect("OM")
+    prompt.send(" t;\r")
     prompt.expect("0 rows")
     prompt.sendline("quit")
     prompt.expect(pexpect.EOF)

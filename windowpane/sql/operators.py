@@ -171,6 +171,14 @@ def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
     return None
 
 
+def power(left: Expr, right: Expr) -> Expr:
+    """Return ``left ^ right``, a double."""
+    for operand in (left, right):
+        if not (is_number(operand.type) or operand.type == UNKNOWN):
+            raise MismatchError(f"operator does not exist: {left.type} ^ {right.type}. It takes numbers.")
+    return build(DOUBLE, "pow({0}, {1})", convert(left, DOUBLE), convert(right, DOUBLE))
+
+
 def negate(operand: Expr) -> Expr:
     """Return ``-operand``."""
     if not (is_number(operand.type) or operand.type == INTERVAL):

@@ -335,6 +335,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Between: ScalarBinder._between,
     exp.Case: ScalarBinder._case,
     exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
+    exp.Pow: lambda binder, tree: operators.power(binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Anonymous: ScalarBinder._call,
     exp.Window: ScalarBinder._window,
     exp.Subquery: ScalarBinder._subquery,

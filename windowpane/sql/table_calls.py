@@ -40,12 +40,20 @@ def _partition(tokens: list[Token], index: int) -> tuple[list[Token], int]:
         end = _closing(tokens, at) + 1
         columns = tokens[at + 1 : end - 1]
     else:
-        end = at
-        while end < len(tokens) and _text(tokens, end + 1) not in ("DESCRIPTOR", ""):
-            end += 1
+        end = _end_of_columns(tokens, at)
         columns = tokens[at:end]
     opening = [_like(here, TokenType.COMMA, ","), _like(here, TokenType.VAR, "PARTITION_BY"), _like(here, TokenType.L_PAREN, "(")]
     return [*opening, *columns, _like(here, TokenType.R_PAREN, ")")], end
+
+
+def _end_of_columns(tokens: list[Token], at: int) -> int:
+    """Return where columns without parentheses end: before ``, DESCRIPTOR``, else behind the first."""
+    closing = at
+    while closing < len(tokens) and _text(tokens, closing) != ")":
+        if _text(tokens, closing) == "," and _text(tokens, closing + 1) == "DESCRIPTOR":
+            return closing
+        closing += 1
+    return at + 1
 
 
 def _is_argument(tokens: list[Token], index: int) -> bool:

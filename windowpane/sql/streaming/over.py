@@ -1,23 +1,33 @@
-"""OVER windows in materialized views: the OVER operators, fed with the changelog of the plan.
+"""OVER windows in materialized views: the OVER engines, fed with the changelog of the plan.
 
-State of an engine is kept as blobs in the session's database. A call that the OVER engines do not have (``array_agg``,
-``bit_and``, a sum of intervals, ...) is recomputed by DuckDB for the partitions that a batch touches.
+State of an engine is kept as blobs in the session's database. A call that the engines do not have (``array_agg``, ``bit_and``, a
+sum of intervals, ...) is recomputed by DuckDB for the partitions that a batch touches.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pyarrow as pa
 
+from windowpane.engines.over_program import OverProgram
+from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
+from windowpane.engines.protocol import Clock, Engine
+from windowpane.errors import WindowpaneError
 from windowpane.operators.over_on_close import OverOnClose
+from windowpane.over_plan import choose_over_engine, make_over_engine
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.deltas import WEIGHT, netted, to_weights, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over_spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.times import MIN
 
 
 def over_spec(node: Over) -> OverSpec:
@@ -34,7 +44,7 @@ def over_spec(node: Over) -> OverSpec:
             OverCall(
                 call.over,
                 call.arguments,
-                call.frame if call.over not in ("row_number", "rank", "dense_rank", "lag", "lead") else None,
+                None if call.over in NUMBERING | OFFSET_FUNCTIONS else call.frame,
                 offset=call.offset,
                 ignore_nulls=call.ignore_nulls,
                 filter=call.filter,
@@ -45,16 +55,35 @@ def over_spec(node: Over) -> OverSpec:
     return OverSpec(node.partition, order, node.input.key, tuple(calls))
 
 
-def engines_have(node: Over) -> bool:
-    """Whether the OVER engines have every call of a node."""
-    return bool(node.input.key) and all(call.over is not None for call in node.calls)
-
-
 def over_operator(node: Over, storage: Storage, owner: str, clock: Watermarks) -> Operator:
     """Return the operator that runs an OVER node."""
     if node.closes:
         return ClosingOver(node, storage, owner)
-    return Keyed(node, storage, owner, clock)
+    program = _program(node, storage)
+    if program is None:
+        return Keyed(node, storage, owner, clock)
+    return EngineOver(node, storage, owner, program)
+
+
+def _program(node: Over, storage: Storage) -> OverProgram | None:
+    """Return the program of a node, ``None`` if the engines cannot run it."""
+    if not node.input.key or any(call.over is None for call in node.calls):
+        return None
+    columns, _ = arrow_schema(storage, node)
+    if not all(_is_plain(field.type) for field in columns):
+        return None
+    names = [column.id for column in node.columns[len(node.input.columns) :]]
+    try:
+        spec = over_spec(node)
+        program = OverProgram(spec, columns, output_schema(spec, columns, names))
+    except WindowpaneError:
+        return None
+    return dataclasses.replace(program, engine=choose_over_engine(program).name)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether the engines keep values of a type: they have no calendar intervals."""
+    return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
 def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
@@ -63,6 +92,56 @@ def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
     schema = storage.arrow(f"SELECT {items}").schema
     width = len(node.input.columns)
     return pa.schema(list(schema)[:width]), pa.schema(list(schema)[width:])
+
+
+class EngineOver:
+    """An OVER window that is kept up to date by the engine the planner chooses; all partitions are one bucket."""
+
+    def __init__(self, node: Over, storage: Storage, owner: str, program: OverProgram) -> None:
+        """Run ``program`` with state under ``owner``."""
+        self._node, self._storage, self._program = node, storage, program
+        self._blobs = DuckBlobs(storage, owner)
+        self._engine: Engine = make_over_engine(program)
+        results = node.columns[len(node.input.columns) :]
+        self._casts = ", ".join(f"CAST({quoted(column.id)} AS {column.type.duckdb}) AS {quoted(column.id)}" for column in results)
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Take a batch of changes, and return those of the result."""
+        names = [column.id for column in self._node.input.columns]
+        batch = None if deltas[0] is None else netted(self._storage, f"SELECT * FROM {deltas[0]}", names)
+        if batch is None:
+            return None
+        changes = with_words(self._storage.arrow(f"SELECT * FROM {batch}"), self._node.input.key)
+        output = self._engine.run(self._blobs, [_with_system_columns(changes)], Clock(MIN, 0))
+        self._blobs.save()
+        tables = [table for number, table in output.tables if number == MAIN and table.num_rows]
+        if not tables:
+            return None
+        merged = pa.concat_tables(tables).drop_columns([TIME, JUDGED])
+        given = self._storage.temporary_from(to_weights(merged))
+        columns = ", ".join(map(quoted, names))
+        return self._storage.temporary(f"SELECT {columns}, {self._casts}, {quoted(WEIGHT)} FROM {given}")
+
+    def forget(self) -> None:
+        """Read the state again from the database."""
+        self._blobs.forget()
+        self._engine = make_over_engine(self._program)
+
+    def drop(self) -> None:
+        """Remove the state."""
+        self._blobs.drop()
+
+
+def _with_system_columns(changes: pa.Table) -> pa.Table:
+    count = changes.num_rows
+    columns: dict[str, Any] = {
+        TIME: pa.nulls(count, pa.int64()),
+        PARTITION: pa.array([0] * count, pa.int32()),
+        POSITION: pa.array(range(count), pa.int64()),
+    }
+    for name, values in columns.items():
+        changes = changes.append_column(name, values)
+    return changes
 
 
 class ClosingOver:
