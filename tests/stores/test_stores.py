@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
 from windowpane.sinks import ChangeWriter
-from windowpane.stores import Batch, open_store
+from windowpane.stores import Batch, Store, open_store
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
@@ -20,9 +20,8 @@ def store(request, tmp_path):
     opened.close()
 
 
-def rows(store, query: str) -> list[tuple]:
-    found = store.read(query)
-    return [tuple(row.values()) for row in found.to_pylist()] if isinstance(found, pa.Table) else found
+def rows(store: Store, query: str) -> list[tuple]:
+    return store.read(query)
 
 
 def changes(*cells: tuple[int | None, str, str]) -> pa.Table:

@@ -90,24 +90,39 @@ def _summed(value: Expr) -> Primitive:
         return Primitive("sum", (convert(value, kind),), kind, "sum")
     if is_float(value.type):
         return Primitive("sum", (convert(value, DOUBLE),), value.type, "sum" if value.type == DOUBLE else None)
-    if value.type == INTERVAL:
-        return Primitive("sum", (value,), INTERVAL)
     raise MismatchError(f"it takes a number or an interval, not {value.type}. Cast the argument.")
 
 
 def _sum(arguments: Sequence[Expr]) -> Parts:
     (value,) = _only(arguments)
-    return _one(_summed(value))
+    return _interval_sum(value) if value.type == INTERVAL else _one(_summed(value))
+
+
+_MONTHS = "CAST(datepart('year', {0}) * 12 + datepart('month', {0}) AS BIGINT)"
+_DAYS = "CAST(datepart('day', {0}) AS BIGINT)"
+_MICROS = "CAST(datepart('hour', {0}) * 3600000000 + datepart('minute', {0}) * 60000000 + datepart('microsecond', {0}) AS BIGINT)"
+_INTERVAL_OF = "(to_months(CAST({0} AS INTEGER)) + to_days(CAST({1} AS INTEGER)) + to_microseconds({2}))"
+
+
+def _interval_sum(value: Expr) -> Parts:
+    """Months, days and microseconds are summed apart."""
+    fields = tuple(Primitive("sum", (build(BIGINT, part, value),), BIGINT, "sum") for part in (_MONTHS, _DAYS, _MICROS))
+    return Parts(fields, lambda parts: build(INTERVAL, _INTERVAL_OF, *parts))
+
+
+def _interval_avg(value: Expr) -> Parts:
+    total, number = _interval_sum(value), Primitive("count", (value,), BIGINT, "count")
+    template = "CASE WHEN {1} > 0 THEN windowpane_scale_interval({0}, 1.0 / {1}) END"
+    return Parts((*total.primitives, number), lambda parts: build(INTERVAL, template, total.finish(parts[:3]), parts[3]))
 
 
 def _avg(arguments: Sequence[Expr]) -> Parts:
     (value,) = _only(arguments)
+    if value.type == INTERVAL:
+        return _interval_avg(value)
     if is_float(value.type):
         return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, "avg"))
     total, number = _summed(value), Primitive("count", (value,), BIGINT, "count")
-    if value.type == INTERVAL:
-        template = "CASE WHEN {1} > 0 THEN windowpane_scale_interval({0}, 1.0 / {1}) END"
-        return Parts((total, number), lambda parts: build(INTERVAL, template, *parts))
     kind = quotient(as_numeric(value.type).whole)
 
     def mean(parts: Sequence[Expr]) -> Expr:

@@ -36,6 +36,9 @@ def cell_text(value: Any, kind: SqlType) -> str | None:
         return _float(value, kind)
     if isinstance(value, dt.datetime):
         return _timestamp(value)
+    if isinstance(value, dt.time):
+        text = value.isoformat()
+        return text.rstrip("0") if "." in text else text
     if isinstance(value, pa.MonthDayNano):
         return _interval(value)
     if isinstance(value, bytes):

@@ -52,7 +52,7 @@ def read_frame(window: exp.Window, order_types: list[SqlType], text: Text, evalu
             return Frame.session(_range_offset(gap, order_types, text, evaluate))
         return None if spec is None else _frame(spec, order_types, text, evaluate)
     except (InvalidFrameError, MismatchError) as error:
-        raise text.type_error(spec if gap is None else gap, str(error)) from None
+        raise text.type_error(window, str(error)) from None
 
 
 def _frame(spec: exp.Expr, order_types: list[SqlType], text: Text, evaluate: Evaluate) -> Frame:

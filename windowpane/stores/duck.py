@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -73,9 +74,9 @@ class DuckStore:
         self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {GONE}")
 
-    def read(self, query: str) -> pa.Table:
-        """Return the result of a query on the store."""
-        return self._connection.sql(query).to_arrow_table()
+    def read(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the store."""
+        return list(self._connection.execute(query).fetchall())
 
     def close(self) -> None:
         """Close the file."""

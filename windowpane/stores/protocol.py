@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from windowpane.stores.batches import Batch
 
@@ -18,6 +18,9 @@ class Store(Protocol):
         Raises:
             ChangedViewSchemaError: the table has other columns; nothing was written.
         """
+
+    def read(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the store."""
 
     def close(self) -> None:
         """Close the connection."""

