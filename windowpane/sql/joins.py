@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
+from windowpane.sql.bound import conjuncts
 from windowpane.sql.expr import Expr, build, column_expr, convert
 from windowpane.sql.nodes import Node
 from windowpane.sql.operators import logical
@@ -62,8 +63,6 @@ class Joins:
         return [column.name for column in scope.of_table() if column.name in theirs]
 
     def _on(self, left: Node, right: Node, scope: Scope, kind: str, condition: exp.Expr) -> Node:
-        from windowpane.sql.queries import conjuncts
-
         binder = ScalarBinder(self._text, scope, "JOIN ON", self._query.now)
         ours, theirs = ({column.id for column in node.columns} for node in (left, right))
         one, other = plan.Computed(self._query.ids), plan.Computed(self._query.ids)

@@ -52,10 +52,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class PlainView:
-    """A view that is no more than its query."""
+    """A view that is no more than its query; ``script`` is the text that the places in the query are counted in."""
 
     name: str
     query: exp.Expr
+    script: str
     text: str
     column_names: tuple[str, ...] = ()
 

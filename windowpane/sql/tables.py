@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from windowpane.errors import SqlRunError, UnsupportedSqlError
+from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted
 from windowpane.sql.nodes import Watermark, compile_plan
 from windowpane.sql.places import Text
-from windowpane.sql.queries import BoundQuery, QueryBinder
+from windowpane.sql.queries import QueryBinder
 from windowpane.sql.relations import Relation, StoredColumn
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Scope, Visible

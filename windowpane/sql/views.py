@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from windowpane.sql.bound import BoundQuery
 from windowpane.sql.build_plan import project
 from windowpane.sql.expr import column_expr, quoted
 from windowpane.sql.nodes import Node, Over, Watermark
 from windowpane.sql.places import Text
-from windowpane.sql.queries import BoundQuery, QueryBinder
+from windowpane.sql.queries import QueryBinder
 from windowpane.sql.relations import Relation, StoredColumn
 from windowpane.sql.scope import Column
 from windowpane.sql.statements import CreateView

@@ -1,0 +1,159 @@
+"""Sessions: tables, statements on them, sources, sinks, and what a store keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.sql import Session
+from windowpane.stores import open_store
+
+
+@pytest.fixture
+def session():
+    with Session(":memory:") as opened:
+        yield opened
+
+
+def test_changes_reach_views_with_a_flush_only(session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE MATERIALIZED VIEW n AS SELECT sum(v) AS s FROM t")
+    session.run("INSERT INTO t VALUES (1, 2), (2, 3)")
+    assert session.query("SELECT s FROM n").rows() == [(None,)]
+    session.run("WAIT")
+    assert session.query("SELECT s FROM n").rows() == [(5,)]
+    session.run("SET rw_implicit_flush = true; DELETE FROM t WHERE k = 1")
+    assert session.query("SELECT s FROM n").rows() == [(3,)]
+
+
+def test_a_row_with_a_key_that_is_there_replaces_the_old_one(session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE MATERIALIZED VIEW c AS SELECT * FROM t")
+    session.run("INSERT INTO t VALUES (1, 1), (1, 2); FLUSH; INSERT INTO t VALUES (1, 3); FLUSH")
+    assert session.query("SELECT * FROM c").rows() == [(1, 3)]
+    words = [(row["_change_type"], row["v"]) for row in session.changelog("c").to_pylist()]
+    assert words == [("update_preimage", 2), ("update_postimage", 3)]
+
+
+def test_an_append_only_table_keeps_the_first_row_of_a_key(session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY, v int) APPEND ONLY; INSERT INTO t VALUES (1, 1), (1, 2), (2, 1)")
+    assert session.query("SELECT * FROM t ORDER BY k").rows() == [(1, 1), (2, 1)]
+    with pytest.raises(UnsupportedSqlError, match="APPEND ONLY"):
+        session.run("DELETE FROM t")
+
+
+def test_a_statement_that_fails_leaves_nothing(session: Session) -> None:
+    session.run("CREATE TABLE t (k int NOT NULL, v int)")
+    with pytest.raises(SqlRunError, match="NOT NULL"):
+        session.run("INSERT INTO t VALUES (1, 1), (NULL, 2)")
+    with pytest.raises(SqlRunError):
+        session.run("CREATE TABLE copy AS SELECT 1 / (v - v) AS x FROM (SELECT 1 AS v) AS q")
+    assert session.query("SELECT count(*) FROM t").rows() == [(0,)]
+    assert session.query("SHOW TABLES").rows() == [("t",)]
+
+
+def test_what_is_read_is_not_dropped(session: Session) -> None:
+    session.run("CREATE TABLE t (v int); CREATE VIEW p AS SELECT v FROM t; CREATE MATERIALIZED VIEW m AS SELECT * FROM p")
+    with pytest.raises(UnsupportedSqlError, match="'p' reads 't'"):
+        session.run("DROP TABLE t")
+    session.run("DROP TABLE t CASCADE")
+    assert session.relations() == []
+    with pytest.raises(SqlNameError, match="no table 't'"):
+        session.run("DROP TABLE t")
+    session.run("DROP TABLE IF EXISTS t")
+
+
+def test_joins_of_changing_tables(session: Session) -> None:
+    session.run("CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int PRIMARY KEY, w int)")
+    session.run("CREATE MATERIALIZED VIEW j AS SELECT a.k AS ak, b.k AS bk, v, w FROM a FULL JOIN b ON a.k = b.k")
+    session.run("INSERT INTO a VALUES (1, 10), (2, 20); INSERT INTO b VALUES (2, 200), (3, 300); FLUSH")
+    assert sorted(session.query("SELECT * FROM j").rows(), key=str) == [
+        (1, None, 10, None),
+        (2, 2, 20, 200),
+        (None, 3, None, 300),
+    ]
+    session.run("DELETE FROM a WHERE k = 2; INSERT INTO b VALUES (1, 100); FLUSH")
+    assert sorted(session.query("SELECT * FROM j").rows(), key=str) == [
+        (1, 1, 10, 100),
+        (None, 2, None, 200),
+        (None, 3, None, 300),
+    ]
+
+
+def test_a_division_by_zero_in_a_view_is_null(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (v int); CREATE MATERIALIZED VIEW m AS SELECT 1 / v AS x FROM t; INSERT INTO t VALUES (0), (1); FLUSH"
+    )
+    assert sorted(session.query("SELECT x FROM m").rows(), key=str) == [(1,), (None,)]
+
+
+def test_a_store_goes_on_where_it_was_closed(tmp_path: Path) -> None:
+    store = str(tmp_path / "views.duckdb")
+    script = """
+        CREATE TABLE t (at timestamp, k int, v int, WATERMARK FOR at AS at - INTERVAL '1 minute') APPEND ONLY;
+        CREATE MATERIALIZED VIEW steps AS SELECT k, v, v - lag(v) OVER (PARTITION BY k ORDER BY at) AS d FROM t;
+        CREATE MATERIALIZED VIEW closed AS
+            SELECT k, lead(v) OVER (PARTITION BY k ORDER BY at) AS next FROM t EMIT ON WINDOW CLOSE;
+        INSERT INTO t VALUES ('2024-01-01 10:00', 1, 5), ('2024-01-01 10:05', 1, 7); FLUSH;
+    """
+    with Session(store) as session:
+        session.run(script)
+    with Session(store) as session:
+        session.run(
+            "INSERT INTO t VALUES ('2024-01-01 10:03', 1, 100), ('2024-01-01 10:10', 1, 8), ('2024-01-01 10:12', 1, 9); FLUSH"
+        )
+        assert session.query("SELECT v, d FROM steps ORDER BY v").rows() == [(5, None), (7, 2), (8, 1), (9, 1)]
+        assert session.query("SELECT next FROM closed ORDER BY next").rows() == [(7,), (8,)]
+        assert session.changelog("steps").num_rows == 2
+
+
+def test_files_are_taken_in_once(tmp_path: Path, session: Session) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    session.run(f"CREATE SOURCE s (k int, v text) WITH (connector = 'parquet', path = '{folder}')")
+    session.run("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n, max(v) AS v FROM s")
+    for number, value in enumerate(("a", "b")):
+        pq.write_table(pa.table({"k": pa.array([number], pa.int64()), "v": [value]}), folder / f"{number}.parquet")
+        session.run("FLUSH; FLUSH")
+        assert session.query("SELECT n, v FROM n").rows() == [(number + 1, value)]
+
+
+def test_a_sink_follows_its_view(tmp_path: Path, session: Session) -> None:
+    path = str(tmp_path / "out.duckdb")
+    session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW m AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+    session.run("INSERT INTO t VALUES (1, 1), (2, 2); FLUSH")
+    session.run(f"CREATE SINK o FROM m WITH (connector = 'duckdb', path = '{path}', table = 'm')")
+    session.run("INSERT INTO t VALUES (1, 10), (3, 3); FLUSH; DELETE FROM t WHERE k = 2; FLUSH")
+    store = open_store(path)
+    assert sorted(store.read("SELECT k, s FROM m")) == [(1, 11), (3, 3)]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("connector = 'kafka'", "not supported"),
+        ("connector = 'duckdb', path = 'x'", "needs the option 'table'"),
+        ("connector = 'blackhole', colour = 'red'", "no option 'colour'"),
+        ("connector = 'blackhole', primary_key = 'nope'", "no column"),
+    ],
+)
+def test_a_sink_that_cannot_be_made(session: Session, options: str, words: str) -> None:
+    session.run("CREATE TABLE t (v int)")
+    with pytest.raises((SqlNameError, UnsupportedSqlError), match=words):
+        session.run(f"CREATE SINK s FROM t WITH ({options})")
+
+
+def test_catalog_questions(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (k int PRIMARY KEY, at timestamp NOT NULL, WATERMARK FOR at AS at); CREATE VIEW p AS SELECT k FROM t"
+    )
+    assert session.query("DESCRIBE t").rows() == [
+        ("k", "integer", "primary key"),
+        ("at", "timestamp without time zone", "watermark, not null"),
+    ]
+    assert session.query("DESCRIBE p").rows() == [("k", "integer")]
+    assert session.query("SHOW VIEWS").rows() == [("p",)]
+    assert session.query("SHOW CREATE VIEW p").rows() == [("p", "CREATE VIEW p AS SELECT k FROM t")]

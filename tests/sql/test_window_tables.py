@@ -1,0 +1,118 @@
+"""Window table functions, in RisingWave's and Flink's spelling, and EMIT ON WINDOW CLOSE over them."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.errors import SqlTypeError, UnsupportedSqlError
+from windowpane.sql import Session
+
+CLOCK = "substring({}::text FROM 12 FOR 5)"
+BOUNDS = f"{CLOCK.format('window_start')} AS s, {CLOCK.format('window_end')} AS e"
+
+
+@pytest.fixture
+def session():
+    with Session(":memory:") as opened:
+        opened.run("CREATE TABLE t (id int, at timestamp, who int, WATERMARK FOR at AS at - INTERVAL '5 minutes') APPEND ONLY")
+        yield opened
+
+
+def insert(session: Session, *rows: tuple[int, str, int]) -> None:
+    values = [f"({i}, '2024-01-01 {at}', {who})" for i, at, who in rows]
+    session.run(f"INSERT INTO t VALUES {', '.join(values)}; FLUSH")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("tumble(t, at, INTERVAL '10 minutes')", [(1, "10:00", "10:10")]),
+        ("TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '10' MINUTES))", [(1, "10:00", "10:10")]),
+        ("TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(at), SIZE => INTERVAL '10' MINUTES))", [(1, "10:00", "10:10")]),
+        ("tumble(t, at, INTERVAL '10 minutes', INTERVAL '5 minutes')", [(1, "10:05", "10:15")]),
+        ("hop(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')", [(1, "10:00", "10:10"), (1, "10:05", "10:15")]),
+        (
+            "hop(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes', INTERVAL '2 minutes')",
+            [(1, "10:02", "10:12"), (1, "10:07", "10:17")],
+        ),
+        ("cumulate(t, at, INTERVAL '5 minutes', INTERVAL '15 minutes')", [(1, "10:00", "10:10"), (1, "10:00", "10:15")]),
+        ("session(t PARTITION BY (who), DESCRIPTOR(at), INTERVAL '10 minutes')", [(1, "10:07", "10:17")]),
+    ],
+)
+def test_windows_of_one_row(session: Session, call: str, expected: list[tuple[int, str, str]]) -> None:
+    session.run(f"CREATE MATERIALIZED VIEW w AS SELECT id, {BOUNDS} FROM {call}")
+    insert(session, (1, "10:07", 1))
+    assert sorted(session.query("SELECT * FROM w").rows()) == expected
+    assert sorted(session.query(f"SELECT id, {BOUNDS} FROM {call}").rows()) == expected
+
+
+def test_sessions_grow_and_merge(session: Session) -> None:
+    session.run(
+        f"CREATE MATERIALIZED VIEW w AS SELECT id, {BOUNDS} FROM session(t PARTITION BY (who), DESCRIPTOR(at), '10 minutes')"
+    )
+    insert(session, (1, "10:00", 1), (2, "10:15", 1), (3, "10:15", 2))
+    assert sorted(session.query("SELECT * FROM w").rows()) == [
+        (1, "10:00", "10:10"),
+        (2, "10:15", "10:25"),
+        (3, "10:15", "10:25"),
+    ]
+    # 10:10 is the watermark: this row is in time, less than a gap from the second session and exactly one from the first.
+    insert(session, (4, "10:10", 1))
+    assert sorted(session.query("SELECT id, s FROM w").rows()) == [(1, "10:00"), (2, "10:10"), (3, "10:15"), (4, "10:10")]
+
+
+def test_groups_come_out_once_when_their_window_closes(session: Session) -> None:
+    session.run(
+        "CREATE MATERIALIZED VIEW w AS SELECT window_start, count(*) AS n FROM tumble(t, at, INTERVAL '1 hour') "
+        "GROUP BY window_start EMIT ON WINDOW CLOSE"
+    )
+    insert(session, (1, "10:10", 1), (2, "10:59", 1), (3, "11:04", 1))
+    assert session.query("SELECT n FROM w").rows() == []
+    insert(session, (4, "11:05", 1))
+    assert session.query("SELECT n FROM w").rows() == [(2,)]
+    # Both are below the watermark of 11:00.
+    insert(session, (5, "10:58", 1), (6, "10:59", 2))
+    assert session.query("SELECT n FROM w").rows() == [(2,)]
+    assert session.query("SELECT count(*) FROM t").rows() == [(4,)]
+
+
+def test_a_view_on_a_view_that_emits_on_close(session: Session) -> None:
+    session.run(
+        "CREATE MATERIALIZED VIEW quarters AS SELECT window_start, count(*) AS n FROM tumble(t, at, INTERVAL '15 minutes') "
+        "GROUP BY window_start EMIT ON WINDOW CLOSE;"
+        "CREATE MATERIALIZED VIEW hours AS SELECT tumble_start(window_start, INTERVAL '1 hour') AS hour, sum(n) AS n "
+        "FROM quarters GROUP BY tumble_start(window_start, INTERVAL '1 hour') EMIT ON WINDOW CLOSE"
+    )
+    insert(session, (1, "10:10", 1), (2, "10:20", 1), (3, "11:00", 1), (4, "11:40", 1))
+    assert session.query("SELECT n FROM quarters ORDER BY window_start").rows() == [(1,), (1,), (1,)]
+    assert session.query("SELECT n FROM hours").text_rows() == [["2"]]
+
+
+def test_a_top_n_comes_out_once_when_its_window_closes(session: Session) -> None:
+    numbered = (
+        "SELECT *, row_number() OVER (PARTITION BY window_start ORDER BY who DESC) AS n FROM tumble(t, at, INTERVAL '1 hour')"
+    )
+    session.run(f"CREATE MATERIALIZED VIEW w AS SELECT id FROM ({numbered}) WHERE n = 1 EMIT ON WINDOW CLOSE")
+    insert(session, (1, "10:10", 1), (2, "10:20", 3), (3, "11:00", 9), (4, "11:10", 1))
+    assert session.query("SELECT id FROM w").rows() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        ("SELECT * FROM hop(t, at, INTERVAL '7 minutes', INTERVAL '10 minutes')", SqlTypeError, "multiple of the slide"),
+        ("SELECT * FROM tumble(t, at, INTERVAL '0')", SqlTypeError, "greater than zero"),
+        ("SELECT * FROM tumble(t, at, INTERVAL '1 month')", SqlTypeError, "no months"),
+        ("SELECT * FROM tumble(t, id, INTERVAL '1 hour')", SqlTypeError, "not by integer"),
+        ("SELECT who, count(*) FROM t GROUP BY who EMIT ON WINDOW CLOSE", UnsupportedSqlError, "without a watermark column"),
+        ("SELECT lag(id) OVER (ORDER BY at) FROM t EMIT ON WINDOW CLOSE", UnsupportedSqlError, "without PARTITION BY"),
+        ("SELECT lag(id) OVER (PARTITION BY who ORDER BY id) FROM t EMIT ON WINDOW CLOSE", UnsupportedSqlError, "no watermark"),
+        ("SELECT lag(id) OVER (PARTITION BY who ORDER BY at DESC) FROM t EMIT ON WINDOW CLOSE", UnsupportedSqlError, "ascending"),
+        ("SELECT row_number() OVER (ORDER BY at) FROM t", UnsupportedSqlError, "PARTITION BY 1::int"),
+        ("SELECT count(*) OVER (PARTITION BY who ORDER BY at SESSION WITH GAP '1 hour') FROM t", UnsupportedSqlError, "SESSION"),
+    ],
+)
+def test_what_no_view_can_be_made_from(session: Session, query: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        session.run(f"CREATE MATERIALIZED VIEW w AS {query}")
+    assert session.query("SHOW MATERIALIZED VIEWS").rows() == []

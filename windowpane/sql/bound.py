@@ -1,0 +1,46 @@
+"""What binding a query gives, and small questions about parsed queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windowpane.sql.nodes import Node, Order
+from windowpane.sql.places import Text
+from windowpane.sql.scope import Column
+
+Tables = dict[str, exp.Expr]
+"""Common table expressions by name."""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query as a plan.
+
+    Args:
+        node: the plan.
+        outputs: the columns users see, in order; one may stand there twice.
+        order: the order of the result, for those who read it in order.
+    """
+
+    node: Node
+    outputs: tuple[Column, ...]
+    order: tuple[Order, ...] = ()
+
+
+def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Column | None:
+    """Return the output column that a number in ORDER BY or GROUP BY means, ``None`` if it is no number."""
+    if not isinstance(tree, exp.Literal) or tree.is_string:
+        return None
+    if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(outputs):
+        raise text.name_error(tree, f"there is no output column {tree.this}; there are {len(outputs)}.")
+    return outputs[int(tree.this) - 1]
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a condition that AND joins."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return conjuncts(tree.this) + conjuncts(tree.expression) if isinstance(tree, exp.And) else [tree]

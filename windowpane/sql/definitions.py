@@ -1,0 +1,185 @@
+"""CREATE and DROP: what they add to the catalog, the store and the upkeep of views, and how a session finds it again."""
+
+from __future__ import annotations
+
+from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.sql import catalog_queries, file_sources, outbox, tables, views
+from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
+from windowpane.sql.closing import emit_on_close
+from windowpane.sql.nodes import Node
+from windowpane.sql.places import Place, Text
+from windowpane.sql.queries import QueryBinder
+from windowpane.sql.reader import read_script
+from windowpane.sql.relations import PlainView, StoredColumn
+from windowpane.sql.results import Result
+from windowpane.sql.statements import CreateSink, CreateTable, CreateView, Drop, Insert
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep import Upkeep
+
+
+class Definitions:
+    """Runs CREATE and DROP. A definition is kept as its text, and read again when the store is opened."""
+
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, upkeep: Upkeep) -> None:
+        """Define in ``catalog``."""
+        self._storage, self._catalog, self._clock, self._upkeep = storage, catalog, clock, upkeep
+
+    def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
+        """Return a binder of queries over the catalog."""
+        return QueryBinder(self._catalog, text, self._storage.constant, streaming=streaming)
+
+    def writer(self, text: Text) -> tables.TableWriter:
+        """Return what changes tables."""
+        return tables.TableWriter(self._storage, self._clock, self.binder(text), text)
+
+    def take_new_files(self) -> None:
+        """Insert the rows of files that are new into their tables."""
+        for table in self._catalog.tables():
+            file_sources.take_new_files(self._storage, table, self.writer(Text(table.text)))
+
+    def flush(self) -> None:
+        """Take in new files, and bring every view up to date."""
+        self.take_new_files()
+        self._upkeep.flush()
+
+    def restore(self) -> None:
+        """Define again what the store holds."""
+        rows = self._storage.run("SELECT text FROM windowpane.catalog ORDER BY position").fetchall()
+        for (text,) in rows:
+            statement = read_script(text)[0]
+            if isinstance(statement, CreateTable):
+                self._add_table(statement, Text(text), is_new=False)
+            elif isinstance(statement, CreateView):
+                self._add_view(statement, Text(text), is_new=False)
+            elif isinstance(statement, CreateSink):
+                self._add_sink(statement, is_new=False)
+
+    def _remember(self, name: str, text: str) -> None:
+        last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
+        self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
+
+    def _is_free(self, name: str, place: Place, *, guarded: bool) -> bool:
+        kind = self._catalog.kind(name)
+        if kind is not None and not guarded:
+            raise SqlNameError(f"there is a {kind} {name!r} already. Drop it, or choose another name.", place.line, place.column)
+        return kind is None
+
+    def create_table(self, statement: CreateTable, text: Text) -> Result:
+        """Run CREATE TABLE or CREATE SOURCE."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self._add_table(statement, text, is_new=True)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
+
+    def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
+        columns = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
+        bound = None
+        if statement.query is not None:
+            bound = self.binder(text).bind(statement.query)
+            columns = columns or tuple(StoredColumn(column.name, column.type) for column in bound.outputs)
+        file_sources.check_options(statement.options, statement.place)
+        info = tables.table_info(statement, columns, text)
+        if is_new:
+            tables.create(self._storage, info)
+        self._catalog.entries[statement.name] = info
+        if bound is not None and statement.query is not None and is_new:
+            self.writer(text).insert(Insert(statement.place, statement.text, statement.name, (), statement.query), info)
+
+    def create_view(self, statement: CreateView, text: Text) -> Result:
+        """Run CREATE VIEW or CREATE MATERIALIZED VIEW."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            if statement.materialized:
+                self.flush()
+            self._add_view(statement, text, is_new=True)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW")
+
+    def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> None:
+        if not statement.materialized:
+            self.binder(text).bind(statement.query)
+            view = PlainView(statement.name, statement.query, text.text, statement.text, statement.column_names)
+            self._catalog.entries[statement.name] = view
+            return
+        plan = self.plan(statement, text)
+        job = Job(statement.name, plan.node, self._storage, self._clock)
+        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations))
+        if is_new:
+            views.create(self._storage, plan)
+            self._upkeep.fill(info)
+        self._catalog.entries[statement.name] = info
+
+    def plan(self, statement: CreateView, text: Text) -> views.ViewPlan:
+        """Return the plan of a materialized view."""
+        binder = self.binder(text, streaming=True)
+        bound = binder.bind(statement.query)
+        node: Node = bound.node
+        if statement.on_window_close:
+            node = emit_on_close(node, text, statement.query, binder.window_places)
+        views.check_streamable(node, binder, statement, text)
+        return views.view_plan(statement, bound, node, text)
+
+    def create_sink(self, statement: CreateSink, text: Text) -> Result:
+        """Run CREATE SINK."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self.flush()
+            self._add_sink(statement, is_new=True)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_SINK")
+
+    def _add_sink(self, statement: CreateSink, *, is_new: bool) -> None:
+        place, source = statement.place, statement.source
+        if source is None or statement.query is not None:
+            message = "CREATE SINK ... AS query is not supported. Make the query a materialized view, and the sink FROM it."
+            raise UnsupportedSqlError(message, place.line, place.column)
+        relation = self._catalog.find(source)
+        if relation is None or isinstance(relation, PlainView):
+            raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
+        outbox.check_options(statement.name, statement.options, relation, place)
+        info = SinkInfo(statement.name, source, statement.options, statement.text)
+        self._upkeep.open_sink(info, is_new=is_new)
+        self._catalog.entries[statement.name] = info
+
+    def drop(self, statement: Drop, text: Text) -> Result:
+        """Run DROP."""
+        kind = self._catalog.kind(statement.name)
+        tag = Result(f"DROP_{statement.kind.upper().replace(' ', '_')}")
+        if kind is None and statement.if_exists:
+            return tag
+        place = statement.place
+        if kind != statement.kind:
+            found = "nothing of that name" if kind is None else f"it is a {kind}"
+            raise SqlNameError(f"there is no {statement.kind} {statement.name!r}: {found}.", place.line, place.column)
+        for dependent in self._dependents(statement.name):
+            if not statement.cascade:
+                message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
+                raise UnsupportedSqlError(message, place.line, place.column)
+            self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
+        self._remove(statement.name)
+        return tag
+
+    def _dependents(self, name: str) -> list[str]:
+        found = []
+        for other, entry in self._catalog.entries.items():
+            reads = entry.reads if isinstance(entry, ViewInfo) else frozenset[str]()
+            if isinstance(entry, PlainView):
+                reads = frozenset(catalog_queries.tables_in(entry.query))
+            elif isinstance(entry, SinkInfo):
+                reads = frozenset({entry.source})
+            if name in reads and other != name:
+                found.append(other)
+        return found
+
+    def _remove(self, name: str) -> None:
+        entry = self._catalog.entries.pop(name)
+        if isinstance(entry, TableInfo):
+            tables.drop(self._storage, entry)
+            self._clock.drop(name)
+        elif isinstance(entry, SinkInfo):
+            self._upkeep.outboxes.pop(name).drop()
+        elif isinstance(entry, ViewInfo):
+            entry.job.drop()
+            self._upkeep.changelogs.pop(name, None)
+            self._storage.run(f"DROP TABLE {entry.relation.storage}")
+        self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])

@@ -1,0 +1,269 @@
+"""Binds one SELECT: FROM, WHERE, GROUP BY, HAVING, WINDOW, QUALIFY, the select list, DISTINCT, ORDER BY, LIMIT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from windowpane.sql import build_plan as plan
+from windowpane.sql.bound import BoundQuery, Tables, conjuncts
+from windowpane.sql.expr import Expr, column_expr, convert, settled
+from windowpane.sql.joins import Joins
+from windowpane.sql.nodes import Node, Order, Values
+from windowpane.sql.scalars import RESOLVED, name_of
+from windowpane.sql.scope import Column, Scope
+from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
+from windowpane.sql.top_n import rewrite
+from windowpane.sql.types import INTEGER, common
+from windowpane.sql.windows import WindowCalls
+
+if TYPE_CHECKING:
+    from windowpane.sql.queries import QueryBinder
+
+_KNOWN_PARTS = frozenset(
+    [
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "windows",
+        "distinct",
+        "order",
+        "limit",
+        "offset",
+        "with_",
+        "kind",
+        "hint",
+        "operation_modifiers",
+    ]
+)
+
+
+class SelectPlan:
+    """One SELECT on its way to a plan: FROM first, then what each clause adds."""
+
+    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables) -> None:
+        """Bind FROM."""
+        self.query, self.tree, self.tables = query, tree, tables
+        self.text, self.ids = query.text, query.ids
+        self.node, self.scope = self._from()
+        self.windows = WindowCalls(self.text, self.ids, query.evaluate)
+        self.groups: Groups | None = None
+
+    def bind(self) -> BoundQuery:
+        """Return the plan of the SELECT."""
+        self._refuse_unknown()
+        self.windows.declare(self.tree.args.get("windows") or [])
+        where = self.tree.args.get("where")
+        if where is not None:
+            self._filter(conjuncts(where.this), self._binder("WHERE"))
+        self._group()
+        items = self._items()
+        having = self.tree.args.get("having")
+        condition = None if having is None else self._binder("HAVING").boolean(having.this)
+        outer = self._binder("SELECT", windows=True)
+        qualify = self.tree.args.get("qualify")
+        qualified = [] if qualify is None else conjuncts(self._without_aliases(qualify.this))
+        for part in qualified:
+            outer.boolean(part)
+        bound = [(name, outer.bind(item)) for name, item in items]
+        order = self._order(bound, outer)
+        if self.groups is not None:
+            self.node = self.groups.apply(self.node)
+        if condition is not None:
+            self.node = plan.keep(self.node, condition)
+        self.node = self.windows.apply(self.node)
+        self.query.window_places.update(self.windows.places)
+        self._filter(qualified, outer)
+        return self._project(bound, order)
+
+    def _refuse_unknown(self) -> None:
+        for part, value in self.tree.args.items():
+            if value and part not in _KNOWN_PARTS:
+                place = value[0] if isinstance(value, list) else value
+                where = place if isinstance(place, exp.Expr) else self.tree
+                raise self.text.unsupported(
+                    where, f"{part.strip('_').upper()} in SELECT", "See docs/sql.md for the clauses there are."
+                )
+
+    def _from(self) -> tuple[Node, Scope]:
+        source = self.tree.args.get("from_")
+        if source is None:
+            number = self.ids.column("number", INTEGER)
+            return Values((number,), (number.id,), True, {}, rows=(("0",),)), Scope()
+        node, scope = self.query.relation(source.this, self.tables)
+        return Joins(self.query, self.tables).apply(node, scope, self.tree.args.get("joins") or [])
+
+    def _binder(self, clause: str, *, windows: bool = False, grouped: bool = True) -> SelectBinder:
+        groups = self.groups if grouped else None
+        calls = self.windows if windows else None
+        return SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, self._scalar)
+
+    def _scalar(self, tree: exp.Expr) -> Expr:
+        """Join a subquery of one row, and return its column."""
+        if self.groups is not None:
+            raise self.text.unsupported(tree, "a subquery beside GROUP BY", "Put it into FROM and join it.")
+        bound = self.query.bind(tree.this, self.tables)
+        if len(bound.outputs) != 1:
+            raise self.text.type_error(tree, f"a subquery in an expression has one column, not {len(bound.outputs)}.")
+        if bound.node.key:
+            raise self.text.unsupported(
+                tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
+            )
+        self.node = plan.join(self.node, bound.node, "left", (), None)
+        column = bound.outputs[0]
+        return column_expr(column.id, column.type, column.name)
+
+    def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
+        self.node, conditions = rewrite(self.node, conditions, binder)
+        for condition in conditions:
+            if not self._semi_join(condition, binder):
+                bound = binder.boolean(condition)
+                self.node = plan.keep(self.node, bound)
+
+    def _semi_join(self, tree: exp.Expr, binder: SelectBinder) -> bool:
+        """Join with the subquery of ``x IN (SELECT ...)``."""
+        if not (isinstance(tree, exp.In) and tree.args.get("query") is not None):
+            return False
+        query = tree.args["query"]
+        bound = self.query.bind(query.this if isinstance(query, exp.Subquery) else query, self.tables)
+        if len(bound.outputs) != 1:
+            raise self.text.type_error(tree, f"the subquery of IN has one column, not {len(bound.outputs)}.")
+        value, right = binder.bind(tree.this), bound.outputs[0]
+        shared = common(value.type, right.type)
+        if shared is None:
+            raise self.text.type_error(tree, f"operator does not exist: {value.type} = {right.type}. Cast one side.")
+        computed, other = plan.Computed(self.ids), plan.Computed(self.ids)
+        one = computed.column(convert(value, shared))
+        two = other.column(convert(column_expr(right.id, right.type, right.name), shared))
+        self.node = plan.join(computed.apply(self.node), other.apply(bound.node), "semi", [(one.id, two.id)], None)
+        return True
+
+    def _group(self) -> None:
+        clause = self.tree.args.get("group")
+        parts = [*self.tree.expressions, self.tree.args.get("having"), self.tree.args.get("qualify"), self.tree.args.get("order")]
+        if clause is None and not any(part is not None and has_aggregates(part) for part in parts):
+            return
+        inner = self._binder("an aggregate")
+        groups = Groups(self.text, self.ids, inner)
+        for item in [] if clause is None else clause.expressions:
+            if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise self.text.unsupported(item, f"{item.key.upper()}", "UNION ALL of several GROUP BY is.")
+            for part in item.expressions if isinstance(item, exp.Tuple) else [item]:
+                groups.add_key(self._group_key(part))
+        self.groups = groups
+
+    def _group_key(self, tree: exp.Expr) -> Expr:
+        binder = self._binder("GROUP BY", grouped=False)
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            numbered = self.tree.expressions
+            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(numbered):
+                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(numbered)}.")
+            item = numbered[int(tree.this) - 1]
+            return binder.bind(item.this if isinstance(item, exp.Alias) else item)
+        if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
+            for item in self.tree.expressions:
+                if isinstance(item, exp.Alias) and name_of(item.args["alias"]) == name_of(tree.this):
+                    return binder.bind(item.this)
+        return binder.bind(tree)
+
+    def _items(self) -> list[tuple[str | None, exp.Expr]]:
+        """Return the select list with stars written out, each with its name if it has one."""
+        items: list[tuple[str | None, exp.Expr]] = []
+        for item in self.tree.expressions:
+            if isinstance(item, exp.Star):
+                items += self._star(item, None)
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                items += self._star(item, name_of(item.args["table"]))
+            elif isinstance(item, exp.Alias):
+                items.append((name_of(item.args["alias"]), item.this))
+            else:
+                items.append((None, item))
+        return items
+
+    def _star(self, tree: exp.Expr, table: str | None) -> list[tuple[str | None, exp.Expr]]:
+        if table is not None and table not in self.scope.tables():
+            raise self.text.name_error(tree, f"there is no table {table!r} in FROM; there are {', '.join(self.scope.tables())}.")
+        if not self.scope.visible:
+            raise self.text.syntax_error(tree, "SELECT * needs a FROM.")
+        return [(column.name, _resolved(column)) for column in self.scope.of_table(table)]
+
+    def _without_aliases(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression with the aliases of the select list written out where they are no columns."""
+        aliases = {name_of(item.args["alias"]): item.this for item in self.tree.expressions if isinstance(item, exp.Alias)}
+
+        def written(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and not part.args.get("table") and isinstance(part.this, exp.Identifier):
+                name = name_of(part.this)
+                if name in aliases and not self.scope.find(name):
+                    return exp.Paren(this=aliases[name].copy())
+            return part
+
+        return tree.copy().transform(written)
+
+    def _order(self, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> list[tuple[Expr, exp.Expr]]:
+        clause = self.tree.args.get("order")
+        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
+        order = []
+        for item in [] if clause is None else clause.expressions:
+            tree = item.this
+            if isinstance(tree, exp.Literal) and not tree.is_string:
+                if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
+                    raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
+                value = bound[int(tree.this) - 1][1]
+            elif isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
+                value = names[name_of(tree.this)]
+            else:
+                value = binder.bind(tree)
+            order.append((value, item))
+        return order
+
+    def _project(self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]]) -> BoundQuery:
+        items: dict[str, tuple[Column, Expr]] = {}
+
+        def place(name: str, value: Expr) -> Column:
+            value = settled(value)
+            if value.sql not in items:
+                kept = Column(value.column, name, value.type) if value.is_column else self.ids.column(name, value.type)
+                items[value.sql] = (kept, value)
+            return items[value.sql][0].renamed(name)
+
+        outputs = tuple(place(value.name if name is None else name, value) for name, value in bound)
+        ordering = []
+        for value, item in order:
+            column = place("order", value)
+            ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
+        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering)
+        return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree)
+
+    def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order]) -> Node:
+        clause = self.tree.args.get("distinct")
+        if clause is None:
+            return node
+        chosen = clause.args.get("on")
+        if chosen is None:
+            hidden = [item for item in order if item.column not in {column.id for column in outputs}]
+            if hidden:
+                raise self.text.type_error(
+                    self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
+                )
+            return plan.distinct(node, [column.id for column in outputs])
+        ids = []
+        for part in chosen.expressions:
+            value = self._binder("DISTINCT ON").bind(part)
+            match = [column for column in node.columns if value.is_column and column.id == value.column]
+            if not match:
+                raise self.text.unsupported(part, "an expression in DISTINCT ON", "Select it under a name in a subquery first.")
+            ids.append(match[0].id)
+        return plan.top(node, ids, order, 1)
+
+
+def _resolved(column: Column) -> exp.Column:
+    """Return a column that a star stands for as an expression that is bound already."""
+    tree = exp.Column(this=exp.to_identifier(column.name, quoted=True))
+    tree.meta[RESOLVED] = column
+    return tree
