@@ -65,6 +65,7 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 	@$(PY) -m windowpane.testing.conformance --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --engine local $(CONFORMANCE)/risingwave
 	@$(PY) -m windowpane.testing.conformance --engine columnar $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 	@$(PY) -m windowpane.testing.conformance --engine columnar --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 

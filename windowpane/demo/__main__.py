@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, program, report, results
+from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, in_sql, program, report, results
 from windowpane.demo.session import quiet_session
 
 OUT = Path("out/demo")
@@ -35,6 +35,7 @@ def main() -> None:
         aircraft_report.introduce(console, again)
         report.watch(console, aircraft.start(spark, again.folder, OUT), again, aircraft_report.describe)
     aircraft_report.conclude(console, aircraft_results.summarize(OUT / "changes"), OUT / "changes")
+    in_sql.show(console, replay.folder)
 
 
 if __name__ == "__main__":
