@@ -79,11 +79,11 @@ class Upkeep:
         self._storage.run("SET error_on_division_by_zero = false")
         delta = view.job.run(changes, initial=initial)
         self._storage.run("SET error_on_division_by_zero = true")
-        empty = self._storage.arrow(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0")
-        named = None if delta is None else netted(self._storage, views.in_stored_names(view.ids, delta, WEIGHT), columns)
+        named = None if delta is None else self._storage.temporary(views.in_stored_names(view.ids, delta, WEIGHT))
         if named is not None:
             apply_to(self._storage, relation.storage, named, columns, relation.key)
-        raw = empty if named is None else self._storage.arrow(f"SELECT * FROM {named}")
+        changed = named or f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0)"
+        raw = self._storage.arrow(f"SELECT * FROM {changed}")
         words = with_words(raw, relation.key)
         self.changelogs[relation.name] = words.drop_columns([column.name for column in relation.columns if column.hidden])
         return named
