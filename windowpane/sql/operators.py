@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
 from windowpane.sql.types import (
     BOOLEAN,
@@ -122,10 +125,20 @@ def _product(left: Expr, right: Expr) -> Expr:
 def divide(left: Expr, right: Expr) -> Expr:
     """Return the exact quotient of two exact numbers, rounded half away from zero at its last place."""
     one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
-    kind = quotient(min(DIGITS, one.type.whole + other.type.scale))
+    kind = quotient(min(DIGITS, _whole_of_quotient(left, right, one.type, other.type)))
     scale = max(one.type.scale, other.type.scale)
     template = f"CAST(windowpane_quotient(windowpane_digits({{0}}, {scale}), windowpane_digits({{1}}, {scale})) AS {kind.duckdb})"
     return build(kind, template, one, other)
+
+
+_LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
+
+
+def _whole_of_quotient(left: Expr, right: Expr, one: SqlType, other: SqlType) -> int:
+    """Return how many digits before the point a quotient has at most; a literal tells more than its type."""
+    dividend, divisor = _LITERAL.fullmatch(left.sql), _LITERAL.fullmatch(right.sql)
+    whole = one.whole if dividend is None else len(dividend.group(1).partition(".")[0])
+    return whole if divisor is not None and Decimal(divisor.group(1)) >= 1 else whole + other.scale
 
 
 def _times(operator: str, left: Expr, right: Expr) -> Expr | None:
