@@ -62,6 +62,7 @@ def apply_changes(
     *,
     table: str,
     checkpoint: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Keep a table of a store up to date with a changelog, exactly once.
@@ -73,6 +74,7 @@ def apply_changes(
         key: the columns that identify a row of the table.
         table: name of the table; it is created if it is not there.
         checkpoint: checkpoint location of the streaming query. Batches are numbered by it: a table belongs to one checkpoint.
+        trigger: arguments of the streaming writer's ``trigger``, such as ``{"availableNow": True}``.
         options: passed to the streaming writer's ``options``.
 
     Returns:
@@ -92,6 +94,8 @@ def apply_changes(
     writer = df.writeStream.outputMode("append").options(**dict(options or {}))
     if checkpoint is not None:
         writer = writer.option("checkpointLocation", checkpoint)
+    if trigger is not None:
+        writer = writer.trigger(**trigger)
     return writer.foreachBatch(write).start()
 
 
