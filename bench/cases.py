@@ -23,12 +23,14 @@ class Contender:
         batches: how many files of the case it gets; 0 for all.
         runs: how often it runs at most; 0 for as often as asked.
         seconds: a run that takes longer is ended, and reported so.
+        parts: its own rows in place of those of the case, for peers that want fewer than a file.
     """
 
     system: System
     batches: int = 0
     runs: int = 0
     seconds: int = 240
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,10 @@ def _tumbling(keys: int, ratio: float) -> Case:
     goals = [Goal("spark", "rows_per_s", ratio)]
     if keys == 1_000:
         peers += [Contender(systems.TWS, 2, 1), Contender(systems.HOP)]
-        peers += [Contender(systems.PYFLINK, 1, 1), Contender(systems.BYTEWAX_FLOW, 1, 1)]
+        peers += [
+            Contender(systems.PYFLINK, runs=1, parts=(Part(Feed(keys, 250_000), 0, 1),)),
+            Contender(systems.BYTEWAX_FLOW, 1, 1),
+        ]
         goals += [Goal("tws", "rows_per_s", 10), Goal("pyflink", "rows_per_s", 10), Goal("bytewax", "rows_per_s", 10)]
         goals += [Goal("hop", "batch_s", 1.3, at_most=True)]
     if keys == 100_000:
@@ -244,5 +249,9 @@ def _over_kernel() -> Case:
 
 
 def _quick(case: Case) -> Case:
-    parts = tuple(replace(part, feed=part.feed.smaller(20)) for part in case.parts)
-    return replace(case, parts=parts)
+    contenders = tuple(replace(each, parts=_smaller(each.parts)) for each in case.contenders)
+    return replace(case, parts=_smaller(case.parts), contenders=contenders)
+
+
+def _smaller(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(replace(part, feed=part.feed.smaller(20)) for part in parts)

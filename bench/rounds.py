@@ -44,7 +44,7 @@ def _figure(case: Case, contender: Contender, runs: int, say: Progress) -> Figur
 
 
 def _task(case: Case, contender: Contender) -> Task:
-    parts = _first(case.parts, contender.batches)
+    parts = _parts(case, contender)
     data = OUT / "data"
     if case.format == "parquet" and contender.system.environment is not FLINK:
         files = parquet_files(parts, data)
@@ -63,10 +63,12 @@ def _task(case: Case, contender: Contender) -> Task:
     )
 
 
-def _first(parts: Sequence[Part], batches: int) -> tuple[Part, ...]:
-    if not batches:
-        return tuple(parts)
-    return tuple(islice((Part(part.feed, n, 1) for part in parts for n in range(part.first, part.first + part.count)), batches))
+def _parts(case: Case, contender: Contender) -> tuple[Part, ...]:
+    """Return the rows that a system gets."""
+    if contender.parts or not contender.batches:
+        return contender.parts or case.parts
+    files = (Part(part.feed, n, 1) for part in case.parts for n in range(part.first, part.first + part.count))
+    return tuple(islice(files, contender.batches))
 
 
 def _check(case: Case, contender: Contender, run: Run) -> None:
@@ -74,7 +76,7 @@ def _check(case: Case, contender: Contender, run: Run) -> None:
     if not case.checked or "checksum" not in run.figures or not run.figures["rows"]:
         return
     milliseconds = case.format == "csv" or contender.system.environment is FLINK
-    expected = _expected(case.program, _first(case.parts, contender.batches), milliseconds, case.emit)
+    expected = _expected(case.program, _parts(case, contender), milliseconds, case.emit)
     found = Answer(run.figures["rows"], run.figures["checksum"])
     if found != expected:
         raise Unavailable(f"its results are not the expected ones: {found}, expected {expected}")
