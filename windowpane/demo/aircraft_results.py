@@ -16,7 +16,8 @@ _FINAL = """
 _TOP = """
     SELECT tailnum, carrier || ' ' || flight, strftime(make_timestamp(epoch_us(scheduled)), '%a %d %b, %H:%M'), dest,
         arr_delay::INT, handed_on::INT
-    FROM final ORDER BY least(arr_delay, handed_on) DESC, scheduled, carrier, flight LIMIT $top
+    FROM final WHERE arr_delay + handed_on IS NOT NULL
+    ORDER BY least(arr_delay, handed_on) DESC, scheduled, carrier, flight LIMIT $top
 """
 _STORY = """
     SELECT batch::INT, _change_type, carrier || ' ' || flight, strftime(make_timestamp(epoch_us(scheduled)), '%a %d %b, %H:%M'),
@@ -24,9 +25,10 @@ _STORY = """
     FROM changes WHERE tailnum = $tailnum AND abs(epoch_us(scheduled) - $around) < 1.5 * 86400e6
     ORDER BY batch, scheduled, carrier, flight, _change_type DESC LIMIT $lines
 """
-_AROUND = (
-    "SELECT tailnum, epoch_us(scheduled) FROM final ORDER BY least(arr_delay, handed_on) DESC, scheduled, carrier, flight LIMIT 1"
-)
+_AROUND = """
+    SELECT tailnum, epoch_us(scheduled) FROM final WHERE arr_delay + handed_on IS NOT NULL
+    ORDER BY least(arr_delay, handed_on) DESC, scheduled, carrier, flight LIMIT 1
+"""
 
 
 @dataclass(frozen=True)
