@@ -1,8 +1,9 @@
-"""Two programs that a test kills and restarts: run as ``python restart_program.py INPUT WORK PARTITIONS [--finish]``.
+"""Programs that a test kills and restarts: run as ``python restart_program.py INPUT WORK PARTITIONS [--finish]``.
 
-``sessions`` writes three outputs with ``start``; ``tumbling`` writes ``df`` to Spark's own file sink. Each stalls once in the
-middle of a batch and leaves a marker, so that the test can kill it there. With ``--finish`` the input is run to its end, then
-once more without any disturbance, and what both runs wrote is left in ``WORK/results.json``.
+``sessions`` writes three outputs with ``start``; ``tumbling`` writes ``df`` to Spark's own file sink; ``changed`` writes the
+changelog of two OVER windows. Each stalls once in the middle of a batch and leaves a marker, so that the test can kill it there.
+With ``--finish`` the input is run to its end, then once more without any disturbance, and what both runs wrote is left in
+``WORK/results.json``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 
-SCHEMA = "k string, t timestamp, v long, heartbeat boolean"
+SCHEMA = "id long, k string, t timestamp, v long, heartbeat boolean"
 STALL = 1_000_000
 LATE = wp.OutputTag("late")
 FIRST = wp.OutputTag("first", "firing long, n long")
@@ -96,23 +97,39 @@ def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[s
     return writer.option("checkpointLocation", f"{work}/tumbling/checkpoint").start(f"{work}/tumbling/main")
 
 
+def start_changed(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder).where("NOT heartbeat")
+    calls = {"after": wp.lead("v"), "total": wp.sum("v"), "place": wp.rank().over(partition_by=(), order_by=F.col("v").desc())}
+    result = wp.over(df, key="id").partition_by("k").order_by("t").select("*", **calls).emit_on_update()
+    main = stalling_sink(f"{work}/changed/main", f"{work}/changed.stalled", at=5)
+    return result.start(checkpoint=f"{work}/changed/checkpoint", trigger=trigger, main=main)
+
+
+STARTS = {"sessions": start_sessions, "tumbling": start_tumbling, "changed": start_changed}
+OUTPUTS = ("sessions/main", "sessions/first", "sessions/late", "tumbling/main", "changed/main")
+
+
 def run_for_ever(spark: SparkSession, folder: str, work: Path) -> None:
-    """Run both programs until somebody kills them."""
-    queries = [start(spark, folder, work, {"processingTime": "0 seconds"}) for start in (start_sessions, start_tumbling)]
+    """Run all programs until somebody kills them, each begun once the one before runs: workers must answer in ten seconds."""
+    queries = []
+    for start in STARTS.values():
+        queries.append(start(spark, folder, work, {"processingTime": "0 seconds"}))
+        while queries[-1].isActive and queries[-1].lastProgress is None:
+            time.sleep(0.05)
     for query in queries:
         query.awaitTermination()
 
 
 def run_to_the_end(spark: SparkSession, folder: str, work: Path) -> None:
     """Run one program after the other."""
-    for start in (start_sessions, start_tumbling):
+    for start in STARTS.values():
         start(spark, folder, work, {"availableNow": True}).awaitTermination()
 
 
 def results(spark: SparkSession, work: Path) -> dict[str, list[str]]:
     """Return the rows of each output, as sorted text."""
     outputs = {}
-    for name in ("sessions/main", "sessions/first", "sessions/late", "tumbling/main"):
+    for name in OUTPUTS:
         df = spark.read.parquet(f"{work}/{name}")
         rows = df.select(F.to_json(F.struct(*[c for c in df.columns if c not in ("query", "batch")]))).collect()
         outputs[name] = sorted(row[0] for row in rows)
@@ -124,7 +141,7 @@ def finish(spark: SparkSession, folder: str, work: Path) -> None:
     run_to_the_end(spark, folder, work)
     calm = work / "undisturbed"
     calm.mkdir()
-    for name in ("sessions", "tumbling"):
+    for name in STARTS:
         (calm / f"{name}.stalled").touch()
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     run_to_the_end(spark, folder, calm)

@@ -32,19 +32,20 @@ def batch(number: int) -> list[tuple[Any, ...]]:
     behind = [0, 1, 2, 5, 14, 25]
     rows = [(f"k{chance.randrange(6)}", 8 * number - chance.choice(behind), chance.randrange(100)) for _ in range(40)]
     stalls = [("k0", 8 * number, restart_program.STALL)] if number == 5 else []
-    return [(key, time, value, False) for key, time, value in rows + stalls]
+    return [(100 * number + i, key, time, value, False) for i, (key, time, value) in enumerate(rows + stalls)]
 
 
-COLUMNS = pa.schema([("k", pa.string()), ("t", pa.timestamp("us", "UTC")), ("v", pa.int64()), ("heartbeat", pa.bool_())])
+STAMP = pa.timestamp("us", "UTC")
+COLUMNS = pa.schema([("id", pa.int64()), ("k", pa.string()), ("t", STAMP), ("v", pa.int64()), ("heartbeat", pa.bool_())])
 
 
 def add(folder: Path, *numbers: int) -> None:
     """Add the files of some batches to the input, while nobody reads it; the last is a heartbeat far ahead."""
     folder.mkdir(exist_ok=True)
     for number in numbers:
-        rows = batch(number) if number < LAST else [(None, 10_000, None, True)]
-        keys, times, values, heartbeats = zip(*rows, strict=True)
-        columns = [keys, [instant(time) for time in times], values, heartbeats]
+        rows = batch(number) if number < LAST else [(None, None, 10_000, None, True)]
+        ids, keys, times, values, heartbeats = zip(*rows, strict=True)
+        columns = [ids, keys, [instant(time) for time in times], values, heartbeats]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
         path = folder / f"{number:02}.parquet"
         pq.write_table(pa.table(arrays, schema=COLUMNS), path)
@@ -87,13 +88,13 @@ class Killable:
 
 
 def committed(work: Path, number: int) -> bool:
-    """Whether both programs have committed a batch."""
-    return all((work / name / "checkpoint" / "commits" / str(number)).exists() for name in ("sessions", "tumbling"))
+    """Whether all programs have committed a batch."""
+    return all((work / name / "checkpoint" / "commits" / str(number)).exists() for name in restart_program.STARTS)
 
 
 def stalled(work: Path) -> bool:
-    """Whether both programs are in the middle of a batch."""
-    return all((work / f"{name}.stalled").exists() for name in ("sessions", "tumbling"))
+    """Whether all programs are in the middle of a batch."""
+    return all((work / f"{name}.stalled").exists() for name in restart_program.STARTS)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, lis
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("output", ["sessions/main", "sessions/first", "sessions/late", "tumbling/main"])
+@pytest.mark.parametrize("output", restart_program.OUTPUTS)
 def test_outputs_are_those_of_an_undisturbed_run(results: dict[str, dict[str, list[str]]], output: str) -> None:
     assert results["killed"][output] == results["undisturbed"][output]
     assert results["killed"][output]
