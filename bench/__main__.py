@@ -24,13 +24,14 @@ def bench(
     only: Annotated[list[str], typer.Option(help="Run the cases whose name or number of keys contains this.")] = [],  # noqa: B006
     system: Annotated[list[str], typer.Option(help="Run only these systems.")] = [],  # noqa: B006
     minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is gone, every system runs once.")] = 35,
+    record: Annotated[bool, typer.Option(help="Publish each case as it ends, beside those published before.")] = False,
     quick: Annotated[bool, typer.Option(help="Few rows, to try the suite; figures mean nothing then.")] = False,
     list_cases: Annotated[bool, typer.Option("--list", help="Show the cases and end.")] = False,
 ) -> None:
     """Run the benchmarks: windowpane beside its peers, on the same rows.
 
-    A full run writes bench/results.json, docs/performance.svg and the tables of docs/performance.md and README.md; any other
-    writes out/bench/results.json.
+    A full run writes bench/results.json, docs/performance.svg and the tables of docs/performance.md and README.md. With --record
+    each case is written there as it ends, and other cases stay. Any other run writes out/bench/results.json.
     """
     cases = [case.scaled(quick) for case in all_cases() if all(part in f"{case.name} {case.keys}" for part in only)]
     if list_cases:
@@ -43,17 +44,24 @@ def bench(
         kept = case.with_systems(system) if system else case
         times = runs if time.monotonic() - begun < _ONCE_AFTER * minutes * 60 else 1
         figures += run_case(kept, times, lambda text: console.print(f"  {text}", highlight=False))
+        if record and not quick:
+            _publish(results.merged(results.read_kept(), figures))
     clean_up()
     found = results.Results(results.machine(), tuple(figures))
     reached = standings(found, cases)
     report.show(found, reached, console)
     if only or system or quick:
         results.write(found, OUT / "results.json")
-    else:
-        results.write(found)
-        chart.draw(found)
-        pages.write_pages(found, reached)
+    elif not record:
+        _publish(found)
     console.print(f"done in {(time.monotonic() - begun) / 60:.1f} minutes")
+
+
+def _publish(found: results.Results) -> None:
+    """Write results, chart and pages."""
+    results.write(found)
+    chart.draw(found)
+    pages.write_pages(found, standings(found, all_cases()))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,18 @@ def read(path: Path = PATH) -> Results:
     return Results(held["machine"], tuple(figures))
 
 
+def read_kept(path: Path = PATH) -> tuple[Figure, ...]:
+    """Return the figures written before, none if there are none."""
+    return read(path).figures if path.exists() else ()
+
+
+def merged(earlier: tuple[Figure, ...], later: list[Figure]) -> Results:
+    """Return earlier figures with those of the cases that ran again replaced, on the machine of now."""
+    again = {(figure.case, figure.keys, figure.emit) for figure in later}
+    kept = [figure for figure in earlier if (figure.case, figure.keys, figure.emit) not in again]
+    return Results(machine(), (*kept, *later))
+
+
 def machine() -> dict[str, Any]:
     """Return what the figures were measured on."""
     return {
