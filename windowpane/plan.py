@@ -26,7 +26,8 @@ from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.kernels.aggregates import ORDERED
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowByKey, ArrowByRow, ArrowWindowFunction
+from windowpane.windowing.arrow_by_key import ArrowByKey, ArrowByRow
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor

@@ -10,6 +10,7 @@ from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.lists import Lists
+from windowpane.windowing.arrow_calls import windows_applied
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import Window
@@ -60,7 +61,7 @@ class Results:
         of = pa.array(lists.numbers)
         rows = [lists.values.field(field.name) for field in list(given)[len(fixed) :]]
         table = pa.table([*(column.take(of) for column in fixed), *rows], schema=given)
-        result = function(table, returned)
+        result = windows_applied(function, table, returned)
         ends = result[WINDOW_END].cast(pa.int64())
         times = pc.fill_null(pc.subtract(ends, 1), MAX)
         columns = [*result.columns, times, _repeated(judged, result.num_rows)]

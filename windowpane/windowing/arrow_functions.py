@@ -1,30 +1,20 @@
-"""Functions of the user's on Arrow tables of many keys at once, and how the reference operator runs them key by key.
+"""Functions of the user's on Arrow tables of many keys at once.
 
 An Arrow aggregate function folds rows into partials as the built-in aggregates do; a window function is given the whole rows of
-the firing windows of many keys. Which keys meet in one table is up to the engine, so a result must not depend on it: the row
-engine, which gives a function one key at a time, is the reference here, too.
+the firing windows of many keys. Which keys meet in one table is up to the engine, so a result must not depend on it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-
-from windowpane.errors import ArrowResultError, UserFunctionError, WindowpaneError
-from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction
-from windowpane.windowing.windows import TimeWindow
 
 GROUP = "__group"
 """The column of an Arrow aggregate function's tables that numbers the groups, from 0."""
-
-Groups = npt.NDArray[np.int64]
 
 
 class ArrowAggregateFunction(ABC):
@@ -72,15 +62,6 @@ class ArrowWindowFunction:
     function: Callable[[pa.Table], pa.Table]
     kind: str
 
-    def __call__(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Return the result rows as a table of ``schema``: keys, window bounds, declared columns.
-
-        Raises:
-            UserFunctionError: the function raised.
-            ArrowResultError: what it returned does not fit.
-        """
-        return fitted(self.function, called(self.function, self.function, rows), schema)
-
 
 @dataclass(frozen=True)
 class InPandas:
@@ -91,141 +72,3 @@ class InPandas:
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Call the function."""
         return pa.Table.from_pandas(self.function(rows.to_pandas()), preserve_index=False)
-
-
-# Calling them.
-
-
-def called(what: object, function: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
-    """Return the table that a function of the user's returns.
-
-    Raises:
-        UserFunctionError: it raised.
-        ArrowResultError: it returned something else.
-    """
-    try:
-        result = function(table)
-    except WindowpaneError:
-        raise
-    except Exception as error:
-        raise UserFunctionError(what, "many at once", "any", error) from error
-    if not isinstance(result, pa.Table):
-        raise ArrowResultError(what, f"it returned a {type(result).__name__}, but a pyarrow.Table was expected")
-    return result
-
-
-def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the columns of ``schema``, cast to its types.
-
-    Raises:
-        ArrowResultError: a column is missing, is one too many, or cannot be cast.
-    """
-    missing = [name for name in schema.names if name not in table.column_names]
-    unknown = [name for name in table.column_names if name not in schema.names]
-    if missing or unknown:
-        raise ArrowResultError(what, f"its table has the columns {table.column_names}, but {schema.names} were expected")
-    try:
-        return table.select(schema.names).cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ArrowResultError(what, f"its table has the types {table.schema.types}, not {schema.types}: {error}") from error
-
-
-def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, groups: Groups, count: int) -> pa.StructArray:
-    """Return what ``partial`` or ``merge`` gives for rows of ``count`` groups, a struct a group, in their order.
-
-    Raises:
-        UserFunctionError: the function raised.
-        ArrowResultError: it did not return one row for each group.
-    """
-    numbered = table.append_column(GROUP, pa.array(groups, pa.int64()))
-    result = called(function, getattr(function, step), numbered)
-    if GROUP not in result.column_names:
-        raise ArrowResultError(function, f"{step} returned no column {GROUP!r}")
-    order = pc.sort_indices(result[GROUP])
-    if not np.array_equal(result[GROUP].take(order).to_numpy(), np.arange(count)):
-        raise ArrowResultError(function, f"{step} returned {result.num_rows} rows for {count} groups, not one for each")
-    return result.drop_columns([GROUP]).take(order).combine_chunks().to_struct_array().combine_chunks()
-
-
-def results_of(function: ArrowAggregateFunction, partials: pa.StructArray, schema: pa.Schema) -> pa.Table:
-    """Return what ``finish`` gives.
-
-    Raises:
-        UserFunctionError: the function raised.
-        ArrowResultError: its table does not fit the declared schema, or has not one row for each group.
-    """
-    result = called(function, function.finish, pa.Table.from_struct_array(partials))
-    if result.num_rows != len(partials):
-        raise ArrowResultError(function, f"finish returned {result.num_rows} rows for {len(partials)} groups")
-    return fitted(function, result, schema)
-
-
-# The reference: one row, one key at a time.
-
-
-@dataclass(frozen=True)
-class ArrowByRow(AggregateFunction):
-    """An Arrow aggregate function as one of Flink's: every row is a table of its own. Accumulator: the partial, as a table."""
-
-    function: ArrowAggregateFunction
-    rows: pa.Schema
-    results: pa.Schema
-
-    def create_accumulator(self) -> pa.Table | None:
-        """Return none: there is nothing to fold."""
-        return None
-
-    def add(self, value: Mapping[str, Any], accumulator: pa.Table | None) -> pa.Table:
-        """Merge the partial of one row."""
-        row = pa.Table.from_pylist([dict(value)], schema=self.rows)
-        return self.merge(accumulator, self._one("partial", row))
-
-    def merge(self, left: pa.Table | None, right: pa.Table | None) -> pa.Table | None:
-        """Merge two partials."""
-        if left is None or right is None:
-            return left if right is None else right
-        return self._one("merge", pa.concat_tables([left, right]))
-
-    def _one(self, step: str, table: pa.Table) -> pa.Table:
-        return pa.Table.from_struct_array(partials_of(self.function, step, table, np.zeros(table.num_rows, np.int64), 1))
-
-    def get_result(self, accumulator: pa.Table | None) -> dict[str, Any]:
-        """Return the result; NULLs of no rows, which an evictor may leave."""
-        if accumulator is None:
-            return dict.fromkeys(self.results.names)
-        partials = accumulator.to_struct_array().combine_chunks()
-        row: dict[str, Any] = results_of(self.function, partials, self.results).to_pylist()[0]
-        return row
-
-
-@dataclass(frozen=True)
-class ArrowByKey(ProcessWindowFunction):
-    """An Arrow window function as a process function: every firing is a table of its own.
-
-    Args:
-        function: the function.
-        rows: the table it is given: keys, window bounds, columns of the input.
-        results: the table it returns: keys, window bounds, declared columns.
-        keys: number of keys.
-    """
-
-    function: ArrowWindowFunction
-    rows: pa.Schema
-    results: pa.Schema
-    keys: int
-
-    def process(self, key: Any, context: ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
-        """Call the function with the rows of one key and window."""
-        window = context.window
-        bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
-        given = [*((key,) if self.keys == 1 else key or ()), *bounds]
-        columns = [pa.array([row[field.name] for row in elements], field.type) for field in list(self.rows)[len(given) :]]
-        fixed = zip(given, list(self.rows)[: len(given)], strict=True)
-        repeated = [self._repeated(value, field, len(elements)) for value, field in fixed]
-        result = self.function(pa.table([*repeated, *columns], schema=self.rows), self.results)
-        rows: list[dict[str, Any]] = result.select(self.results.names[len(given) :]).to_pylist()
-        return rows
-
-    def _repeated(self, value: Any, field: pa.Field, count: int) -> pa.Array:
-        is_bound = self.rows.get_field_index(field.name) >= self.keys
-        return pa.array([value] * count, pa.int64()).cast(field.type) if is_bound else pa.array([value] * count, field.type)

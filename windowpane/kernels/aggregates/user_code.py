@@ -11,7 +11,8 @@ import pyarrow as pa
 from windowpane.kernels.aggregates.collecting import CollectList
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import Segments, flat
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, partials_of, results_of
+from windowpane.windowing.arrow_calls import partials_of, results_of
+from windowpane.windowing.arrow_functions import ArrowAggregateFunction
 
 
 class UserAggregate(SegmentAggregate):
