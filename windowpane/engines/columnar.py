@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.program import TIME, Program
@@ -14,6 +15,8 @@ from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 _PREFIX = "__windowpane_user_"
+_ALL = "__windowpane_all"
+"""Key column where there are no keys."""
 
 
 def common_refusal(
@@ -49,6 +52,18 @@ def fold_of(program: Program) -> GroupedFold | None:
     if program.arrow is not None:
         return GroupedFold((UserAggregate(_PREFIX, program.values, program.arrow, program.main),))
     return GroupedFold.of(program.aggregates, program.value_types)
+
+
+def key_names(program: Program) -> tuple[str, ...]:
+    """Return the columns that hold the key: at least one."""
+    return program.key_columns or (_ALL,)
+
+
+def keyed(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows that have the columns of ``key_names``."""
+    if program.key_columns:
+        return rows
+    return rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
 
 
 def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:

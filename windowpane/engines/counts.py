@@ -11,48 +11,39 @@ windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of, with_plain_keys
+from windowpane.engines.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.counted_contents import CountedContents, CountRule, FoldedPartials
 from windowpane.engines.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.evicting import evictor_refusal, survivors_of
 from windowpane.engines.pane_store import PaneStore
-from windowpane.engines.panes import Elements, PaneWindows, key_names, keyed
+from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.slicing import Integers
 from windowpane.engines.touched_panes import BatchKeys, touched_panes
 from windowpane.kernels.dense_codes import dense_codes, distinct
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.triggers import CountTrigger, PurgingTrigger
+from windowpane.windowing.triggers import CountTrigger
 from windowpane.windowing.windows import GLOBAL_WINDOW
 
 
-class CountsEngine:
+class CountsEngine(PanesEngine):
     """Runs what ``refusal`` does not refuse."""
 
     name = "counts"
 
-    def __init__(self, program: Program) -> None:
-        """Run ``program``."""
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
-        fold = fold_of(self._program)
-        assert fold is not None, "the planner asked"
-        return _Batch(self._program, fold, store).run(rows, clock)
+    def batch(self, store: BlobStore) -> ColumnarBatch:
+        return _Batch(self.program, self.fold, store)
 
 
 def refusal(program: Program) -> str | None:
@@ -60,16 +51,16 @@ def refusal(program: Program) -> str | None:
     spec = program.spec
     if _count_trigger(spec) is None:
         return f"{type(spec.trigger).__name__} does not count"
-    if type(spec.assigner) is not GlobalWindows and SharedSlices.of(spec.assigner) is None:
-        return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
+    if (refused := windows_refusal(spec.assigner)) is not None:
+        return refused
     if isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
     return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def _count_trigger(spec: WindowSpec) -> CountTrigger | None:
-    inner = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
-    return inner if type(inner) is CountTrigger else None
+    trigger = spec.firing_trigger
+    return trigger if type(trigger) is CountTrigger else None
 
 
 class _Batch(ColumnarBatch):
@@ -142,7 +133,7 @@ class _Batch(ColumnarBatch):
 def _contents(program: Program, fold: GroupedFold) -> CountedContents:
     trigger, spec = _count_trigger(program.spec), program.spec
     assert trigger is not None, "the planner asked"
-    rule = CountRule(max(1, trigger.max_count), isinstance(spec.trigger, PurgingTrigger))
+    rule = CountRule(max(1, trigger.max_count), spec.purges)
     if spec.evictor is None:
         return FoldedPartials(program, fold, rule)
     if isinstance(spec.evictor, CountEvictor) and gcd(rule.every, spec.evictor.max_count) > 1:

@@ -16,7 +16,7 @@ from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import GlobalWindows
-from windowpane.windowing.triggers import NeverTrigger, PurgingTrigger
+from windowpane.windowing.triggers import NeverTrigger
 
 
 class NeverEngine:
@@ -39,10 +39,9 @@ class NeverEngine:
 
 def refusal(program: Program) -> str | None:
     """Return why the never engine cannot run a program, ``None`` if it can."""
-    trigger = program.spec.trigger
-    inner = trigger.inner if isinstance(trigger, PurgingTrigger) else trigger
-    if type(inner) is not NeverTrigger:
-        return f"{type(inner).__name__} fires"
+    trigger = program.spec.firing_trigger
+    if type(trigger) is not NeverTrigger:
+        return f"{type(trigger).__name__} fires"
     if type(program.spec.assigner) is not GlobalWindows:
         return "windows that end have late rows"
     return common_refusal(program, numbers_rows=True, respells_keys=True)

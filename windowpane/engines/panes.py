@@ -5,38 +5,52 @@ A window is named by its end, which no other window of the same assigner has; th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import refuse_null_times
+from windowpane.engines.columnar import fold_of, refuse_null_times
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import TIME, Program
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slicing import Integers, SharedSlices
 from windowpane.engines.staggering import staggered
 from windowpane.kernels.dense_codes import dense_codes
 from windowpane.kernels.range_merge import Ranges, exploded
-from windowpane.windowing.assigners import GlobalWindows
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
 GLOBAL_END = MAX
-ALL = "__windowpane_all"
-"""Key column where there are no keys."""
 
 
-def key_names(program: Program) -> tuple[str, ...]:
-    """Return the columns that hold the key: at least one."""
-    return program.key_columns or (ALL,)
+class PanesEngine(ABC):
+    """Runs a program on the panes of a bucket: each batch is a ``ColumnarBatch`` of its own."""
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        fold = fold_of(program)
+        assert fold is not None, "the planner asked"
+        self.program, self.fold = program, fold
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return self.batch(store).run(rows, clock)
+
+    @abstractmethod
+    def batch(self, store: BlobStore) -> ColumnarBatch:
+        """Open the state of a bucket for one batch."""
 
 
-def keyed(program: Program, rows: pa.Table) -> pa.Table:
-    """Return rows that have the columns of ``key_names``."""
-    if program.key_columns:
-        return rows
-    return rows.append_column(ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
+def windows_refusal(assigner: WindowAssigner) -> str | None:
+    """Return why the windows of an assigner cannot be panes, ``None`` if they can."""
+    if type(assigner) is GlobalWindows or SharedSlices.of(assigner) is not None:
+        return None
+    return f"the windows of {type(assigner).__name__} are neither global nor of fixed size"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from windowpane.kernels.islands import Int64s
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX
-from windowpane.windowing.triggers import PurgingTrigger
 
 Mask = npt.NDArray[np.bool_]
 
@@ -34,8 +33,7 @@ class SessionRule:
     def of(cls, spec: WindowSpec) -> Self:
         """Return the rule of a spec."""
         by_event_time = spec.assigner.is_event_time
-        purges = isinstance(spec.trigger, PurgingTrigger)
-        return cls(by_event_time, spec.allowed_lateness if by_event_time else 0, purges)
+        return cls(by_event_time, spec.allowed_lateness if by_event_time else 0, spec.purges)
 
     @property
     def keeps_empty(self) -> bool:

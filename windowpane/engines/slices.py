@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of, refuse_null_times, with_plain_keys
+from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -25,14 +25,12 @@ from windowpane.engines.staggering import is_staggered, staggered
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, PurgingTrigger
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from windowpane.windowing.windows import TimeWindow
 
 SLICE = "__windowpane_slice"
 ROWS = "__windowpane_rows"
 """Number of rows that were folded into one of partials, which tells how many were late."""
-ALL = "__windowpane_all"
-"""Group column where there are no keys."""
 _TOUCHED = "__windowpane_touched"
 
 
@@ -49,7 +47,7 @@ class SlicesEngine:
         assert fold is not None, "the planner asked"
         self.slices = slices
         self.fold = fold
-        self.groups = program.key_columns or (ALL,)
+        self.groups = key_names(program)
         self.is_event_time = program.spec.assigner.is_event_time
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
@@ -83,8 +81,7 @@ class SlicesEngine:
         else:
             times = np.full(rows.num_rows, now, np.int64)
         starts = slices.starts(times)
-        rows = rows.append_column(SLICE, pa.array(starts))
-        return rows if self.program.key_columns else rows.append_column(ALL, pa.array(np.zeros(len(starts), np.int8)))
+        return keyed(self.program, rows.append_column(SLICE, pa.array(starts)))
 
 
 def refusal(program: Program) -> str | None:
@@ -103,8 +100,7 @@ def refusal(program: Program) -> str | None:
 
 def fires_at_window_end(spec: WindowSpec) -> bool:
     """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
-    inner = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
-    return type(inner) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
+    return type(spec.firing_trigger) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
 
 
 class _Batch(ColumnarBatch):
@@ -116,7 +112,7 @@ class _Batch(ColumnarBatch):
         self._log = SegmentLog(store, "s")
         self._at_end = SegmentLog(store, "a")
         self._slices = staggered(engine.slices, engine.program.spec.assigner, store, None)
-        self._purges = isinstance(engine.program.spec.trigger, PurgingTrigger)
+        self._purges = engine.program.spec.purges
         self._merged: dict[int, pa.Table] = {}
 
     # The clocks.

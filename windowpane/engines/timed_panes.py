@@ -10,22 +10,21 @@ Who may mutate: this engine, once a batch. Recovery: read them back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of, with_plain_keys
+from windowpane.engines.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.evicting import evictor_refusal, survivors_of
 from windowpane.engines.fire_times import FireTimes
 from windowpane.engines.pane_store import split
-from windowpane.engines.panes import Elements, PaneWindows, key_names, keyed
+from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.program import TIME, Program
-from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.slices import fires_at_window_end
-from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.timed_contents import EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
@@ -37,28 +36,19 @@ from windowpane.windowing.triggers import (
     ContinuousProcessingTimeTrigger,
     EndOfStreamTrigger,
     NeverTrigger,
-    PurgingTrigger,
-    Trigger,
 )
 from windowpane.windowing.windows import Window
 
 _END = "__windowpane_end"
 
 
-class TimedPanesEngine:
+class TimedPanesEngine(PanesEngine):
     """Runs what ``refusal`` does not refuse."""
 
     name = "panes"
 
-    def __init__(self, program: Program) -> None:
-        """Run ``program``."""
-        self._program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket."""
-        fold = fold_of(self._program)
-        assert fold is not None, "the planner asked"
-        return _Batch(self._program, fold, store).run(rows, clock)
+    def batch(self, store: BlobStore) -> ColumnarBatch:
+        return _Batch(self.program, self.fold, store)
 
 
 class _Rule(NamedTuple):
@@ -77,8 +67,8 @@ class _Rule(NamedTuple):
 def refusal(program: Program) -> str | None:
     """Return why the panes engine cannot run a program, ``None`` if it can."""
     spec = program.spec
-    if type(spec.assigner) is not GlobalWindows and SharedSlices.of(spec.assigner) is None:
-        return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
+    if (refused := windows_refusal(spec.assigner)) is not None:
+        return refused
     if _rule(spec) is None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
     if spec.refine != "last" and spec.assigner.is_event_time:
@@ -87,7 +77,7 @@ def refusal(program: Program) -> str | None:
 
 
 def _rule(spec: WindowSpec) -> _Rule | None:
-    inner: Trigger = spec.trigger.inner if isinstance(spec.trigger, PurgingTrigger) else spec.trigger
+    inner = spec.firing_trigger
     is_event_time = spec.assigner.is_event_time
     if isinstance(spec.assigner, GlobalWindows):
         return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
@@ -118,7 +108,7 @@ class _Batch(ColumnarBatch):
         rule = _rule(program.spec)
         assert rule is not None, "the planner asked"
         self._rule = rule
-        self._purges = isinstance(program.spec.trigger, PurgingTrigger)
+        self._purges = program.spec.purges
         self._keys = list(key_names(program))
         self._windows = PaneWindows(self)
         self._contents = _contents(program, fold, store, self._keys)

@@ -65,14 +65,23 @@ class WindowSpec:
         return isinstance(self.assigner, MergingWindowAssigner)
 
     @property
+    def purges(self) -> bool:
+        """Whether a firing drops the contents of its window."""
+        return isinstance(self.trigger, PurgingTrigger)
+
+    @property
+    def firing_trigger(self) -> Trigger:
+        """The trigger that says when windows fire: what a purging trigger wraps, or the trigger itself."""
+        return self.trigger.inner if isinstance(self.trigger, PurgingTrigger) else self.trigger
+
+    @property
     def coalesces_refinements(self) -> bool:
         """Whether several late firings of one window in one batch come out as one, the last.
 
         Only where the trigger fires once for each late element by itself, and where evicting once or many times is the same.
         Count, delta and custom triggers fire at every boundary, whatever ``refine`` says.
         """
-        inner = self.trigger.inner if isinstance(self.trigger, PurgingTrigger) else self.trigger
-        plain = isinstance(inner, EventTimeTrigger | ContinuousEventTimeTrigger)
+        plain = isinstance(self.firing_trigger, EventTimeTrigger | ContinuousEventTimeTrigger)
         harmless = self.evictor is None or type(self.evictor) in (CountEvictor, TimeEvictor)
         return self.refine == "last" and plain and harmless
 

@@ -10,36 +10,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.aggregates.protocol import Partial
+from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.aggregates.sums import DecimalSum, DurationSum, FloatSum, IntegerSum
 from windowpane.windowing.aggregates.decimals import divide_half_up, fitted, mean
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.durations import from_micros
 
 
-class FloatMean(FloatSum):
-    """Doubles."""
+class _Counted(KernelAggregate):
+    """Beside the sum it is mixed with: how many values were added up."""
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        return (*super().partials, _count(self.prefix))
+        return (*super().partials, Partial(f"{self.prefix}n", "count", "sum"))  # type: ignore[safe-super]  # of the sum
 
     def prepare(self, rows: pa.Table) -> dict[str, Any]:
         return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
+
+
+class FloatMean(_Counted, FloatSum):
+    """Doubles."""
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return pc.divide(super().finish(partials), partials[f"{self.prefix}n"].cast(pa.float64()).combine_chunks())
 
 
-class IntegerMean(IntegerSum):
+class IntegerMean(_Counted, IntegerSum):
     """Integers: the exact sum by the count, rounded once."""
-
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (*super().partials, _count(self.prefix))
-
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
-        return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         counts = partials[f"{self.prefix}n"]
@@ -51,30 +48,16 @@ class IntegerMean(IntegerSum):
         return pa.array([None if total is None else total / count for total, count in pairs], pa.float64())
 
 
-class DurationMean(DurationSum):
+class DurationMean(_Counted, DurationSum):
     """Intervals: whole microseconds, HALF_UP."""
-
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (*super().partials, _count(self.prefix))
-
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
-        return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         pairs = zip(self.totals(partials), partials[f"{self.prefix}n"].to_pylist(), strict=True)
         return pa.array([_mean_interval(total, count) for total, count in pairs], DURATION)
 
 
-class DecimalMean(DecimalSum):
+class DecimalMean(_Counted, DecimalSum):
     """Decimals: the exact sum by the count, four more decimal places, HALF_UP."""
-
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (*super().partials, _count(self.prefix))
-
-    def prepare(self, rows: pa.Table) -> dict[str, Any]:
-        return {**super().prepare(rows), f"{self.prefix}n": rows[self.slots[0]]}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         totals: Sequence[Decimal | None] = partials[f"{self.prefix}s"].to_pylist()
@@ -83,10 +66,6 @@ class DecimalMean(DecimalSum):
 
     def _mean(self, total: Decimal | None, count: int) -> Decimal | None:
         return None if total is None else fitted(mean(total, count, self._type.scale), self._type, self._label)
-
-
-def _count(prefix: str) -> Partial:
-    return Partial(f"{prefix}n", "count", "sum")
 
 
 def _mean_interval(total: int | None, count: int) -> timedelta | None:
