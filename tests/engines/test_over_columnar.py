@@ -62,10 +62,16 @@ def changes(output: BucketOutput) -> list[tuple]:
     )
 
 
+def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", size)
+    monkeypatch.setattr(over_page_writing, "LOADED_ROWS", size + 1)
+    monkeypatch.setattr(over_page_writing, "DENSE_ROWS", 2 * size)
+
+
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_programs_are_what_duckdb_says_whatever_the_size_of_pages(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     size = random.Random(first).choice([2, 5, 128])
-    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", size)
+    small_pages(monkeypatch, size)
     monkeypatch.setattr(row_pages, "BLOCK_PAGES", 4)
     monkeypatch.setattr(over_tails, "SHARD_ROWS", 8)
     for seed in range(first, first + 20):
@@ -133,7 +139,7 @@ FINITE = [
 @pytest.mark.parametrize("seed", range(16))
 def test_dropping_state_changes_nothing_that_comes_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", rng.choice([2, 5, 128]))
+    small_pages(monkeypatch, rng.choice([2, 5, 128]))
     calls = rng.sample(FINITE, rng.randint(1, 3))
     options = {"retain": rng.randint(0, 9)} if rng.random() < 0.4 else {"append_only": True}
     program = a_program(*calls, time_column="t", has_late_output=True, **options)

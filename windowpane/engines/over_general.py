@@ -26,7 +26,7 @@ from windowpane.engines.over_arrivals import Arrivals
 from windowpane.engines.over_changes import net_changes
 from windowpane.engines.over_eviction import Eviction
 from windowpane.engines.over_output import changelog
-from windowpane.engines.over_page_writing import write_pages
+from windowpane.engines.over_page_writing import Altered, write_pages
 from windowpane.engines.over_program import OverProgram
 from windowpane.engines.over_spans import KEY, Delta, PageCache, Spans, around
 from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
@@ -84,11 +84,20 @@ def _rows_reach(calls: Sequence[CallKernel]) -> int:
 
 @dataclass
 class _Computed:
-    """The rows that are there after the changes, computed; ``there`` says which of the spans' rows they are."""
+    """The rows that are there after the changes, computed.
+
+    Args:
+        rows: the rows.
+        there: which of the spans' rows they are.
+        by_frames: where the values of calls that do not run are new; of other rows they may be anything.
+        by_running: where those of running calls are.
+        values: the values.
+    """
 
     rows: SortedRows
     there: npt.NDArray[np.int64]
-    affected: Mask
+    by_frames: Mask
+    by_running: Mask
     values: Values
 
 
@@ -167,22 +176,22 @@ class _Batch:
         there = np.flatnonzero(~spans.went)
         segment = merged.rows.layout.segment[there]
         rows = merged.rows if len(there) == len(spans.source) else self._sorted(spans, there, _starts(segment))
-        affected = (by_frames | by_running)[there]
-        rows.wanted = affected
+        by_frames, by_running = by_frames[there], by_running[there]
+        rows.wanted = by_frames | by_running
         left, right = self._changed_edges(spans)
         sides = _Sides(spans, rows, segment, left, right)
-        sides.need(by_frames[there], self._engine.framed)
-        sides.need_counters(by_running[there], self._engine.running)
+        sides.need(by_frames, self._engine.framed)
+        sides.need_counters(by_running, self._engine.running)
         left |= self._droppable(spans, rows, segment)
         if left.any():
             return left, right
         values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
         if values is not None and self._engine.running:
-            affected = self._stopped(spans, rows, segment, there, values, affected, right)
+            by_running = self._stopped(spans, rows, segment, there, values, by_running, right)
         if right.any():
             return left, right
         assert values is not None, "nothing is missing"
-        return _Computed(rows, there, affected, values)
+        return _Computed(rows, there, by_frames, by_running, values)
 
     def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask) -> SortedRows:
         names = [*self._engine.window.read, *self._engine.window.carries.names]
@@ -262,13 +271,14 @@ class _Batch:
         names = [*self._program.outputs.names, *self._engine.window.carries.names]
         stored = {name: spans.table[name].take(pa.array(source)).combine_chunks() for name in names}
         fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
-        affected = pa.array(computed.affected)
-        current = {name: pc.if_else(affected, fresh[name], stored[name]) for name in names}
+        runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
+        affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
+        current = {name: pc.if_else(pa.array(affected[name]), fresh[name], stored[name]) for name in names}
         was = self._before(spans, computed, stored)
         emitted = changelog(self._program, spans, computed.there, current, was)
         changed = spans.came[computed.there].copy()
         for name in names:
-            changed |= computed.affected & differing(stored[name], current[name])
+            changed |= affected[name] & differing(stored[name], current[name])
         self._write(cache, spans, computed, current, changed)
         return emitted
 
@@ -285,9 +295,10 @@ class _Batch:
         kept = np.ones(len(computed.there), np.bool_)
         if self._engine.eviction is not None and self._horizon is not None:
             kept = ~self._engine.eviction.dropped(computed.rows, self._times(spans, ~spans.went), self._horizon)
-        page = spans.page[computed.there]
-        altered = np.concatenate([page[changed], page[~kept], spans.page[spans.went]])
-        rows = np.flatnonzero(kept & np.isin(page, altered))
+        page, marked = spans.page[computed.there], spans.went.copy()
+        marked[computed.there] = changed | ~kept
+        altered = Altered.of(spans.page, marked)
+        rows = np.flatnonzero(kept & np.isin(page, altered.rows))
         keys = spans.keys[computed.there][rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[computed.there][rows]))
         picked = [current[name].take(pa.array(rows)) for name in current]

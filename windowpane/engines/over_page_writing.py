@@ -1,12 +1,15 @@
 """Writing changed pages: in place while their sizes suit, cut anew together with changed neighbours where not.
 
-How large pages are follows how they change. State calls cost by number and by size: where changes lie far apart, small pages move
-few rows for each; where most rows of neighbouring pages change at once, large ones save calls.
+How large pages are follows how they change. A state call costs as much as moving some 500 rows. Where changes lie far apart, small
+pages move few rows for each; where a batch changes rows all over its pages (the last row of every partition, say), all of them are
+moved anyway, and large ones save calls; rows that came in one long stretch are between the two: who knows what hits them next.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,33 +20,56 @@ from windowpane.state.row_pages import NewPage, RowPages
 
 Numbers = npt.NDArray[np.int64]
 
-PAGE_ROWS = 128
+PAGE_ROWS = 256
 """Most rows of a page whose rows change a few at a time."""
-DENSE_FACTOR = 32
-"""How many times as many rows a page has where at least half of all rows change at once."""
+LOADED_ROWS = 512
+"""Most rows of a page whose rows came in long stretches; pages up to this size stay as they are where changes are few."""
+DENSE_ROWS = 4096
+"""Most rows of a page among pages with changes all over."""
+_DENSE_GAP = 128
+"""Changes are all over where so many rows, on average, lie between one stretch of them and the next."""
+_LONG = 64
+"""Rows of a long stretch."""
 
 
-def write_pages(pages: RowPages, altered: Numbers, rows: pa.Table, keys: Bytes, page_of: Numbers) -> None:
-    """Put ``rows`` in place of all rows of the pages in ``altered``.
+@dataclass(frozen=True)
+class Altered:
+    """Where a batch altered rows: the page of each row that came, went or changed, and of each stretch of such rows.
+
+    All pages were read; while there are none, they are 0.
+    """
+
+    rows: Numbers
+    stretches: Numbers
+
+    @classmethod
+    def of(cls, page: Numbers, altered: npt.NDArray[np.bool_]) -> Self:
+        """Return it for rows in order, from the page of each and whether it is altered."""
+        starts = altered.copy()
+        starts[1:] &= ~altered[:-1]
+        return cls(page[altered], page[starts])
+
+
+def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, keys: Bytes, page_of: Numbers) -> None:
+    """Put ``rows`` in place of all rows of the pages that are altered.
 
     Args:
         pages: the tree.
-        altered: for each row that came, went or changed, the ordinal of its page, which was read; of the empty tree, 0.
+        altered: which pages.
         rows: the rows of those pages from now on, in order.
         keys: the sort keys of the rows.
         page_of: the page of each row.
     """
     batches = rows.to_batches()
     batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
-    dirty, counts = np.unique(altered, return_counts=True)
+    dirty, counts = np.unique(altered.rows, return_counts=True)
+    stretches = np.diff(np.searchsorted(altered.stretches, np.append(dirty, dirty[-1:] + 1)))
     starts = np.flatnonzero(np.append(True, np.diff(dirty) > 1)[: len(dirty)]).tolist()
     for low, high in reversed(list(pairwise([*starts, len(dirty)]))):
         group = dirty[low:high]
         bounds = np.searchsorted(page_of, np.arange(int(group[0]), int(group[-1]) + 2))
         sizes = np.diff(bounds)
-        most = PAGE_ROWS
-        if len(pages) and 2 * int(counts[low:high].sum()) >= int(sizes.sum()):
-            most *= DENSE_FACTOR
+        most = _most_rows(int(sizes.sum()), int(counts[low:high].sum()), int(stretches[low:high].sum()))
         if len(pages) and _suit(sizes, most):
             for number, ordinal in enumerate(group.tolist()):
                 pages.rewrite(ordinal, batch.slice(int(bounds[number]), int(sizes[number])))
@@ -52,9 +78,16 @@ def write_pages(pages: RowPages, altered: Numbers, rows: pa.Table, keys: Bytes, 
             pages.replace(int(group[0]), min(int(group[-1]) + 1, len(pages)), cut)
 
 
+def _most_rows(rows: int, altered: int, stretches: int) -> int:
+    """Return how many rows pages that are cut now should have, at most."""
+    if altered >= _LONG * stretches:
+        return LOADED_ROWS
+    return DENSE_ROWS if stretches * _DENSE_GAP >= rows else PAGE_ROWS
+
+
 def _suit(sizes: Numbers, most: int) -> bool:
     """Whether pages of these sizes can stay: none empty or too large, and not too small on average."""
-    if int(sizes.min()) == 0 or int(sizes.max()) > most:
+    if int(sizes.min()) == 0 or int(sizes.max()) > max(most, LOADED_ROWS):
         return False
     return len(sizes) == 1 or 4 * int(sizes.sum()) >= most * len(sizes)
 
