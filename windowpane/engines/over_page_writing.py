@@ -1,8 +1,9 @@
 """Writing changed pages: in place while their sizes suit, cut anew together with changed neighbours where not.
 
-How large pages are follows how they change. A state call costs as much as moving some 500 rows. Where changes lie far apart, small
-pages move few rows for each; where a batch changes rows all over its pages (the last row of every partition, say), all of them are
-moved anyway, and large ones save calls; rows that came in one long stretch are between the two: who knows what hits them next.
+How large pages are follows how they change. A state call costs as much as moving some 500 rows. Where changes lie far apart,
+small pages move few rows for each; where a batch changes rows all over its pages (the last row of every partition, say), all of
+them are moved anyway, and large ones save calls; rows that came in one long stretch are between the two: who knows what hits them
+next.
 """
 
 from __future__ import annotations
