@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_EXTRAS = {"sqlglot": "sql", "prompt_toolkit": "sql", "psycopg": "postgres"}
+_EXTRAS = {"pyspark": "spark", "sqlglot": "sql", "prompt_toolkit": "sql", "psycopg": "postgres"}
 _ERRORS = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -53,6 +53,7 @@ def sql(
     ] = None,
     store: Store = ":memory:",
     as_json: Json = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Run materialized views as streaming queries of Spark.")] = False,
     history: Annotated[
         Path | None, typer.Option("--history", help="File that keeps what was typed at the prompt.", metavar="PATH")
     ] = None,
@@ -61,13 +62,20 @@ def sql(
     with _refusals(store):
         from windowpane.sql import Session
 
-        with Session(store) as session:
+        with Session(_spark() if spark else None, store) as session:
             if script is None and sys.stdin.isatty():
                 from windowpane.sql.prompt import run_prompt
 
                 run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
             else:
                 _run_script(session, *_read(script or "-"), as_json=as_json)
+
+
+def _spark() -> object:
+    """Return the running Spark, or one of this process, quiet."""
+    from windowpane.sql.on_spark.local import local_spark
+
+    return local_spark()
 
 
 def _read(script: str) -> tuple[str, str]:

@@ -213,6 +213,17 @@ class SqlRunError(WindowpaneError):
     """A statement was understood and failed while it ran; nothing of it was kept."""
 
 
+class UnsupportedStoreError(WindowpaneError):
+    """A store that a session of this mode cannot go on with."""
+
+    def __init__(self, store: str, views: str) -> None:
+        """Name the store and the views whose state is elsewhere."""
+        super().__init__(
+            f"store {store!r}: the state of {views} lies in Spark's checkpoints beside it, so a session without Spark cannot "
+            "keep them up to date. Open it with Session(spark=..., store=...), or drop these views there first."
+        )
+
+
 class ChangedViewSchemaError(WindowpaneError):
     """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
 

@@ -46,7 +46,7 @@ class Definitions:
 
     def restore(self) -> None:
         """Define again what the store holds."""
-        rows = self._storage.run("SELECT text FROM windowpane.catalog ORDER BY position").fetchall()
+        rows = self._storage.run("SELECT text FROM windowpane.catalog ORDER BY position")
         for (text,) in rows:
             statement = read_script(text)[0]
             if isinstance(statement, CreateTable):
@@ -156,7 +156,7 @@ class Definitions:
                 message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
                 raise UnsupportedSqlError(message, place.line, place.column)
             self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
-        self._remove(statement.name)
+        self.remove(statement.name)
         return tag
 
     def _dependents(self, name: str) -> list[str]:
@@ -171,7 +171,8 @@ class Definitions:
                 found.append(other)
         return found
 
-    def _remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Forget an entry of the catalog, and what is stored of it."""
         entry = self._catalog.entries.pop(name)
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
@@ -179,7 +180,6 @@ class Definitions:
         elif isinstance(entry, SinkInfo):
             self._upkeep.outboxes.pop(name).drop()
         elif isinstance(entry, ViewInfo):
-            entry.job.drop()
-            self._upkeep.changelogs.pop(name, None)
+            self._upkeep.drop(entry)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])

@@ -48,7 +48,7 @@ def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> No
     if connector is None:
         return
     name = info.relation.name
-    taken = {row[0] for row in storage.run("SELECT path FROM windowpane.files WHERE relation = ?", [name]).fetchall()}
+    taken = {row[0] for row in storage.run("SELECT path FROM windowpane.files WHERE relation = ?", [name])}
     columns = tuple(column.name for column in info.relation.visible if column.name not in info.generated)
     types = {column.name: column.type for column in info.relation.columns}
     for path in sorted(_files(info.options["path"])):

@@ -84,7 +84,7 @@ class Outbox:
 
     def deliver(self) -> None:
         """Hand every waiting batch to the store, oldest first."""
-        numbers = self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1").fetchall()
+        numbers = self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1")
         for (number,) in numbers:
             changes = self._storage.arrow(f"SELECT * EXCLUDE ({_NUMBER}) FROM {self._table} WHERE {_NUMBER} = {number}")
             self._write(changes, int(number))

@@ -1,4 +1,4 @@
-"""The embedded engine: SQL statements run against tables and materialized views in one DuckDB database."""
+"""A session: SQL statements run against tables and materialized views in one DuckDB database, with Spark or without."""
 
 from __future__ import annotations
 
@@ -44,32 +44,50 @@ class Session:
     """Tables, materialized views and the statements on them.
 
     Changes of tables are kept at once and reach the views with the next ``FLUSH`` (or ``WAIT``); ``SET rw_implicit_flush = true``
-    flushes after every change. Each statement and each flush is one transaction of the store.
+    flushes after every change.
+
+    Without Spark a session runs views itself: each statement and each flush is one transaction of the store. With Spark each view
+    is a streaming query with a checkpoint in a folder beside the store, and a flush is one batch of each query that has something
+    new. Results are the same.
 
     Args:
+        spark: a classic SparkSession, ``None`` to run without Spark. A string in its place is the store.
         store: path of a DuckDB file, created if it is not there, or ``":memory:"``.
 
+    Raises:
+        UnsupportedStoreError: the store cannot be opened in this mode.
+
     Example:
-        >>> session = Session(":memory:")
+        >>> session = Session(store=":memory:")
         >>> _ = session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) FROM t GROUP BY k")
         >>> _ = session.run("INSERT INTO t VALUES (1, 2), (1, 3); FLUSH")
         >>> session.query("SELECT * FROM mv").rows()
         [(1, 5)]
     """
 
-    def __init__(self, store: str = ":memory:") -> None:
+    def __init__(self, spark: Any = None, store: str = ":memory:") -> None:
         """Open the store, with the tables and views that are in it."""
+        if isinstance(spark, str):
+            spark, store = None, spark
         self._storage = Storage(store)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {"rw_implicit_flush": "false"}
-        self._upkeep = Upkeep(self._storage, self._catalog, self._clock)
+        self._upkeep = self._chosen_upkeep(spark)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep)
         self._definitions.restore()
-        self._upkeep.deliver()
+        self._upkeep.open()
+
+    def _chosen_upkeep(self, spark: Any) -> Upkeep:
+        if spark is None:
+            return Upkeep(self._storage, self._catalog, self._clock)
+        from windowpane.sql.on_spark.upkeep import StreamedUpkeep
+
+        return StreamedUpkeep(self._storage, self._catalog, self._clock, spark)
 
     def close(self) -> None:
-        """Close the store."""
+        """Stop the queries of views, if there are any, and close the store."""
+        self._upkeep.close()
         self._storage.close()
 
     def __enter__(self) -> Session:
@@ -77,7 +95,7 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the store."""
+        """Close the session."""
         self.close()
 
     # --- statements ------------------------------------------------------------------------------------
@@ -143,6 +161,8 @@ class Session:
             SetParameter: self._set,
         }
         before = dict(self._catalog.entries)
+        if isinstance(statement, Flush | CreateView | CreateSink):
+            self._upkeep.gather()
         try:
             with self._storage.transaction():
                 result = runners[type(statement)](statement, text)
@@ -150,8 +170,18 @@ class Session:
             self._catalog.entries = before
             self._upkeep.forget()
             raise
-        self._upkeep.deliver()
+        self._deliver(statement)
         return result
+
+    def _deliver(self, statement: Statement) -> None:
+        """Hand on what the statement left to do; a view that cannot have its first rows is not made."""
+        try:
+            self._upkeep.deliver()
+        except BaseException:
+            if isinstance(statement, CreateView) and self._upkeep.is_unfilled(statement.name):
+                with self._storage.transaction():
+                    self._definitions.remove(statement.name)
+            raise
 
     # --- changes ---------------------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 """The DuckDB database behind a session: tables, views, operator state and the catalog in one file, changed in transactions.
 
 Layout: schema ``main`` holds tables and materialized views under their own names, with the columns users see first and the
-hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters and pending changes; schema
-``windowpane_state`` holds the state of operators. One process writes. A statement and a flush are one transaction each, so a
-crash leaves what the last one committed.
+hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, pending changes, and for
+views that run on Spark their mail and how far they are; schema ``windowpane_state`` holds the state of operators. One process
+writes. A statement and a flush are one transaction each, so a crash leaves what the last one committed. Batches of streaming
+queries come in threads of their own: a transaction is one thread's, the others wait.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +30,9 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
+    "CREATE TABLE IF NOT EXISTS windowpane.streams "
+    "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
 )
 
 
@@ -40,6 +45,7 @@ class Storage:
         self._connection = duckdb.connect(path)
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
+        self._lock = threading.RLock()
         self._depth = 0
         self._numbers = 0
 
@@ -47,27 +53,29 @@ class Storage:
         """Close the file."""
         self._connection.close()
 
-    def run(self, sql: str, parameters: list[Any] | None = None) -> Any:
-        """Run one statement and return its result, to fetch from.
+    def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement and return the rows of its result.
 
         Raises:
             SqlRunError: DuckDB refused a value, such as a division by zero.
         """
         try:
-            return self._connection.execute(sql, parameters)
+            with self._lock:
+                return self._connection.execute(sql, parameters).fetchall()
         except duckdb.Error as error:
             raise SqlRunError(_first_line(error)) from error
 
     def arrow(self, sql: str) -> pa.Table:
         """Return the result of a query as an Arrow table."""
         try:
-            return self._connection.sql(sql).to_arrow_table()
+            with self._lock:
+                return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             raise SqlRunError(_first_line(error)) from error
 
     def value(self, sql: str) -> Any:
         """Return the one value of a query."""
-        rows = self.run(sql).fetchall()
+        rows = self.run(sql)
         return rows[0][0] if rows else None
 
     def constant(self, sql: str) -> Any:
@@ -79,7 +87,7 @@ class Storage:
 
     def is_empty(self, relation: str) -> bool:
         """Whether a relation has no rows."""
-        return not self.run(f"SELECT 1 FROM {relation} LIMIT 1").fetchall()
+        return not self.run(f"SELECT 1 FROM {relation} LIMIT 1")
 
     def temporary(self, query: str) -> str:
         """Keep the result of a query until the transaction ends, and return the name to read it by."""
@@ -98,9 +106,13 @@ class Storage:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do everything inside or nothing; transactions inside one another are one."""
-        if self._depth:
-            yield
-            return
+        with self._lock:
+            if self._depth:
+                yield
+            else:
+                yield from self._outermost()
+
+    def _outermost(self) -> Iterator[None]:
         self._depth = 1
         self.run("BEGIN")
         try:
@@ -140,7 +152,7 @@ class DuckBlobs:
 
     def _loaded(self) -> dict[str, bytes]:
         if self._blobs is None:
-            rows = self._storage.run("SELECT key, blob FROM windowpane.blobs WHERE owner = ?", [self._owner]).fetchall()
+            rows = self._storage.run("SELECT key, blob FROM windowpane.blobs WHERE owner = ?", [self._owner])
             self._blobs = {key: bytes(blob) for key, blob in rows}
         return self._blobs
 

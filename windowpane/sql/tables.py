@@ -230,7 +230,7 @@ class TableWriter:
 
     def _next_row_id(self, info: TableInfo, count: int) -> int:
         name = info.relation.name
-        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name]).fetchall()
+        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name])
         first = int(last[0][0]) if last else 0
         self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [name])
         self._storage.run("INSERT INTO windowpane.counters VALUES (?, ?)", [name, first + count])

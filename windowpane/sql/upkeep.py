@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from windowpane.errors import UnsupportedStoreError
 from windowpane.sql import views
 from windowpane.sql.catalog import Catalog, SinkInfo, ViewInfo
 from windowpane.sql.expr import quoted
@@ -29,6 +30,24 @@ class Upkeep:
         self.changelogs: dict[str, pa.Table] = {}
         self.outboxes: dict[str, Outbox] = {}
 
+    def open(self) -> None:
+        """Take up what the store holds, once the catalog is read.
+
+        Raises:
+            UnsupportedStoreError: views of the store keep their state in Spark's checkpoints.
+        """
+        rows = self._storage.run("SELECT name FROM windowpane.streams WHERE spread ORDER BY name")
+        if rows:
+            raise UnsupportedStoreError(self._storage.path, ", ".join(row[0] for row in rows))
+        self.deliver()
+
+    def close(self) -> None:
+        """Nothing runs between statements."""
+
+    def is_unfilled(self, name: str) -> bool:
+        """Whether a view has not had its first rows: never after the statement that made it."""
+        return False
+
     def forget(self) -> None:
         """Drop what is only held in memory of a transaction that was rolled back."""
         self._clock.reload()
@@ -45,6 +64,15 @@ class Upkeep:
 
     def flush(self) -> None:
         """Bring every view up to date with its tables."""
+        changes = self._pending()
+        for view in self._catalog.views():
+            delta = self._advance(view, {name: changes[name] for name in view.reads if name in changes})
+            if delta is not None:
+                changes[view.relation.name] = delta
+        self._fill_outboxes(changes)
+
+    def _pending(self) -> dict[str, str]:
+        """Take the changes of tables that wait, netted, by name."""
         changes: dict[str, str] = {}
         for table in self._catalog.tables():
             columns = [column.name for column in table.relation.columns]
@@ -52,19 +80,24 @@ class Upkeep:
             self._storage.run(f"DELETE FROM {table.pending}")
             if delta is not None:
                 changes[table.relation.name] = delta
-        for view in self._catalog.views():
-            delta = self._advance(view, {name: changes[name] for name in view.reads if name in changes})
-            if delta is not None:
-                changes[view.relation.name] = delta
-        self._fill_outboxes(changes)
+        return changes
 
     def fill(self, view: ViewInfo) -> None:
         """Run a new view on what its relations hold."""
-        changes = {}
-        for name in view.reads:
-            rows = f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._relation(name).storage}"
-            changes[name] = self._storage.temporary(rows)
+        changes = {name: self._storage.temporary(self._content(name)) for name in view.reads}
         self._advance(view, changes, initial=True)
+
+    def drop(self, view: ViewInfo) -> None:
+        """Forget a view and the state behind it."""
+        view.job.drop()
+        self.changelogs.pop(view.relation.name, None)
+
+    def gather(self) -> None:
+        """Wait until tables with a connector hold what there is to read."""
+
+    def _content(self, name: str) -> str:
+        """Return the rows of a relation as a batch of changes."""
+        return f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._relation(name).storage}"
 
     def _relation(self, name: str) -> Relation:
         found = self._catalog.find(name)
@@ -74,19 +107,26 @@ class Upkeep:
 
     def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
         """Run the job of a view on changes, keep what it gives, and return that in stored names."""
-        relation = view.relation
-        columns = [column.name for column in relation.columns]
         self._storage.run("SET error_on_division_by_zero = false")
         delta = view.job.run(changes, initial=initial)
         self._storage.run("SET error_on_division_by_zero = true")
+        return self._keep(view, delta)
+
+    def _keep(self, view: ViewInfo, delta: str | None) -> str | None:
+        """Change the stored rows of a view by what its job gave, and return that in stored names."""
         named = None if delta is None else self._storage.temporary(views.in_stored_names(view.ids, delta, WEIGHT))
         if named is not None:
-            apply_to(self._storage, relation.storage, named, columns, relation.key)
-        changed = named or f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0)"
-        raw = self._storage.arrow(f"SELECT * FROM {changed}")
-        words = with_words(raw, relation.key)
-        self.changelogs[relation.name] = words.drop_columns([column.name for column in relation.columns if column.hidden])
+            relation = view.relation
+            apply_to(self._storage, relation.storage, named, [column.name for column in relation.columns], relation.key)
+        self._log(view, named)
         return named
+
+    def _log(self, view: ViewInfo, named: str | None) -> None:
+        """Remember what changed in a view, for those who ask."""
+        relation = view.relation
+        changed = named or f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0)"
+        words = with_words(self._storage.arrow(f"SELECT * FROM {changed}"), relation.key)
+        self.changelogs[relation.name] = words.drop_columns([column.name for column in relation.columns if column.hidden])
 
     def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
         """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""
@@ -94,7 +134,7 @@ class Upkeep:
         box = Outbox(self._storage, sink, relation)
         if is_new:
             box.create()
-            rows = self._storage.arrow(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage}")
+            rows = self._storage.arrow(self._content(sink.source))
             box.put(with_words(rows, relation.key), self._next_batch())
         self.outboxes[sink.name] = box
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from windowpane.sql.expr import text_literal
 from windowpane.sql.nodes import Watermark
 from windowpane.sql.storage import Storage
@@ -19,7 +22,21 @@ class Watermarks:
 
     def reload(self) -> None:
         """Read what is stored again, after a transaction that was rolled back."""
-        self._values = dict(self._storage.run("SELECT relation, value FROM windowpane.watermarks").fetchall())
+        self._values = dict(self._storage.run("SELECT relation, value FROM windowpane.watermarks"))
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The watermarks there are, by base relation."""
+        return dict(self._values)
+
+    @contextmanager
+    def at(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Tell other watermarks for a while: those of the moment that a batch belongs to."""
+        held, self._values = self._values, dict(values)
+        try:
+            yield
+        finally:
+            self._values = held
 
     def get(self, relation: str) -> str | None:
         """Return the watermark of a base relation as SQL, ``None`` while there is none."""

@@ -37,7 +37,7 @@ def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) 
 
 def _missing(kind: str, engine: str) -> str:
     if kind == "sql":
-        return f"SQL is replayed with --engine local, not with {engine}"
+        return f"SQL is replayed with --engine local or spark, not with {engine}"
     if kind in _INTERNALS:
         return f"{_INTERNALS[kind]} (kind {kind})"
     return f"kind {kind} is not understood by engine {engine}"

@@ -64,7 +64,14 @@ _SCHEMA = "key string, value bigint, ts timestamp, moved timestamp, heartbeat bo
 
 def spark_engine() -> dict[str, Callable[[Case, Options], list[Difference]]]:
     """Return the kinds that go through Spark."""
-    return {"window_operator": replay, "window_operator_chain": replay}
+    return {"window_operator": replay, "window_operator_chain": replay, "sql": replay_sql}
+
+
+def replay_sql(case: Case, options: Options) -> list[Difference]:
+    """Run the statements of a case on a session whose views are streaming queries."""
+    from windowpane.testing.conformance.kinds import sql
+
+    return sql.replay(case, options, session())
 
 
 def replay(case: Case, options: Options) -> list[Difference]:

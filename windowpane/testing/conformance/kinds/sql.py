@@ -1,4 +1,4 @@
-"""Kind ``sql``: statements in order on an embedded session, queries compared with the rows they should give.
+"""Kind ``sql``: statements in order on a session, queries compared with the rows they should give.
 
 Errors are compared as such: what matters is that the statement is refused. Queries on RisingWave's own catalog and state tables
 are left out. Rows are compared as PostgreSQL prints them; in order where the query has an ORDER BY, rows that tie in any order.
@@ -6,10 +6,12 @@ are left out. Rows are compared as PostgreSQL prints them; in order where the qu
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from typing import Any
 
 from windowpane.errors import WindowpaneError
-from windowpane.sql import Session
+from windowpane.sql import Result, Session
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, Options
@@ -17,20 +19,60 @@ from windowpane.testing.conformance.verdicts import Difference, Options
 _INTERNAL = ("rw_catalog", "__internal", "${", "pg_catalog", "information_schema")
 
 
-def replay(case: Case, options: Options) -> list[Difference]:
-    """Return how a session's answers differ from those of a case."""
+def replay(case: Case, options: Options, spark: Any = None) -> list[Difference]:
+    """Return how the answers of a session, with Spark or without, differ from those of a case."""
     differences: list[Difference] = []
-    with Session(":memory:") as session:
+    with Replayed(spark, options.restart) as session:
         for name, value in (case.get("session") or {}).items():
             session.run(f"SET {name} = '{value}'")
         for statement in case.get("setup") or []:
             session.run(statement)
         for number, step in enumerate(case.get("steps")):
             differences += _step(session, step, f"step {number} (line {step.get('line')})")
+            session.restart()
     return differences
 
 
-def _step(session: Session, step: Json, where: str) -> list[Difference]:
+class Replayed:
+    """A session under test; ``restart`` closes it and goes on with one that opens the same store, if that is asked for."""
+
+    def __init__(self, spark: Any, restarts: bool) -> None:
+        """Open a session."""
+        self._spark, self._restarts = spark, restarts
+        self._folder = tempfile.mkdtemp(prefix="windowpane-conformance-")
+        self._store = f"{self._folder}/views.duckdb" if restarts else ":memory:"
+        self._settings: list[str] = []
+        self._session = Session(spark, self._store)
+
+    def run(self, text: str) -> None:
+        """Run statements."""
+        self._session.run(text)
+        if text.split(maxsplit=1)[0].upper() == "SET":
+            self._settings.append(text)
+
+    def query(self, text: str) -> Result:
+        """Run one statement and return its outcome."""
+        return self._session.query(text)
+
+    def restart(self) -> None:
+        """Go on with a session of its own, with the same settings."""
+        if self._restarts:
+            self._session.close()
+            self._session = Session(self._spark, self._store)
+            for text in self._settings:
+                self._session.run(text)
+
+    def __enter__(self) -> Replayed:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the session and remove its store."""
+        self._session.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _step(session: Replayed, step: Json, where: str) -> list[Difference]:
     text = step.get("sql") or step.get("query") or ""
     if "let" in step or step.get("internal") or any(mark in text for mark in _INTERNAL):
         if "expect_error" in step or "sql" in step:
@@ -49,7 +91,7 @@ def _step(session: Session, step: Json, where: str) -> list[Difference]:
     return []
 
 
-def _refused(session: Session, text: str, where: str) -> list[Difference]:
+def _refused(session: Replayed, text: str, where: str) -> list[Difference]:
     try:
         session.run(text)
     except WindowpaneError:
@@ -57,7 +99,7 @@ def _refused(session: Session, text: str, where: str) -> list[Difference]:
     return [Difference(where, "refused", f"accepted: {text}")]
 
 
-def _compared(session: Session, step: Json, where: str) -> list[Difference]:
+def _compared(session: Replayed, step: Json, where: str) -> list[Difference]:
     result = session.query(step["query"])
     got, expected = result.text_rows(), step["expect"]
     if step.get("sorted") or not step.get("has_order_by"):

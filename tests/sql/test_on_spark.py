@@ -1,0 +1,80 @@
+"""Sessions with Spark: views are streaming queries, and hold what a session without Spark holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windowpane.errors import SqlRunError
+from windowpane.sql import Session
+
+pytestmark = pytest.mark.spark
+
+PRICES = """
+CREATE TABLE stock_prices (stock_id int, event_time timestamp, price numeric);
+CREATE MATERIALIZED VIEW mv AS SELECT stock_id, event_time, price - LAG(price) OVER (PARTITION BY stock_id ORDER BY event_time) AS price_diff FROM stock_prices;
+INSERT INTO stock_prices VALUES (1, '2024-01-01 10:00', 5), (1, '2024-01-01 10:05', 7.5), (2, '2024-01-01 10:00', 1);
+FLUSH;
+INSERT INTO stock_prices VALUES (1, '2024-01-01 10:02', 6);
+FLUSH;
+"""  # noqa: E501
+"""The first statement of the documentation of RisingWave's OVER windows, and a row that comes between two."""
+
+CLOSING = """
+CREATE TABLE t (ts timestamp, pk int, x int, p int, WATERMARK FOR ts AS ts - INTERVAL '5 minutes') APPEND ONLY;
+CREATE MATERIALIZED VIEW mv AS SELECT SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS 1 PRECEDING), SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING), LEAD(x, 1) OVER (PARTITION BY p ORDER BY ts) FROM t EMIT ON WINDOW CLOSE;
+INSERT INTO t VALUES ('2024-01-01 10:00', 100, 5, 1), ('2024-01-01 10:02', 101, 3, 1), ('2024-01-01 10:10', 103, 9, 1), ('2024-01-01 10:17', 104, 0, 1);
+FLUSH;
+"""  # noqa: E501
+
+NESTED = """
+CREATE TABLE orders (id int PRIMARY KEY, customer text, amount int);
+CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer;
+CREATE MATERIALIZED VIEW best AS SELECT customer, total FROM totals QUALIFY row_number() OVER (ORDER BY total DESC) <= 2;
+INSERT INTO orders VALUES (1, 'a', 5), (2, 'b', 9), (3, 'c', 7); FLUSH;
+UPDATE orders SET amount = 1 WHERE id = 2; DELETE FROM orders WHERE id = 3; FLUSH;
+"""
+
+
+def test_a_difference_to_the_row_before_changes_for_the_row_after_a_late_one(spark) -> None:
+    with Session(spark) as session:
+        session.run(PRICES)
+        rows = session.query("SELECT price_diff FROM mv ORDER BY stock_id, event_time").text_rows()
+        changes = session.changelog("mv").select(["_change_type", "price_diff"]).to_pylist()
+    assert rows == [[None], ["1"], ["1.5"], [None]]
+    assert sorted((change["_change_type"], float(change["price_diff"])) for change in changes) == [
+        ("insert", 1.0),
+        ("update_postimage", 1.5),
+        ("update_preimage", 2.5),
+    ]
+
+
+def test_rows_come_out_once_when_the_window_closes(spark) -> None:
+    with Session(spark) as session:
+        session.run(CLOSING)
+        # 10:17 less five minutes: three rows are below the watermark, the third one waits for the row behind it.
+        assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
+
+
+def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(spark, store=store) as session:
+        session.run(NESTED)
+        assert sorted(session.query("SELECT * FROM best").rows()) == [("a", 5), ("b", 1)]
+    with Session(spark, store=store) as session:
+        session.run("INSERT INTO orders VALUES (4, 'b', 8); FLUSH")
+        assert sorted(session.query("SELECT * FROM best").rows()) == [("a", 5), ("b", 9)]
+        kinds = [change["_change_type"] for change in session.changelog("totals").to_pylist()]
+        assert kinds == ["update_preimage", "update_postimage"]
+
+
+def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
+    with Session(spark) as session:
+        session.run("CREATE TABLE t (v text); INSERT INTO t VALUES ('one')")
+        with pytest.raises(SqlRunError, match="'one'"):
+            session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
+        assert session.query("SHOW MATERIALIZED VIEWS").rows() == []
+        session.run("DELETE FROM t; INSERT INTO t VALUES ('1')")
+        session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
+        assert session.query("SELECT n FROM numbers").rows() == [(1,)]

@@ -1,0 +1,109 @@
+"""A query over an inbox: takes the files of a folder one a batch, oldest first, and hands the rows of each to a function here.
+
+The query looks for new files ten times a second; ``finish`` waits until all that lie there are taken. The function runs in the
+process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+
+from windowpane.errors import SqlRunError
+
+Take = Callable[[pa.Table, int], None]
+
+_POLLING = {"spark.sql.streaming.pollingDelay": "100"}
+_RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
+
+
+class InboxQuery:
+    """One streaming query, which can be started again after it failed."""
+
+    def __init__(self, spark: Any, name: str, inbox: Path, checkpoint: Path, schema: str, take: Take) -> None:
+        """Hand each batch of ``inbox``, as an Arrow table, and its number to ``take``."""
+        self._spark, self._name, self._inbox, self._checkpoint = spark, name, inbox, checkpoint
+        self._schema, self._take = schema, take
+        self._query: Any = None
+        self._failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Start the query, unless it runs."""
+        if self._query is None or not self._query.isActive:
+            self._failure = None
+            self._query = self._started()
+
+    def finish(self) -> None:
+        """Wait until every file there is taken.
+
+        Raises:
+            SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
+        """
+        try:
+            self._query.processAllAvailable()
+        except StreamingQueryException as error:
+            self._query = None
+            failure, self._failure = self._failure, None
+            raise failure or SqlRunError(_message(error)) from error
+
+    def stop(self) -> None:
+        """Stop the query; a batch under way is given up."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+
+    def _started(self) -> Any:
+        source = self._spark.readStream.schema(self._schema).option("maxFilesPerTrigger", 1)
+        writer = source.parquet(self._inbox.absolute().as_uri()).writeStream.foreachBatch(_loosely(self))
+        writer = writer.option("checkpointLocation", self._checkpoint.absolute().as_uri()).queryName(self._name)
+        with settings(self._spark, _POLLING):
+            return writer.start()
+
+    def batch(self, rows: Any, number: int) -> str | None:
+        """Take a batch; what is raised is kept for ``finish``, and its message returned."""
+        try:
+            self._take(rows.toArrow(), number)
+        except Exception as error:
+            self._failure = error
+            return str(error)
+        return None
+
+
+def _loosely(query: InboxQuery) -> Callable[[Any, int], None]:
+    """Return what hands batches to a query: Spark's gateway holds it and what it raises for ever, and must not hold the query."""
+    reference = weakref.ref(query)
+
+    def batch(rows: Any, number: int) -> None:
+        held = reference()
+        failure = "the session is closed" if held is None else held.batch(rows, number)
+        del held
+        if failure is not None:
+            raise SqlRunError(failure)
+
+    return batch
+
+
+@contextmanager
+def settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+    """Set what the user did not set while a query starts: it takes a copy of the session's settings."""
+    missing = {name: value for name, value in values.items() if spark.conf.get(name, None) is None}
+    for name, value in missing.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in missing:
+            spark.conf.unset(name)
+
+
+def _message(error: Exception) -> str:
+    """Return what a task raised, out of the text of Spark's exception."""
+    found = _RAISED.findall(str(error))
+    return found[-1][1] if found else str(error).strip().splitlines()[0]

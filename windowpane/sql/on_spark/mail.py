@@ -1,0 +1,127 @@
+"""The mail of a store: changes on their way to views, and how far the query of each view is.
+
+Layout: ``windowpane.mail`` holds changes that no letter has taken yet; ``windowpane.streams`` holds for each view the folder of
+its inbox and checkpoint, whether its state is spread over Spark, the last batch that was written, the last letter sent and the
+last one answered, and the watermarks it was told; ``windowpane.flushes`` holds the number and the watermarks of the last flush.
+
+Every method is part of a transaction of the store. Changes leave the mail after their letter lies in the inbox; a crash between
+the two writes the same letter again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from windowpane.sql.on_spark.letters import Letter, packed
+from windowpane.sql.storage import Storage
+
+_ADOPTED = 1
+"""The number of the last letter of a view that was made without Spark: it had its first rows."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How far the query of a view is; see the module."""
+
+    name: str
+    folder: str
+    spread: bool
+    batch: int
+    sent: int
+    done: int
+    clock: Mapping[str, str]
+
+
+class Mail:
+    """What is on its way to the views of a store."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Use the tables of ``storage``."""
+        self._storage = storage
+        storage.run("CREATE TABLE IF NOT EXISTS windowpane.flushes (number BIGINT, clock VARCHAR)")
+
+    # --- flushes ---------------------------------------------------------------------------------------
+
+    def begin(self, clock: Mapping[str, str]) -> int:
+        """Begin a flush, and return its number: the time in milliseconds, or more where two share one."""
+        number = max(time.time_ns() // 1_000_000, self.number + 1)
+        self._storage.run("DELETE FROM windowpane.flushes")
+        self._storage.run("INSERT INTO windowpane.flushes VALUES (?, ?)", [number, json.dumps(dict(clock))])
+        return number
+
+    @property
+    def number(self) -> int:
+        """The number of the last flush."""
+        return int(self._storage.value("SELECT max(number) FROM windowpane.flushes") or _ADOPTED)
+
+    @property
+    def clock(self) -> dict[str, str]:
+        """The watermarks of the last flush."""
+        found = self._storage.value("SELECT clock FROM windowpane.flushes")
+        return dict(json.loads(found)) if found is not None else {}
+
+    # --- streams ---------------------------------------------------------------------------------------
+
+    def open(self, name: str, *, spread: bool) -> Stream:
+        """Begin the stream of a new view."""
+        folder = f"{quote(name, safe='')}-{self.number}"
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}')", [name, folder, spread])
+        return self.stream(name)
+
+    def adopt(self, name: str) -> None:
+        """Begin the stream of a view that was made without Spark, if it has none."""
+        if not self._storage.run("SELECT 1 FROM windowpane.streams WHERE name = ?", [name]):
+            self.open(name, spread=False)
+            self._storage.run("UPDATE windowpane.streams SET sent = ?, done = ? WHERE name = ?", [_ADOPTED, _ADOPTED, name])
+
+    def close(self, name: str) -> None:
+        """Forget the stream of a view."""
+        self._storage.run("DELETE FROM windowpane.streams WHERE name = ?", [name])
+        self._storage.run("DELETE FROM windowpane.mail WHERE name = ?", [name])
+
+    def stream(self, name: str) -> Stream:
+        """Return how far a view is."""
+        query = "SELECT folder, spread, batch, sent, done, clock FROM windowpane.streams WHERE name = ?"
+        ((folder, spread, batch, sent, done, clock),) = self._storage.run(query, [name])
+        return Stream(name, folder, spread, batch, sent, done, json.loads(clock))
+
+    def folders(self) -> set[str]:
+        """Return the folders in use."""
+        return {row[0] for row in self._storage.run("SELECT folder FROM windowpane.streams")}
+
+    # --- mail ------------------------------------------------------------------------------------------
+
+    def post(self, name: str, relation: str, changes: pa.Table, number: int) -> None:
+        """Let changes of a relation wait for a view."""
+        for blob in packed(changes):
+            self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?)", [name, number, relation, blob])
+
+    def letter(self, name: str, watched: Iterable[str]) -> Letter | None:
+        """Return the letter that is due to a view: one with changes, or with a watermark that it watches and that moved."""
+        stream, clock = self.stream(name), self.clock
+        rows = self._storage.run("SELECT number, relation, blob FROM windowpane.mail WHERE name = ? ORDER BY number", [name])
+        moved = any(clock.get(relation) != stream.clock.get(relation) for relation in watched)
+        if not rows and not moved and stream.sent:
+            return None
+        number = max([self.number, *(row[0] for row in rows)])
+        return Letter(number, not stream.sent, tuple((row[1], bytes(row[2])) for row in rows), clock)
+
+    def sent(self, name: str, letter: Letter) -> None:
+        """Note that a letter lies in the inbox of a view."""
+        self._storage.run("DELETE FROM windowpane.mail WHERE name = ?", [name])
+        told = json.dumps(dict(letter.clock))
+        self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ? WHERE name = ?", [letter.number, told, name])
+
+    def took(self, name: str, batch: int) -> None:
+        """Note that a batch of a view is written."""
+        self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
+
+    def answered(self, name: str) -> None:
+        """Note that the query of a view has taken all letters sent."""
+        self._storage.run("UPDATE windowpane.streams SET done = sent WHERE name = ?", [name])

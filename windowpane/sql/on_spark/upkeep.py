@@ -1,0 +1,162 @@
+"""Keeps materialized views up to date with Spark: every view is a streaming query, answering letters one by one.
+
+A flush is a transaction, which takes the changes of tables and posts them to the views that read them, and then a walk over the
+views, in rounds, each view behind those it reads: write the letters of what was posted, wait for the answers. An answer is one
+transaction, too: the rows of the view, what is posted to the views that read it, its sinks, the state of operators that run
+here, and the number of the batch. A batch that Spark repeats after a crash is passed over by its number. A walk that a crash cut
+short is taken up by the next session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.sql.catalog import Catalog, ViewInfo
+from windowpane.sql.nodes import Node
+from windowpane.sql.on_spark.letters import Received, receive, sweep
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.queries import ViewQueries
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.upkeep import Upkeep
+
+
+class StreamedUpkeep(Upkeep):
+    """The views and sinks of a session with Spark."""
+
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, spark: Any) -> None:
+        """Keep up what ``catalog`` holds."""
+        super().__init__(storage, catalog, clock)
+        self._mail = Mail(storage)
+        self._queries = ViewQueries(spark, storage.path, self._mail, self._answer)
+        self._is_due = True
+
+    def open(self) -> None:
+        """Take up what the store holds, once the catalog is read."""
+        with self._storage.transaction():
+            for view in self._catalog.views():
+                self._mail.adopt(view.relation.name)
+        self._queries.tidy()
+        self.deliver()
+
+    def close(self) -> None:
+        """Stop the queries."""
+        self._queries.close()
+
+    # --- in the transaction of a statement -------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Take the changes of tables, and let them wait for the views that read them."""
+        changes = self._pending()
+        number = self._mail.begin(self._clock.values)
+        self.changelogs.clear()
+        for name, delta in changes.items():
+            self._post(name, delta, number)
+        self._fill_outboxes(changes)
+        self._is_due = True
+
+    def fill(self, view: ViewInfo) -> None:
+        """Let what the relations of a new view hold wait for it."""
+        name = view.relation.name
+        self._mail.open(name, spread=False)
+        for source in view.reads:
+            self._mail.post(name, source, self._storage.arrow(self._content(source)), self._mail.number)
+        self._is_due = True
+
+    def drop(self, view: ViewInfo) -> None:
+        """Forget a view, its query and the state behind it."""
+        super().drop(view)
+        self._queries.drop(view.relation.name)
+        self._mail.close(view.relation.name)
+
+    def is_unfilled(self, name: str) -> bool:
+        """Whether a view has not had its first rows."""
+        return name in {view.relation.name for view in self._catalog.views()} and not self._mail.stream(name).done
+
+    def _post(self, source: str, delta: str, number: int) -> None:
+        readers = [view.relation.name for view in self._catalog.views() if source in view.reads]
+        if readers:
+            changes = self._storage.arrow(f"SELECT * FROM {delta}")
+            for reader in readers:
+                self._mail.post(reader, source, changes, number)
+
+    # --- after it --------------------------------------------------------------------------------------
+
+    def deliver(self) -> None:
+        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them."""
+        if self._is_due:
+            self._is_due = False
+            for views in _rounds(self._catalog.views()):
+                sent = [view.relation.name for view in views if self._send(view)]
+                for name in sent:
+                    self._await(name)
+        super().deliver()
+
+    def _send(self, view: ViewInfo) -> bool:
+        """Write the letter that is due to a view; say whether there is one that it has not answered."""
+        name = view.relation.name
+        with self._storage.transaction():
+            letter = self._mail.letter(name, _watched(view.job.node))
+        if letter is not None:
+            letter.write(self._queries.inbox(name))
+            with self._storage.transaction():
+                self._mail.sent(name, letter)
+        stream = self._mail.stream(name)
+        if stream.done == stream.sent:
+            return False
+        self._queries.start(name)
+        return True
+
+    def _await(self, name: str) -> None:
+        self._queries.finish(name)
+        with self._storage.transaction():
+            self._mail.answered(name)
+        sweep(self._queries.inbox(name))
+
+    # --- in a batch, on a thread of its own ------------------------------------------------------------
+
+    def _answer(self, name: str, batch: pa.Table, number: int) -> None:
+        """Write what a batch of a view's query comes to; a batch that was written before changes nothing."""
+        view = self._catalog.entries[name]
+        assert isinstance(view, ViewInfo)
+        try:
+            with self._storage.transaction():
+                stream = self._mail.stream(name)
+                if number > stream.batch:
+                    delta = self._computed(view, receive(batch))
+                    self._hand_on(view, delta, max(stream.sent, self._mail.number))
+                    self._mail.took(name, number)
+        except BaseException:
+            view.job.forget()
+            raise
+
+    def _computed(self, view: ViewInfo, letter: Received) -> str | None:
+        """Run the operators of a view on a letter, here on the driver."""
+        changes = {name: self._storage.temporary_from(pa.concat_tables(tables)) for name, tables in letter.changes.items()}
+        with self._clock.at(letter.clock):
+            return self._advance(view, changes, initial=letter.initial)
+
+    def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
+        if delta is not None:
+            self._post(view.relation.name, delta, number)
+            self._fill_outboxes({view.relation.name: delta})
+
+
+def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:
+    """Return views in rounds: those of one read only tables and views of earlier ones."""
+    depths: dict[str, int] = {}
+    for view in views:
+        depths[view.relation.name] = 1 + max((depths.get(source, 0) for source in view.reads), default=0)
+    found: list[list[ViewInfo]] = [[] for _ in range(max(depths.values(), default=0))]
+    for view in views:
+        found[depths[view.relation.name] - 1].append(view)
+    return found
+
+
+def _watched(node: Node) -> set[str]:
+    """Return the base relations whose watermarks a plan can see."""
+    found = {relation for watermark in node.watermarks.values() for relation, _ in watermark.parts}
+    return found.union(*(_watched(source) for source in node.inputs))
