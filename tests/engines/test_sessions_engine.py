@@ -17,6 +17,7 @@ from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
+from windowpane.engines.session_batch import PageSizes
 from windowpane.engines.session_meeting import END, ROWS, START, Arrivals
 from windowpane.engines.session_windows import row_windows
 from windowpane.engines.sessions import SessionsEngine, refusal
@@ -51,8 +52,7 @@ INTEGERS = {pa.duration("us"): pa.int64()}
 class SmallPages(SessionsEngine):
     """Cuts pages and steps so small that a handful of sessions needs several."""
 
-    page_rows = 3
-    step_rows = 4
+    sizes = PageSizes(page_rows=3, dense_rows=5, step_rows=4)
 
 
 def by_value(gap):
@@ -308,7 +308,7 @@ def numbered_rows(count: int) -> pa.Table:
 
 def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_due():
     class Pages(SessionsEngine):
-        page_rows = 64
+        sizes = PageSizes(page_rows=64, dense_rows=64)
 
     program = program_of(wp.EventTimeSessionWindows(10), late=False, aggregates={"n": wp.count()}, key_type=pa.int32())
     engine, store = Pages(program), MemoryBlobStore()

@@ -19,6 +19,7 @@ from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates import columnar_form
 from windowpane.kernels.aggregates.forms import ORDERED
 from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.segments import Segments
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.registry import BINDERS
 
@@ -115,6 +116,33 @@ def folded(call: Aggregate, kind: pa.DataType, rows: list[Row], cuts: list[int],
     return dict(zip(merged["k"].to_pylist(), result.to_pylist(), strict=True))
 
 
+def folded_by_segment(call: Aggregate, kind: pa.DataType, rows: list[Row], cuts: list[int]) -> dict[Any, Any]:
+    """Return the results by group: parts folded one by one, then merged, where the rows of each group are known."""
+    types = pa.schema([("v", kind), ("w", pa.int64())])
+    fold = GroupedFold.of([("out", call, call.arguments)], types)
+    assert fold is not None
+    columns = [pa.array([row[at] for row in rows], each) for at, each in enumerate((pa.string(), kind, pa.int64()))]
+    table = numbered(pa.table(columns, names=["k", "v", "w"]), first=5)
+    groups: list[Any] = []
+    parts = []
+    for start, end in zip([0, *cuts[:-1]], cuts, strict=True):
+        found, segments = by_group(rows[start:end])
+        parts.append(fold.fold_segments(table.slice(start, end - start), segments))
+        groups += found
+    found, segments = by_group([(group, None, None) for group in groups])
+    merged = fold.merge_segments(pa.concat_tables(parts), segments)
+    assert set(merged.column_names) == set(fold.columns)
+    (result,) = fold.finish(merged)
+    return dict(zip(found, result.to_pylist(), strict=True))
+
+
+def by_group(rows: list[Row]) -> tuple[list[Any], Segments]:
+    members: dict[Any, list[int]] = {}
+    for number, (group, _, _) in enumerate(rows):
+        members.setdefault(group, []).append(number)
+    return list(members), Segments.of(pa.array(list(members.values()), pa.list_(pa.int64())))
+
+
 def expected(call: Aggregate, kind: pa.DataType, rows: list[Row]) -> dict[Any, Any]:
     types = {"v": kind, "w": pa.int64()}
     values = pa.array([row[1] for row in rows], kind).to_pylist()
@@ -150,11 +178,13 @@ def test_an_aggregate_equals_the_bound_one(call: Aggregate, kinds: Sequence[pa.D
     except AggregateOverflowError:
         with pytest.raises(AggregateOverflowError):
             folded(call, kind, rows, cuts, order)
+        with pytest.raises(AggregateOverflowError):
+            folded_by_segment(call, kind, rows, cuts)
         return
-    got = folded(call, kind, rows, cuts, order)
-    assert got.keys() == wanted.keys()
-    for group, value in wanted.items():
-        assert close(got[group], value), (group, got[group], value)
+    for got in (folded(call, kind, rows, cuts, order), folded_by_segment(call, kind, rows, cuts)):
+        assert got.keys() == wanted.keys()
+        for group, value in wanted.items():
+            assert close(got[group], value), (group, got[group], value)
 
 
 def test_every_built_in_aggregate_is_covered() -> None:

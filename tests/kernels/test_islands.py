@@ -43,6 +43,24 @@ def test_islands_are_the_sessions_of_each_key(rows, key_scale, time_scale):
     assert (starts[islands.first] == islands.starts).all()
 
 
+@given(st.lists(interval, min_size=1, max_size=12), st.data())
+def test_the_members_of_islands_among_some_intervals_are_those_intervals(rows, data):
+    islands = find_islands(*columns(rows))
+    low = data.draw(st.integers(0, len(rows)))
+    high = data.draw(st.integers(low, len(rows)))
+    found, segments = islands.members(low, high)
+    held = {
+        island: {number + low for number in segments.order[start:end].tolist()}
+        for island, start, end in zip(found.tolist(), segments.offsets[:-1], segments.offsets[1:], strict=True)
+    }
+    assert held == {
+        island: members
+        for island in range(len(islands.starts))
+        if (members := {number for number in range(low, high) if islands.of[number] == island})
+    }
+    assert islands.sizes.tolist() == np.bincount(islands.of).tolist()
+
+
 def test_touching_intervals_are_one_island_and_a_pause_makes_two():
     islands = find_islands(*columns([(0, 0, 5), (0, 5, 5), (0, 11, 1)]))
     assert islands.of.tolist() == [0, 0, 1]

@@ -21,7 +21,7 @@ def summary(table: pa.Table) -> PageSummary:
 
 
 def opened(store: MemoryBlobStore, page_rows: int = 4) -> HashPages:
-    return HashPages(store, "p", hashes, summary, page_rows)
+    return HashPages(store, "p", hashes, summary, page_rows, dense_rows=4 * page_rows)
 
 
 def rows(values: dict[int, int]) -> pa.Table:
@@ -30,12 +30,12 @@ def rows(values: dict[int, int]) -> pa.Table:
     return pa.table([pa.array(column, pa.int64()) for column in columns], names=["hash", "due", "live"])
 
 
-def held(pages: HashPages) -> dict[int, int]:
+def held(pages: HashPages, most: int = 4) -> dict[int, int]:
     found = dict[int, int]()
     for position in range(len(pages)):
         table = pages.read(position)
         assert table is not None
-        assert 0 < table.num_rows <= 4
+        assert 0 < table.num_rows <= most
         assert pages.rows_of(position) == table.num_rows
         assert set(pages.locate(hashes(table)).tolist()) == {position}
         found |= dict(zip(table["hash"].to_pylist(), table["due"].to_pylist(), strict=True))
@@ -101,3 +101,33 @@ def test_neighbours_that_became_small_are_joined():
     after = opened(store, 64)
     assert before >= 10
     assert len(after) <= 3
+
+
+def test_a_run_of_pages_is_replaced_by_a_few_large_ones_and_cut_again_by_small_changes():
+    store = MemoryBlobStore()
+    change(opened(store), dict.fromkeys(range(40), 1))
+    pages = opened(store)
+    assert len(pages) >= 10
+    assert pages.is_dense(10)
+    assert not pages.is_dense(9)
+    pages.replace(range(len(pages)), rows(dict.fromkeys(range(38), 2)))
+    pages.commit()
+    assert len(pages) < 10
+    assert held(opened(store), 16) == dict.fromkeys(range(38), 2)
+    assert len(store.keys()) == len(pages) + 1
+    change(opened(store), {7: 5})
+    held_then = held(opened(store), 16)
+    assert held_then[7] == 5
+    assert len(opened(store)) > len(pages)
+
+
+def test_part_of_the_pages_may_be_replaced():
+    store = MemoryBlobStore()
+    change(opened(store), dict.fromkeys(range(40), 1))
+    pages = opened(store)
+    tables = [pages.read(position) for position in (2, 3, 4)]
+    numbers = [number for table in tables if table is not None for number in table["hash"].to_pylist()]
+    pages.replace([2, 3, 4], rows(dict.fromkeys(numbers[1:], 3)))
+    pages.commit()
+    expected = {number: 3 if number in numbers else 1 for number in range(40) if number != numbers[0]}
+    assert held(opened(store), 16) == expected

@@ -95,11 +95,13 @@ class ColumnarBatch(ABC):
         lateness = self.program.spec.allowed_lateness if self.is_event_time else 0
         return add_clamped(window.max_timestamp, lateness) <= self.clock
 
-    def output(self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None) -> BucketOutput:
+    def output(
+        self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None, merges: int = 0
+    ) -> BucketOutput:
         """Write the header and return what came out."""
         BucketHeader(self.program.description, self.watermark, self.now, open_windows, self._arrivals).write(self.store)
         missed = self.missed
-        counters = Counters(missed.elements, missed.dropped, self.results.firings, 0, open_windows, state_bytes)
+        counters = Counters(missed.elements, missed.dropped, self.results.firings, merges, open_windows, state_bytes)
         outputs = [(MAIN, self.results.table()), (self.program.late_output, missed.table())]
         tables = [(number, table) for number, table in outputs if number is not None and table is not None]
         idle = is_idle and self.program.upstream is Upstream.SOURCE

@@ -69,6 +69,19 @@ class MissedWindows:
         numbers = np.flatnonzero(is_missing).tolist()
         self._take(rows, numbers, [missed.get(int(starts[number]), _IN_GAP) for number in numbers])
 
+    def count_dropped(self, rows: int) -> None:
+        """Count rows that no window took, where only their number is known."""
+        self.elements += rows
+        self.dropped += rows
+
+    def drop(self, rows: pa.Table, starts: Integers, ends: Integers) -> None:
+        """Count rows that no window took, each of which missed one, and keep them where late data is asked for."""
+        self.count_dropped(rows.num_rows)
+        if rows.num_rows and self._program.late_output is not None:
+            missed = [[TimeWindow(start, end)] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+            numbers = range(rows.num_rows)
+            self._tables.append(late_table(self._program, rows, numbers, missed, [True] * rows.num_rows))
+
     def table(self) -> pa.Table | None:
         """Return the late rows; ``None`` if there are none, or nobody asked for them."""
         return pa.concat_tables(self._tables) if self._tables else None

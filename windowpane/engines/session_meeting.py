@@ -19,6 +19,7 @@ from windowpane.engines.session_rule import Mask
 from windowpane.kernels.islands import Int64s, Islands, find_islands
 from windowpane.kernels.key_codes import key_codes, plain_key
 from windowpane.kernels.late_joiners import join_in_order
+from windowpane.kernels.segments import Segments
 
 START = "__windowpane_start"
 END = "__windowpane_end"
@@ -101,10 +102,27 @@ class Meeting:
         tables = [*([] if self.sessions is None else [self.sessions]), *(part.table for part in self.arrivals)]
         return pa.chunked_array([chunk for table in tables for chunk in table[name].chunks])
 
-    def by_part(self, column: Int64s | Mask) -> list[Int64s | Mask]:
-        """Return a column of all intervals cut into those of each of the arrivals."""
+    def members(self, number: int) -> tuple[Int64s, Segments]:
+        """Return the islands that have members among arrivals ``number``, and the rows of those arrivals in each."""
+        return self.islands.members(*self._places[number])
+
+    def of_part(self, number: int) -> Int64s:
+        """Return the number of the island of each of the arrivals ``number``."""
+        low, high = self._places[number]
+        return self.islands.of[low:high]
+
+    def touched_sessions(self) -> tuple[Int64s, Int64s]:
+        """Return the numbers of the sessions that are on an island with arrivals, and of these islands."""
+        islands, sessions = self.islands.members(0, self.open)
+        counts = np.diff(sessions.offsets)
+        is_touched = self.islands.sizes[islands] > counts
+        return sessions.order[np.repeat(is_touched, counts)], np.repeat(islands[is_touched], counts[is_touched])
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
+        """Where the intervals of each of the arrivals stand."""
         cuts = np.cumsum([self.open, *(len(part.ends) for part in self.arrivals)])
-        return [column[start:end] for start, end in pairwise(cuts.tolist())]
+        return list(pairwise(cuts.tolist()))
 
     def of_same_keys(self) -> Int64s:
         """Return the numbers of the sessions whose key has arrivals."""
@@ -127,7 +145,7 @@ class Meeting:
         gone = late & ~has_anchor[self.islands.of]
         if order is not None and (late & ~gone).any():
             gone |= self._unjoined_in_order(late & ~gone, order)
-        return [np.flatnonzero(part) for part in self.by_part(gone)]
+        return [np.flatnonzero(gone[low:high]) for low, high in self._places]
 
     def _unjoined_in_order(self, late: Mask, order: ArrivalOrder) -> Mask:
         """Return which late rows, of islands that hold others, too, come before what they touch."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +21,23 @@ from windowpane.engines.session_meeting import END, FILLED, ROWS, START, Arrival
 from windowpane.engines.session_rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.islands import Int64s, find_islands
+from windowpane.kernels.islands import Int64s, find_islands, order_by
 from windowpane.kernels.key_codes import plain_key
+from windowpane.kernels.segment_folds import counted
+from windowpane.kernels.segments import Runs
 from windowpane.windowing.times import MAX, wrap_int64
 from windowpane.windowing.windows import TimeWindow
 
-_ISLAND = "__windowpane_island"
 _SAMPLED = 16
 """One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
 _FEW = 10_000
+
+
+class Joined(NamedTuple):
+    """Partials, each with the number of its island."""
+
+    numbers: Int64s
+    partials: pa.Table
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class SessionStep:
     """
 
     def __init__(self, rule: SessionRule, fold: GroupedFold, groups: Sequence[str]) -> None:
-        self._rule = rule
+        self.rule = rule
         self._fold = fold
         self._groups = list(groups)
 
@@ -69,12 +78,12 @@ class SessionStep:
     def advance(self, sessions: pa.Table, before: int, now: int) -> tuple[pa.Table, pa.Table, Mask]:
         """Return what fires as the clock moves from ``before`` to ``now``, the sessions after that, and which are open still."""
         ends = sessions[END].to_numpy()
-        fires = self._rule.fires(ends, before, now)
+        fires = self.rule.fires(ends, before, now)
         fired = sessions.filter(pa.array(fires & _is_filled(sessions)))
         if FILLED in sessions.column_names and fires.any():
             filled = pa.array(_is_filled(sessions) & ~fires)
             sessions = sessions.set_column(sessions.column_names.index(FILLED), FILLED, filled)
-        return fired, sessions, ~self._rule.is_over(ends, now)
+        return fired, sessions, ~self.rule.is_over(ends, now)
 
     # Rows.
 
@@ -90,8 +99,9 @@ class SessionStep:
     def fold(self, rows: Arrivals) -> pa.Table:
         """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
         meeting = Meeting(self._groups, None, [rows])
-        folded = self._fold.fold(_numbered(rows.table, meeting.islands.of), [_ISLAND], counted=ROWS)
-        return self._as_sessions(folded, meeting)
+        numbers, segments = meeting.members(0)
+        folded = self._fold.fold_segments(rows.table, segments).append_column(ROWS, counted(segments))
+        return self._as_sessions(Joined(numbers, folded), meeting)
 
     def grow(
         self, sessions: pa.Table | None, is_open: Mask, arrivals: Sequence[Arrivals], now: int, order: ArrivalOrder | None
@@ -122,7 +132,7 @@ class SessionStep:
 
     def _dropped(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> list[Int64s]:
         """Return, for each of the arrivals, the numbers of the late ones that join no live session."""
-        late = [self._rule.is_late(part.ends, now) for part in meeting.arrivals]
+        late = [self.rule.is_late(part.ends, now) for part in meeting.arrivals]
         if not any(part.any() for part in late):
             return [np.zeros(0, np.int64) for _ in late]
         return meeting.unjoined(late, order)
@@ -130,64 +140,67 @@ class SessionStep:
     def _merged(self, meeting: Meeting, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
         islands = meeting.islands
         self._refuse_overflow(meeting, now)
-        touched = np.zeros(len(islands.starts), bool)
-        touched[islands.of[meeting.open :]] = True
-        joined = np.flatnonzero(touched[islands.of[: meeting.open]])
-        added = self._as_sessions(self._joined(meeting, joined), meeting)
-        fires = self._rule.has_fired(added[END].to_numpy(), now)
+        joined, met_islands = meeting.touched_sessions()
+        added = self._as_sessions(self._joined(meeting, Joined(met_islands, _taken(meeting.sessions, joined))), meeting)
+        fires = self.rule.has_fired(added[END].to_numpy(), now)
         refired = added.filter(pa.array(fires)) if fires.any() else None
-        if self._rule.keeps_empty:
+        if self.rule.keeps_empty:
             added = added.append_column(FILLED, pa.array(~fires))
         return Grown(added, met[joined], refired, dropped, islands.growths)
 
-    def _joined(self, meeting: Meeting, joined: Int64s) -> pa.Table:
-        """Return the partials of the islands that have rows, by their number; ``joined`` are the sessions in them."""
-        of, tables = meeting.islands.of, []
-        meets = np.zeros(len(meeting.islands.starts), bool)
-        if meeting.sessions is not None:
-            held = joined[_is_filled(meeting.sessions)[joined]]
-            tables.append(self._partials(meeting.sessions.take(pa.array(held)), of[held]))
-            meets[of[held]] = True
-        for part, numbers in zip(meeting.arrivals, meeting.by_part(of), strict=True):
-            whole = not part.is_folded
-            numbered = _numbered(part.table, numbers) if whole else self._partials(part.table, numbers)
-            tables.append(self._fold.fold(numbered, [_ISLAND]) if whole else numbered)
-        if len(meeting.arrivals) > 1 or meeting.arrivals[0].is_folded:
-            return self._fold.merge(tables, [_ISLAND])
-        return self._met(tables, meets)
+    def _joined(self, meeting: Meeting, held: Joined) -> Joined:
+        """Return the partials of the islands that have rows; ``held`` are the sessions in them."""
+        parts = [self._of_part(meeting, number) for number in range(len(meeting.arrivals))]
+        if held.partials is not None and held.partials.num_rows:
+            is_filled = _is_filled(held.partials)
+            parts.append(Joined(held.numbers[is_filled], held.partials.select(self._fold.columns).filter(pa.array(is_filled))))
+        return parts[0] if len(parts) == 1 and not meeting.arrivals[0].is_folded else self._merged_parts(parts)
 
-    def _met(self, tables: Sequence[pa.Table], meets: Mask) -> pa.Table:
-        """Return the partials of sessions and of rows together, where rows are folded already: most meet no session."""
-        *held, fresh = tables
-        if not meets.any():
-            return fresh
-        meeting = meets[fresh[_ISLAND].to_numpy()]
-        merged = self._fold.merge([*held, fresh.filter(pa.array(meeting))], [_ISLAND])
-        return pa.concat_tables([merged, fresh.filter(pa.array(~meeting))])
+    def _of_part(self, meeting: Meeting, number: int) -> Joined:
+        """Return the partials of some arrivals: of rows one for each island, of pieces one each."""
+        part = meeting.arrivals[number]
+        if part.is_folded:
+            return Joined(meeting.of_part(number), part.table.select(self._fold.columns))
+        numbers, segments = meeting.members(number)
+        return Joined(numbers, self._fold.fold_segments(part.table, segments))
 
-    def _partials(self, table: pa.Table, numbers: Int64s | Mask) -> pa.Table:
-        return _numbered(table.select(self._fold.columns), numbers)
+    def _merged_parts(self, parts: Sequence[Joined]) -> Joined:
+        """Return partials with one row an island: those that stand alone pass, which most do."""
+        numbers = np.concatenate([part.numbers for part in parts])
+        partials = pa.concat_tables([part.partials for part in parts])
+        counts = np.bincount(numbers)
+        is_alone = counts[numbers] == 1
+        if is_alone.all():
+            return Joined(numbers, partials)
+        meeting = np.flatnonzero(~is_alone)
+        order = order_by(numbers[meeting], np.zeros_like(meeting))
+        gathered, in_order = meeting[order], numbers[meeting][order]
+        begins = np.flatnonzero(np.diff(in_order, prepend=-1))
+        together = partials.take(pa.array(gathered)).combine_chunks()
+        merged = self._fold.merge_segments(together, Runs.at(np.append(begins, len(gathered))))
+        tables = [merged, partials.filter(pa.array(is_alone))]
+        return Joined(np.concatenate([in_order[begins], numbers[is_alone]]), pa.concat_tables(tables))
 
-    def _as_sessions(self, joined: pa.Table, meeting: Meeting) -> pa.Table:
-        islands, numbers = meeting.islands, joined[_ISLAND].to_numpy()
+    def _as_sessions(self, joined: Joined, meeting: Meeting) -> pa.Table:
+        islands, numbers = meeting.islands, joined.numbers
         first = pa.array(islands.first[numbers])
         columns = {name: plain_key(meeting.key_column(name).take(first)) for name in self._groups}
         columns |= {START: pa.array(islands.starts[numbers]), END: pa.array(islands.ends[numbers])}
-        return pa.table({**columns, **{name: joined[name] for name in joined.column_names if name != _ISLAND}})
+        return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
 
     def _refuse_overflow(self, meeting: Meeting, now: int) -> None:
         """Refuse sessions that met and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
         islands, (starts, ends) = meeting.islands, meeting.bounds
-        beyond = islands.ends - 1 > MAX - self._rule.lateness
+        beyond = islands.ends - 1 > MAX - self.rule.lateness
         if not beyond.any():
             return
         beyond[islands.of[(starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])]] = False
         for number in np.flatnonzero(beyond).tolist():
             window = TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
-            if wrap_int64(window.max_timestamp + self._rule.lateness) <= now:
+            if wrap_int64(window.max_timestamp + self.rule.lateness) <= now:
                 columns = {name: meeting.key_column(name).slice(int(islands.first[number]), 1) for name in self._groups}
                 key = python_keys(pa.table(columns), self._groups)[0] if columns else None
-                raise MergeBehindWatermarkError(key, window, self._rule.lateness, "watermark", now).located(key=key)
+                raise MergeBehindWatermarkError(key, window, self.rule.lateness, "watermark", now).located(key=key)
 
 
 def _is_filled(sessions: pa.Table) -> Mask:
@@ -199,7 +212,3 @@ def _is_filled(sessions: pa.Table) -> Mask:
 
 def _taken(sessions: pa.Table | None, numbers: Int64s) -> pa.Table | None:
     return None if sessions is None else sessions.take(pa.array(numbers))
-
-
-def _numbered(table: pa.Table, numbers: Int64s | Mask) -> pa.Table:
-    return table.add_column(0, _ISLAND, pa.array(numbers))

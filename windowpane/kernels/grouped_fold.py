@@ -1,4 +1,6 @@
-"""Grouped fold: rows -> one row of partials a group -> fewer rows of partials -> results, each step one pass of group_by.
+"""Grouped fold: rows -> one row of partials a group -> fewer rows of partials -> results.
+
+A step is one pass of Arrow's group_by, or, where the rows of each group are known, one reduction of each column.
 
 Invariant: a table of partials has the group columns, then every partial column of every aggregate, normalised; folding rows in
 any number of parts and merging gives what folding them at once does.
@@ -16,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.kernels.aggregates.forms import columnar_form
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.segment_folds import counted, folded
+from windowpane.kernels.segments import Runs, Segments
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = "__windowpane_row"
@@ -63,6 +66,11 @@ class GroupedFold:
     def _partials(self) -> tuple[Partial, ...]:
         return tuple(chain.from_iterable(aggregate.partials for aggregate in self._kernels))
 
+    @cached_property
+    def _read(self) -> frozenset[str]:
+        """The columns of rows that are read."""
+        return frozenset(chain([ARRIVAL], *(aggregate.slots for aggregate in self.aggregates)))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the partial columns of all aggregates, in the order of a table of partials."""
@@ -70,19 +78,53 @@ class GroupedFold:
 
     def fold(self, rows: pa.Table, groups: Sequence[str], counted: str | None = None) -> pa.Table:
         """Return the partials of ``rows`` by the columns ``groups``, with their number in the column ``counted`` if asked."""
-        columns: dict[str, Any] = {name: rows[name] for name in groups}
-        for kernel in self._kernels:
-            columns |= kernel.prepare(rows)
-        for segmented in self._segmented:
-            columns |= segmented.lift(rows)
+        columns: dict[str, Any] = {name: rows[name] for name in groups} | self._lifted(rows)
         steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
         extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]
         return self._grouped(pa.table(columns), groups, steps, extra, is_fold=True)
+
+    def fold_segments(self, rows: pa.Table, segments: Segments) -> pa.Table:
+        """Return the partials of ``rows``, one row a segment, without group columns."""
+        rows = rows.select([name for name in rows.column_names if name in self._read]).take(pa.array(segments.order))
+        segments = Runs.at(segments.offsets)
+        columns = self._lifted(rows)
+        steps = [(p.name, None if p.fold == "count_all" else columns[p.name], p.fold) for p in self._partials]
+        found, lifted = self._reduced(steps, segments), pa.table(columns) if self._segmented else None
+        for segmented in self._segmented:
+            found |= segmented.fold(lifted, segments)
+        return pa.table(found)
+
+    def merge_segments(self, partials: pa.Table, segments: Segments) -> pa.Table:
+        """Return partials merged, one row a segment, without group columns."""
+        found = self._reduced([(p.name, partials[p.name], p.merge) for p in self._partials], segments)
+        for segmented in self._segmented:
+            found |= segmented.merge(partials, segments)
+        return pa.table(found)
 
     def merge(self, partials: Sequence[pa.Table], groups: Sequence[str], kept: Sequence[tuple[str, str]] = ()) -> pa.Table:
         """Return the partials of all tables together; ``kept`` are further columns, each with the kernel it merges by."""
         steps: list[Step] = [(p.name, p.merge) for p in self._partials]
         return self._grouped(pa.concat_tables(partials), groups, steps, [(name, (name, how)) for name, how in kept])
+
+    def _lifted(self, rows: pa.Table) -> dict[str, Any]:
+        """Return the columns that partials are folded from."""
+        columns: dict[str, Any] = {}
+        for aggregate in self._kernels:
+            columns |= aggregate.prepare(rows)
+        for segmented in self._segmented:
+            columns |= segmented.lift(rows)
+        return columns
+
+    def _reduced(self, steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, Any]:
+        """Return the partials of the kernel aggregates, given (partial, column, kernel)."""
+        found = {name: counted(segments) if column is None else folded(column, how, segments) for name, column, how in steps}
+        others = [(name, column, how) for name, column, how in steps if found[name] is None]
+        if others:
+            found |= _by_number(others, segments)
+        table = pa.table(found)
+        for aggregate in self._kernels:
+            table = aggregate.normalise(table)
+        return dict(zip(table.column_names, table.columns, strict=True))
 
     def _grouped(
         self,
@@ -112,6 +154,15 @@ class GroupedFold:
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns of the aggregates, in order."""
         return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
+
+
+def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, pa.Array]:
+    """Return (partial, column, kernel) by segment as Arrow's group_by computes it."""
+    table = pa.table({_ROW: segments.numbers, **{name: segments.gather(column) for name, column, _ in steps}})
+    grouped = table.group_by([_ROW], use_threads=False).aggregate([(name, how) for name, _, how in steps])
+    grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()
+    grouped = grouped.take(pa.array(np.argsort(grouped[_ROW].to_numpy())))
+    return {name: grouped[name].combine_chunks() for name, _, _ in steps}
 
 
 def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:

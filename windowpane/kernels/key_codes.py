@@ -34,14 +34,14 @@ def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Int64s:
     codes = np.zeros(rows, np.int64)
     if not rows:
         return codes
-    for column in columns:
+    for number, column in enumerate(columns):
         added = _codes(column)
         bits = int(added.max()).bit_length()
         if int(codes.max()).bit_length() + bits > 63:
             codes = np.unique(codes, return_inverse=True)[1]
             added = np.unique(added, return_inverse=True)[1]
             bits = int(added.max()).bit_length()
-        codes = (codes << bits) | added
+        codes = (codes << bits) | added if number else added
     return codes
 
 
@@ -49,8 +49,7 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
     if pa.types.is_integer(column.type) and not column.null_count:
         bounds = pc.min_max(column).as_py()
         if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS:
-            offsets: Int64s = column.to_numpy().astype(np.int64) - bounds["min"]
-            return offsets
+            return np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     codes: Int64s = encoded.indices.to_numpy().astype(np.int64)
     return codes

@@ -53,6 +53,10 @@ class Segments:
         """Return a column with the rows of each group together."""
         return flat(column).take(pa.array(self.order))
 
+    def picked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values, one a row, with those of each group together."""
+        return values[self.order]
+
     def least(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the smallest of the gathered values of each group."""
         return np.minimum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
@@ -68,6 +72,23 @@ class Segments:
     def last_where(self, chosen: Mask) -> Integers:
         """Return the last gathered row of each group that is chosen, ``NOWHERE`` if none is."""
         return self.greatest(np.where(chosen, np.arange(len(chosen)), NOWHERE))
+
+
+class Runs(Segments):
+    """The rows of each group where they stand together already."""
+
+    @classmethod
+    def at(cls, offsets: Integers) -> Self:
+        """Return runs that begin at ``offsets``; the last offset is the number of rows."""
+        return cls(np.arange(offsets[-1]), offsets)
+
+    def gather(self, column: Any) -> pa.Array:
+        """Return the column as it is."""
+        return flat(column)
+
+    def picked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values as they are."""
+        return values
 
 
 def flat(column: Any) -> pa.Array:

@@ -8,18 +8,22 @@ Key layout, for pages named ``name``::
 Invariants, after every ``commit``:
 
 - every row is in the page that ``locate`` names for its hash; the first fence is 0;
-- no page is empty; no page has more than ``page_rows`` rows, unless they share one hash;
+- no page is empty; no page has more than ``page_rows`` rows, or ``dense_rows`` where a run of pages was replaced at once, unless
+  they share one hash;
 - of two neighbours written by one commit, both under a quarter full, one is left;
 - ``due`` of a page is the earliest instant at which something happens to one of its rows, so a clock below it need not read it.
 
-Who may mutate: one ``HashPages`` object at a time for a name. Pages are written by ``write`` or at ``commit``, the index at
-``commit``. Recovery: there is nothing to recover, the blob store commits all of a batch or none.
+A page costs about as much as a thousand rows, so small pages suit batches of a few keys, and large ones those that change a row
+of any small page anyway: such a batch replaces runs of pages, which come out as few.
+
+Who may mutate: one ``HashPages`` object at a time for a name. Pages are written by ``write``, ``replace`` or at ``commit``, the
+index at ``commit``. Recovery: there is nothing to recover, the blob store commits all of a batch or none.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -64,8 +68,9 @@ class HashPages:
         hash_of: returns the hash of each row of a table, the same in every process.
         summary_of: returns what the index keeps of a page.
         page_rows: most rows of a page.
+        dense_rows: most rows of a page where a run of pages is replaced.
 
-    ``write`` may be called once for each page between two commits; positions are those of the last commit.
+    ``write`` or ``replace`` may be called once for each page between two commits; positions are those of the last commit.
     """
 
     def __init__(
@@ -74,13 +79,15 @@ class HashPages:
         name: str,
         hash_of: Callable[[pa.Table], Hashes],
         summary_of: Callable[[pa.Table], PageSummary],
-        page_rows: int = 1 << 15,
+        page_rows: int = 1 << 12,
+        dense_rows: int = 1 << 18,
     ) -> None:
         self._store = store
         self._name = name
         self._hash_of = hash_of
         self._summary_of = summary_of
         self._page_rows = page_rows
+        self._dense_rows = max(dense_rows, page_rows)
         self._pages = self._read_index()
         self._written: dict[int, list[_Page]] = {}
         self._next_number = max((page.number for page in self._pages), default=-1) + 1
@@ -103,6 +110,15 @@ class HashPages:
     def next_due(self) -> int | None:
         """When the first page is due, ``None`` if there is none."""
         return min((page.due for page in self._pages), default=None)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows as of the last commit."""
+        return sum(page.rows for page in self._pages)
+
+    def is_dense(self, changes: int) -> bool:
+        """Return whether so many changes, anywhere, are best made by replacing all pages."""
+        return changes * self._page_rows >= self.rows
 
     def rows_of(self, position: int) -> int:
         """Return the number of rows of a page."""
@@ -127,9 +143,18 @@ class HashPages:
 
     def write(self, position: int, table: pa.Table) -> None:
         """Put ``table`` in the place of a page; all of its rows belong there."""
+        self._replace(position, table, self._page_rows)
+
+    def replace(self, positions: Sequence[int], table: pa.Table) -> None:
+        """Put ``table`` in the place of a run of pages, neighbours in order; all of its rows belong there."""
+        first, *others = positions
+        self._replace(first, table, self._dense_rows)
+        self._written |= {position: [] for position in others}
+
+    def _replace(self, position: int, table: pa.Table, page_rows: int) -> None:
         before = self._pages[position] if self._pages else _Page(0, self._take_number())
         pages: list[_Page] = []
-        for fence, part in self._parts(before.fence, table):
+        for fence, part in self._parts(before.fence, table, page_rows):
             page = _Page(fence, self._take_number() if pages else before.number, part.num_rows, unwritten=part)
             if 4 * part.num_rows > self._page_rows:
                 self._put(page)
@@ -154,17 +179,17 @@ class HashPages:
         self._pages, self._written = pages, {}
         self._write_index()
 
-    def _parts(self, fence: int, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    def _parts(self, fence: int, table: pa.Table, page_rows: int) -> Iterator[tuple[int, pa.Table]]:
         """Yield (fence, rows) of the pages that a table is cut into."""
         rows = table.num_rows
-        if rows <= self._page_rows:
+        if rows <= page_rows:
             if rows:
                 yield fence, table
             return
         hashes = self._hash_of(table)
         order = np.argsort(hashes, kind="stable")
         table, hashes = table.take(pa.array(order)), hashes[order]
-        for start, end in pairwise([0, *_cuts(hashes, self._page_rows), rows]):
+        for start, end in pairwise([0, *_cuts(hashes, page_rows), rows]):
             yield (int(hashes[start]) if start else fence), table.slice(start, end - start)
 
     def _put(self, page: _Page) -> None:
