@@ -142,7 +142,7 @@ def _cover(key: Int64s, is_first: npt.NDArray[np.bool_], ends: Int64s) -> Int64s
     """Return, at each place, the greatest end so far of its key; keys come one after the other, ascending."""
     if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
         return ends  # equally long intervals end in the order in which they start
-    groups = key if int(key[-1]).bit_length() + _width(ends) <= _BITS else np.cumsum(is_first)
+    groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS else np.cumsum(is_first, dtype=np.int64)
     return _running_maximum(groups, ends)
 
 

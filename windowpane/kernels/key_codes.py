@@ -49,7 +49,8 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
     if pa.types.is_integer(column.type) and not column.null_count:
         bounds = pc.min_max(column).as_py()
         if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS:
-            return np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
+            offsets: Int64s = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
+            return offsets
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     codes: Int64s = encoded.indices.to_numpy().astype(np.int64)
     return codes

@@ -1,4 +1,4 @@
-"""Grouped kernels on segments: what Arrow's sum, count, min and max by group give, by numpy's ``reduceat`` on the gathered column.
+"""Grouped kernels on segments: what Arrow's sum, count, min and max by group give, by numpy's ``reduceat`` on gathered columns.
 
 Where a sort has put the rows of each group together already, this costs a few nanoseconds a row; hashing the groups anew costs
 some hundred. Columns of other types, and other kernels, have no such form.
@@ -103,4 +103,5 @@ def _reduced(numbers: Values, kernel: str, segments: Segments) -> Values:
         return segments.least(gathered)
     if kernel == "max":
         return segments.greatest(gathered)
-    return segments.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
+    totals: Values = segments.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
+    return totals
