@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from windowpane.engines.over_program import CHANGE_TYPE, LATE, Inconsistent, OverProgram
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstream
 from windowpane.errors import InconsistentChangeError
+from windowpane.windowing.times import MIN
 
 _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, JUDGED)
 
@@ -43,7 +44,9 @@ class Arrivals:
         horizons = self._horizons(rows, watermark)
         if horizons is None:
             return rows
-        late = pc.fill_null(pc.less_equal(rows[TIME], horizons), False)
+        late = pc.less_equal(rows[TIME], horizons)
+        if late.null_count:
+            late = pc.coalesce(late, pc.greater(horizons, MIN) if self._program.null_is_late else pa.scalar(False))
         if not pc.any(late).as_py():
             return rows
         dropped = rows.filter(late)

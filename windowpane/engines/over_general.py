@@ -29,6 +29,7 @@ from windowpane.engines.over_output import changelog
 from windowpane.engines.over_page_writing import Altered, write_pages
 from windowpane.engines.over_program import OverProgram
 from windowpane.engines.over_spans import KEY, Delta, PageCache, Spans, around
+from windowpane.engines.over_sweep import swept
 from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rows import python_rows
@@ -118,6 +119,8 @@ class _Batch:
         judged = watermark if self._program.upstream is Upstream.SOURCE else before
         self._horizon = self._program.horizon(judged)
         emitted = self._take(self._arrivals.punctual(tables, judged)) if tables else None
+        if self._horizon != self._program.horizon(before):
+            self._sweep()
         self._pages.flush()
         now = max(clock.processing_time, self._header.processing_time)
         BucketHeader(self._program.description, watermark, now).write(self._store)
@@ -149,6 +152,20 @@ class _Batch:
             spans = Spans(cache, spans.extended(*computed, pages), delta)
             computed, pages = self._compute(spans), 2 * pages
         return self._settle(cache, spans, computed)
+
+    def _sweep(self) -> None:
+        """Drop what no row to come can reach from some pages, whether the batch touched them or not."""
+        if self._engine.eviction is None or self._horizon is None or not len(self._pages):
+            return
+        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        spans = Spans(cache, swept(len(self._pages), self._horizon), Delta.none(self._engine.arriving))
+        there, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
+        rows = self._sorted(spans, there, spans.starts)
+        if self._dropped(spans, rows).any():
+            names = [*self._program.outputs.names, *self._engine.window.carries.names]
+            current = {name: spans.table[name].combine_chunks() for name in names}
+            computed = _Computed(rows, there, unchanged, unchanged, Values([], []))
+            self._write(cache, spans, computed, current, unchanged)
 
     def _keyed(self, rows: pa.Table) -> tuple[npt.NDArray[np.bytes_], pa.Table]:
         """Return rows with their sort keys, in order."""
@@ -182,7 +199,7 @@ class _Batch:
         sides = _Sides(spans, rows, segment, left, right)
         sides.need(by_frames, self._engine.framed)
         sides.need_counters(by_running, self._engine.running)
-        left |= self._droppable(spans, rows, segment)
+        self._add_droppable(spans, rows, segment, left, right)
         if left.any():
             return left, right
         values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
@@ -216,14 +233,26 @@ class _Batch:
         changed = spans.went | spans.came
         return changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right
 
-    def _droppable(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64]) -> Mask:
-        """Where rows beyond a cut on the left can be dropped: they are read, to go."""
-        found = np.zeros(len(spans.firsts), np.bool_)
-        if self._engine.eviction is not None and self._horizon is not None and len(segment):
-            dropped = self._engine.eviction.dropped(rows, self._times(spans, ~spans.went), self._horizon)
-            found[segment[rows.layout.segment_firsts]] = dropped[rows.layout.segment_firsts]
-        droppable: Mask = found & spans.cut_left
-        return droppable
+    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64], left: Mask, right: Mask) -> None:
+        """Add where rows beyond a cut can be dropped: they are read, to go."""
+        if not len(segment):
+            return
+        dropped, layout = self._dropped(spans, rows), rows.layout
+        for side, cut, edge in (
+            (left, spans.cut_left, layout.segment_firsts),
+            (right, spans.cut_right, layout.segment_ends - 1),
+        ):
+            found = np.zeros(len(side), np.bool_)
+            found[segment[edge]] = dropped[edge]
+            side |= found & cut
+
+    def _dropped(self, spans: Spans, rows: SortedRows) -> Mask:
+        """Return which of the rows that are there no row to come can reach."""
+        if self._engine.eviction is None or self._horizon is None:
+            return np.zeros(rows.layout.size, np.bool_)
+        there = np.unique(np.searchsorted(spans.firsts, np.flatnonzero(~spans.went), side="right") - 1)
+        cuts = spans.cut_left[there], spans.cut_right[there]
+        return self._engine.eviction.dropped(rows, self._times(spans, ~spans.went), self._horizon, *cuts)
 
     def _times(self, spans: Spans, there: Mask) -> pa.ChunkedArray:
         return spans.table[TIME].take(pa.array(spans.source[there]))
@@ -292,9 +321,7 @@ class _Batch:
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        kept = np.ones(len(computed.there), np.bool_)
-        if self._engine.eviction is not None and self._horizon is not None:
-            kept = ~self._engine.eviction.dropped(computed.rows, self._times(spans, ~spans.went), self._horizon)
+        kept = ~self._dropped(spans, computed.rows)
         page, marked = spans.page[computed.there], spans.went.copy()
         marked[computed.there] = changed | ~kept
         altered = Altered.of(spans.page, marked)

@@ -112,6 +112,14 @@ class OverProgram:
             return None
         return watermark if watermark in (MIN, MAX) else add_clamped(watermark, -lateness)
 
+    @property
+    def null_is_late(self) -> bool:
+        """Whether rows without event time are late once there is a horizon: where they stand with the oldest of the order."""
+        order = self.spec.order_by
+        if self.mode is Emit.CLOSE or self.horizon(0) is None or not order or order[0].name != self.time_column:
+            return False
+        return order[0].nulls_first != order[0].descending
+
     def judged(self, watermark: int) -> int:
         """Return what rows are judged by downstream that come out when the watermark moves on from ``watermark``.
 

@@ -30,6 +30,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.changes import Row
+from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]
 """A change type and a row; the row also carries its TIME, and JUDGED where it comes from a window."""
@@ -105,10 +106,13 @@ class _Batch:
     def _punctual(self, entries: Iterable[Entry], watermark: int) -> Iterator[Entry]:
         for word, row in entries:
             horizon = self.program.horizon(row.get(JUDGED, watermark))
-            if horizon is not None and row[TIME] is not None and row[TIME] <= horizon:
+            if horizon is not None and self._is_late(row[TIME], horizon):
                 self.late.append(row | {JUDGED: row.get(JUDGED, watermark)})
             else:
                 yield word, row
+
+    def _is_late(self, time: int | None, horizon: int) -> bool:
+        return self.program.null_is_late and horizon > MIN if time is None else time <= horizon
 
     def _close(self, emitted: list[Entry], judged: int, watermark: int, clock: Clock) -> BucketOutput:
         self.state.flush()

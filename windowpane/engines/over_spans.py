@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,11 @@ class Delta:
     gone: Bytes
     came: Bytes
     rows: pa.Table
+
+    @classmethod
+    def none(cls, schema: pa.Schema) -> Self:
+        """Return the changes of a batch without any, to rows of ``schema``."""
+        return cls(np.empty(0, np.bytes_), np.empty(0, np.bytes_), schema.empty_table())
 
     @cached_property
     def keys(self) -> Bytes:
