@@ -162,6 +162,28 @@ def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream, 
         run_both(SessionsEngine, program, stores, batch, rows)
 
 
+ORDERED = {
+    "all": wp.collect_list("w"),
+    "kinds": wp.collect_set("w"),
+    "text": wp.string_agg("k", "-"),
+    "first": wp.first("v"),
+    "last": wp.last("v", ignore_nulls=True),
+    "beside": wp.arg_max("w", by="v"),
+    "total": wp.sum("v"),
+}
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(engines, assigners, st.booleans(), st.sampled_from([0, 3, 20]), st.sampled_from(["", "k"]), batches())
+def test_aggregates_that_keep_values_hold_them_in_the_order_of_merged_sessions(engine, assigner, purging, lateness, keys, stream):
+    program = program_of(assigner, default_trigger(assigner, purging), lateness, tuple(keys), aggregates=ORDERED)
+    note(repr(program.spec))
+    assert program.engine == "sessions"
+    stores = MemoryBlobStore(), MemoryBlobStore()
+    for batch in stream:
+        run_both(engine, program, stores, batch, table_of(batch))
+
+
 # Rows folded before the shuffle.
 
 

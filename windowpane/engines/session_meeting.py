@@ -1,7 +1,8 @@
 """Arrivals and the open sessions they meet: intervals of keys, side by side, and the islands they make.
 
-A table of sessions has the key columns, ``START`` and ``END``, ``FILLED`` where empty sessions are kept, and the partials of what
-each session holds. Rows come whole, or as pieces: sessions of a few rows, with their partials, folded before the shuffle.
+A table of sessions has the key columns, ``START`` and ``END``, ``FILLED`` where empty sessions are kept, ``HELD`` where the order
+of elements matters, and the partials of what each session holds; in these, the arrival number of an element is its place in the
+session. Rows come whole, or as pieces: sessions of a few rows, with their partials, folded before the shuffle.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from windowpane.kernels.islands import Int64s, Islands, find_islands
 from windowpane.kernels.key_codes import key_codes, plain_key
 from windowpane.kernels.late_joiners import join_in_order
 from windowpane.kernels.segments import Segments
+from windowpane.kernels.session_order import holding_order, offsets_of
 
 START = "__windowpane_start"
 END = "__windowpane_end"
 FILLED = "__windowpane_filled"
+HELD = "__windowpane_held"
+"""How many elements a session was given."""
 ROWS = "__windowpane_rows"
 """Number of rows that were folded into a piece."""
 
@@ -110,6 +114,29 @@ class Meeting:
         """Return the number of the island of each of the arrivals ``number``."""
         low, high = self._places[number]
         return self.islands.of[low:high]
+
+    def part(self, column: Int64s, number: int) -> Int64s:
+        """Return of a column of all intervals what belongs to the arrivals ``number``."""
+        low, high = self._places[number]
+        return column[low:high]
+
+    def offsets(self) -> Int64s:
+        """Return how many elements the session of each interval holds before those of the interval; rows come as they arrived."""
+        of = self.islands.of
+        return offsets_of(of, holding_order(of, *self.bounds), self._sizes)
+
+    def totals(self) -> Int64s:
+        """Return the number of elements of each island."""
+        totals: Int64s = np.add.reduceat(self._sizes[self.islands.order], self.islands.heads)
+        return totals
+
+    @cached_property
+    def _sizes(self) -> Int64s:
+        """The number of elements of each interval."""
+        sizes = np.ones(len(self.bounds[0]), np.int64)
+        if self.sessions is not None:
+            sizes[: self.open] = self.sessions[HELD].to_numpy()
+        return sizes
 
     def touched_sessions(self) -> tuple[Int64s, Int64s]:
         """Return the numbers of the sessions that are on an island with arrivals, and of these islands."""

@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.rows import python_keys
-from windowpane.engines.session_meeting import END, FILLED, ROWS, START, ArrivalOrder, Arrivals, Meeting
+from windowpane.engines.session_meeting import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, Meeting
 from windowpane.engines.session_rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
+from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.islands import Int64s, find_islands, order_by
 from windowpane.kernels.key_codes import plain_key
@@ -138,34 +140,41 @@ class SessionStep:
         return meeting.unjoined(late, order)
 
     def _merged(self, meeting: Meeting, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
-        islands = meeting.islands
         self._refuse_overflow(meeting, now)
-        joined, met_islands = meeting.touched_sessions()
-        added = self._as_sessions(self._joined(meeting, Joined(met_islands, _taken(meeting.sessions, joined))), meeting)
+        offsets = meeting.offsets() if self._fold.is_ordered else None
+        joined, of = meeting.touched_sessions()
+        parts = [self._of_part(meeting, number, offsets) for number in range(len(meeting.arrivals))]
+        if meeting.sessions is not None and len(joined):
+            parts.append(
+                self._of_sessions(meeting.sessions.take(pa.array(joined)), of, offsets[joined] if offsets is not None else None)
+            )
+        added = self._as_sessions(self._merged_parts(parts, meeting.arrivals[0].is_folded), meeting)
         fires = self.rule.has_fired(added[END].to_numpy(), now)
         refired = added.filter(pa.array(fires)) if fires.any() else None
         if self.rule.keeps_empty:
             added = added.append_column(FILLED, pa.array(~fires))
-        return Grown(added, met[joined], refired, dropped, islands.growths)
+        return Grown(added, met[joined], refired, dropped, meeting.islands.growths)
 
-    def _joined(self, meeting: Meeting, held: Joined) -> Joined:
-        """Return the partials of the islands that have rows; ``held`` are the sessions in them."""
-        parts = [self._of_part(meeting, number) for number in range(len(meeting.arrivals))]
-        if held.partials is not None and held.partials.num_rows:
-            is_filled = _is_filled(held.partials)
-            parts.append(Joined(held.numbers[is_filled], held.partials.select(self._fold.columns).filter(pa.array(is_filled))))
-        return parts[0] if len(parts) == 1 and not meeting.arrivals[0].is_folded else self._merged_parts(parts)
-
-    def _of_part(self, meeting: Meeting, number: int) -> Joined:
+    def _of_part(self, meeting: Meeting, number: int, offsets: Int64s | None) -> Joined:
         """Return the partials of some arrivals: of rows one for each island, of pieces one each."""
         part = meeting.arrivals[number]
         if part.is_folded:
             return Joined(meeting.of_part(number), part.table.select(self._fold.columns))
-        numbers, segments = meeting.members(number)
-        return Joined(numbers, self._fold.fold_segments(part.table, segments))
+        rows = part.table if offsets is None else replaced(part.table, ARRIVAL, pa.array(meeting.part(offsets, number)))
+        islands, segments = meeting.members(number)
+        return Joined(islands, self._fold.fold_segments(rows, segments))
 
-    def _merged_parts(self, parts: Sequence[Joined]) -> Joined:
+    def _of_sessions(self, sessions: pa.Table, islands: Int64s, offsets: Int64s | None) -> Joined:
+        """Return the partials that sessions hold."""
+        is_filled = _is_filled(sessions)
+        partials = sessions.select(self._fold.columns)
+        partials = partials if offsets is None else self._fold.renumbered(partials, offsets)
+        return Joined(islands[is_filled], partials.filter(pa.array(is_filled)))
+
+    def _merged_parts(self, parts: Sequence[Joined], has_pieces: bool) -> Joined:
         """Return partials with one row an island: those that stand alone pass, which most do."""
+        if len(parts) == 1 and not has_pieces:
+            return parts[0]
         numbers = np.concatenate([part.numbers for part in parts])
         partials = pa.concat_tables([part.partials for part in parts])
         counts = np.bincount(numbers)
@@ -186,6 +195,8 @@ class SessionStep:
         first = pa.array(islands.first[numbers])
         columns = {name: plain_key(meeting.key_column(name).take(first)) for name in self._groups}
         columns |= {START: pa.array(islands.starts[numbers]), END: pa.array(islands.ends[numbers])}
+        if self._fold.is_ordered:
+            columns[HELD] = pa.array(meeting.totals()[numbers])
         return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
 
     def _refuse_overflow(self, meeting: Meeting, now: int) -> None:

@@ -53,8 +53,8 @@ class SessionsEngine:
 
     @property
     def can_fold_before_shuffle(self) -> bool:
-        """Whether the window of a row is known outside its bucket."""
-        return self.rule.is_event_time
+        """Whether the window of a row is known outside its bucket, and its number does not matter."""
+        return self.rule.is_event_time and not self.fold.is_ordered
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
@@ -77,4 +77,4 @@ def refusal(program: Program) -> str | None:
         return "an evictor needs every row"
     if spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness:
         return "refine='each' fires for every late row"
-    return common_refusal(program, respells_keys=True, runs_user_code=True)
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)

@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.segment_folds import counted, folded
-from windowpane.kernels.segments import Runs, Segments
+from windowpane.kernels.segments import Integers, Runs, Segments
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = "__windowpane_row"
@@ -105,6 +106,13 @@ class GroupedFold:
         """Return the partials of all tables together; ``kept`` are further columns, each with the kernel it merges by."""
         steps: list[Step] = [(p.name, p.merge) for p in self._partials]
         return self._grouped(pa.concat_tables(partials), groups, steps, [(name, (name, how)) for name, how in kept])
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> pa.Table:
+        """Return partials whose rows arrived later, those of each row by a number of its own."""
+        for aggregate in self.aggregates:
+            for name, column in aggregate.renumbered(partials, by).items():
+                partials = replaced(partials, name, column)
+        return partials
 
     def _lifted(self, rows: pa.Table) -> dict[str, Any]:
         """Return the columns that partials are folded from."""

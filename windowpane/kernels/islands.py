@@ -143,15 +143,15 @@ def _cover(key: Int64s, is_first: npt.NDArray[np.bool_], ends: Int64s) -> Int64s
     if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
         return ends  # equally long intervals end in the order in which they start
     groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS else np.cumsum(is_first, dtype=np.int64)
-    return _running_maximum(groups, ends)
+    return running_maximum(groups, ends)
 
 
-def _running_maximum(groups: Int64s, values: Int64s) -> Int64s:
+def running_maximum(groups: Int64s, values: Int64s) -> Int64s:
     """Return, at each place, the greatest value so far of its group; groups come one after the other, numbered upward."""
     least, bits = int(values.min()), _width(values)
     if int(groups[-1]).bit_length() + bits > _BITS:
         distinct, ranks = np.unique(values, return_inverse=True)
-        return distinct[_running_maximum(groups, ranks)]
+        return distinct[running_maximum(groups, ranks)]
     running: Int64s = groups << bits
     running |= values - least
     np.maximum.accumulate(running, out=running)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
 from windowpane.kernels.codes import NULL_CODE, order_codes
-from windowpane.kernels.segments import NOWHERE, Segments, flat, take_or_null
+from windowpane.kernels.segments import NOWHERE, Integers, Segments, flat, take_or_null
 
 
 class ArgExtreme(SegmentAggregate):
@@ -45,6 +45,9 @@ class ArgExtreme(SegmentAggregate):
         merged = [take_or_null(column, chosen) for column in gathered[:2]]
         latest = pa.array(np.where(chosen == NOWHERE, 0, arrivals[chosen]))
         return dict(zip(self.columns, (*merged, latest), strict=True))
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+        return {f"{self.prefix}a": pa.array(partials[f"{self.prefix}a"].to_numpy() + by)}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return flat(partials[f"{self.prefix}v"])

@@ -13,7 +13,7 @@ from windowpane.kernels.aggregates.distinct import first_of_each
 from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
 from windowpane.kernels.codes import canonical
 from windowpane.kernels.lists import Lists, gathered_lists, list_array
-from windowpane.kernels.segments import Segments, flat
+from windowpane.kernels.segments import Integers, Segments, flat
 
 
 class CollectList(SegmentAggregate):
@@ -38,6 +38,11 @@ class CollectList(SegmentAggregate):
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         values, arrivals = (gathered_lists(partials[name], segments) for name in self.columns)
         return dict(zip(self.columns, (values.to_arrow(), arrivals.to_arrow()), strict=True))
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+        arrivals = Lists.of(partials[f"{self.prefix}a"])
+        numbers = arrivals.values.to_numpy() + by[arrivals.numbers]
+        return {f"{self.prefix}a": list_array(arrivals.offsets, pa.array(numbers))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return _by_arrival(*(Lists.of(partials[name]) for name in self.columns))[0].to_arrow()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
-from windowpane.kernels.segments import Segments, flat, take_or_null
+from windowpane.kernels.segments import Integers, Segments, flat, take_or_null
 
 NEVER = -1
 """The arrival number of no row: real ones are not negative."""
@@ -42,6 +42,10 @@ class Position(SegmentAggregate):
         ranked = at if self._is_last else np.where(at == NEVER, np.iinfo(np.int64).min, -at)
         chosen = segments.last_where(ranked == segments.greatest(ranked)[segments.numbers])
         return dict(zip(self.columns, (take_or_null(values, chosen), take_or_null(arrivals, chosen)), strict=True))
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+        arrivals = partials[f"{self.prefix}a"].to_numpy()
+        return {f"{self.prefix}a": pa.array(np.where(arrivals == NEVER, NEVER, arrivals + by))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return partials[f"{self.prefix}v"].combine_chunks()

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.segments import Integers, Segments
 
 ARRIVAL = "__windowpane_arrival"
 """Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
@@ -53,6 +53,10 @@ class ColumnarAggregate(ABC):
     @abstractmethod
     def finish(self, partials: pa.Table) -> pa.Array:
         """Return the result of each group."""
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
+        """Return the columns that hold arrival numbers, those of each row greater by a number of its own."""
+        return {}
 
     def results(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns: the result, or, of a function with several, one array each."""
