@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +21,9 @@ elements = st.lists(st.tuples(st.integers(0, 2), st.integers(-20, 40)), min_size
 
 def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
     """Return the elements of each session of each key, by taking one after the other."""
-    found = {}
+    found: dict[tuple[int, TimeWindow], list[int]] = {}
     for key in {key for key, _ in rows}:
-        windows, contents = MergingWindowSet(EventTimeSessionWindows(GAP), {}), {}
+        windows, contents = MergingWindowSet(EventTimeSessionWindows(GAP), {}), dict[Any, list[int]]()
         for number, (of, start) in enumerate(rows):
             if of != key:
                 continue
@@ -32,8 +34,8 @@ def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
 
             window = windows.add(TimeWindow(start, start + GAP), merge)
             contents.setdefault(windows.state_window(window), []).append(number)
-        live = {}
-        windows.persist(live.update)
+        live: dict[Any, Any] = {}
+        windows.persist(lambda mapping: live.update(mapping or {}))
         found |= {(key, window): contents[state] for window, state in live.items()}
     return found
 
@@ -45,7 +47,7 @@ def test_elements_stand_as_the_merging_window_set_holds_them(rows):
     islands = find_islands(keys, starts, starts + GAP)
     order = holding_order(islands.of, starts, starts + GAP)
     offsets = offsets_of(islands.of, order, np.ones(len(rows), np.int64))
-    found = {}
+    found: dict[tuple[int, TimeWindow], list[int]] = {}
     for number in order.tolist():
         island = islands.of[number]
         bounds = TimeWindow(int(islands.starts[island]), int(islands.ends[island]))

@@ -145,9 +145,7 @@ class SessionStep:
         joined, of = meeting.touched_sessions()
         parts = [self._of_part(meeting, number, offsets) for number in range(len(meeting.arrivals))]
         if meeting.sessions is not None and len(joined):
-            parts.append(
-                self._of_sessions(meeting.sessions.take(pa.array(joined)), of, offsets[joined] if offsets is not None else None)
-            )
+            parts.append(self._of_sessions(_taken(meeting.sessions, joined), of, None if offsets is None else offsets[joined]))
         added = self._as_sessions(self._merged_parts(parts, meeting.arrivals[0].is_folded), meeting)
         fires = self.rule.has_fired(added[END].to_numpy(), now)
         refired = added.filter(pa.array(fires)) if fires.any() else None
