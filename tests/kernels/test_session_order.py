@@ -35,7 +35,7 @@ def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
             window = windows.add(TimeWindow(start, start + GAP), merge)
             contents.setdefault(windows.state_window(window), []).append(number)
         live: dict[Any, Any] = {}
-        windows.persist(lambda mapping: live.update(mapping or {}))
+        windows.persist(lambda mapping, live=live: live.update(mapping or {}))
         found |= {(key, window): contents[state] for window, state in live.items()}
     return found
 
