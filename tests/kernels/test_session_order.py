@@ -21,7 +21,7 @@ elements = st.lists(st.tuples(st.integers(0, 2), st.integers(-20, 40)), min_size
 
 def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
     """Return the elements of each session of each key, by taking one after the other."""
-    found: dict[tuple[int, TimeWindow], list[int]] = {}
+    found, written = dict[Any, list[int]](), list[Any]()
     for key in {key for key, _ in rows}:
         windows, contents = MergingWindowSet(EventTimeSessionWindows(GAP), {}), dict[Any, list[int]]()
         for number, (of, start) in enumerate(rows):
@@ -34,9 +34,8 @@ def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
 
             window = windows.add(TimeWindow(start, start + GAP), merge)
             contents.setdefault(windows.state_window(window), []).append(number)
-        live: dict[Any, Any] = {}
-        windows.persist(lambda mapping, live=live: live.update(mapping or {}))
-        found |= {(key, window): contents[state] for window, state in live.items()}
+        windows.persist(written.append)
+        found |= {(key, window): contents[state] for window, state in (written.pop() or {}).items()}
     return found
 
 
