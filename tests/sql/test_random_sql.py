@@ -10,7 +10,10 @@ import random
 import duckdb
 import pytest
 
+from tests.sql.in_process import spread_session
 from windowpane.sql import Session
+
+__all__ = ["spread_session"]
 
 TABLES = {"a": ("id", "g", "h", "v"), "b": ("id", "g", "w")}
 FRAMES = (
@@ -130,10 +133,20 @@ def rows(cells) -> list[tuple]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_views_equal_duckdb_after_every_flush(seed: int) -> None:
+    with Session(":memory:") as session:
+        check(session, seed)
+
+
+@pytest.mark.parametrize("seed", range(100, 103))
+def test_views_spread_over_buckets_equal_duckdb_after_every_flush(spread_session: Session, seed: int) -> None:
+    check(spread_session, seed)
+
+
+def check(session: Session, seed: int) -> None:
     rng = random.Random(seed)
     queries = [Grammar(rng).query() for _ in range(6)]
     keys: dict[str, list[int]] = {name: [] for name in TABLES}
-    with Session(":memory:") as session, duckdb.connect() as oracle:
+    with duckdb.connect() as oracle:
         for name, columns in TABLES.items():
             declared = ", ".join(f"{column} int" for column in columns[1:])
             session.run(f"CREATE TABLE {name} (id int PRIMARY KEY, {declared})")

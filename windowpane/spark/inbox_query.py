@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from windowpane.errors import SqlRunError
 
@@ -27,10 +27,12 @@ _RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
 class InboxQuery:
     """One streaming query, which can be started again after it failed."""
 
-    def __init__(self, spark: Any, name: str, inbox: Path, checkpoint: Path, schema: str, take: Take) -> None:
-        """Hand each batch of ``inbox``, as an Arrow table, and its number to ``take``."""
+    def __init__(
+        self, spark: Any, name: str, inbox: Path, checkpoint: Path, schema: str, take: Take, made: Callable[[Any], Any] | None
+    ) -> None:
+        """Hand each batch of ``inbox``, or of what is made of its DataFrame, as an Arrow table and its number to ``take``."""
         self._spark, self._name, self._inbox, self._checkpoint = spark, name, inbox, checkpoint
-        self._schema, self._take = schema, take
+        self._schema, self._take, self._made = schema, take, made
         self._query: Any = None
         self._failure: BaseException | None = None
 
@@ -61,7 +63,8 @@ class InboxQuery:
 
     def _started(self) -> Any:
         source = self._spark.readStream.schema(self._schema).option("maxFilesPerTrigger", 1)
-        writer = source.parquet(self._inbox.absolute().as_uri()).writeStream.foreachBatch(_loosely(self))
+        rows = source.parquet(self._inbox.absolute().as_uri())
+        writer = (rows if self._made is None else self._made(rows)).writeStream.foreachBatch(_loosely(self))
         writer = writer.option("checkpointLocation", self._checkpoint.absolute().as_uri()).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
@@ -69,11 +72,18 @@ class InboxQuery:
     def batch(self, rows: Any, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
         try:
-            self._take(rows.toArrow(), number)
+            self._take(_collected(rows), number)
         except Exception as error:
             self._failure = error
             return str(error)
         return None
+
+
+def _collected(rows: Any) -> pa.Table:
+    try:
+        return rows.toArrow()
+    except PySparkException as error:
+        raise SqlRunError(_message(error)) from None
 
 
 def _loosely(query: InboxQuery) -> Callable[[Any, int], None]:

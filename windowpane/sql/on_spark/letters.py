@@ -16,13 +16,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowpane.engines.tagged import tag, tagged
 from windowpane.state.compact import from_stream, to_stream
 
-SCHEMA = "relation string, initial boolean, blob binary"
+SCHEMA = "relation string, blob binary"
 """The columns of a letter as Spark reads them."""
 
-_ARROW = pa.schema([("relation", pa.string()), ("initial", pa.bool_()), ("blob", pa.binary())])
-_CLOCK = ""
+CLOCK = ""
+"""The relation of the part with the watermarks."""
+
+_ARROW = pa.schema([("relation", pa.string()), ("blob", pa.binary())])
 _ROWS = 250_000
 """So many rows are one part at most: parts are read side by side."""
 
@@ -48,8 +51,8 @@ class Letter:
         target = inbox / f"{self.number}.parquet"
         if target.exists():
             return
-        rows = [(_CLOCK, _packed_clock(self.clock)), *self.parts]
-        columns = [[name for name, _ in rows], [self.initial] * len(rows), [blob for _, blob in rows]]
+        rows = [(CLOCK, to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()), *self.parts]
+        columns = [[name for name, _ in rows], [blob for _, blob in rows]]
         draft = inbox / f".{self.number}.draft"
         pq.write_table(pa.table(columns, schema=_ARROW), draft, row_group_size=1)
         age = self.number * 1_000_000
@@ -73,9 +76,8 @@ def receive(batch: pa.Table) -> Received:
     initial = False
     for row in batch.to_pylist():
         table = from_stream(row["blob"])
-        initial = initial or row["initial"]
-        if row["relation"] == _CLOCK:
-            clock |= dict(zip(table["relation"].to_pylist(), table["value"].to_pylist(), strict=True))
+        if row["relation"] == CLOCK:
+            clock, initial = clock_of(table), is_initial(table)
         else:
             changes.setdefault(row["relation"], []).append(table)
     return Received(initial, changes, clock)
@@ -87,10 +89,20 @@ def packed(changes: pa.Table) -> Iterator[bytes]:
         yield to_stream(changes.slice(start, _ROWS), "lz4").to_pybytes()
 
 
-def _packed_clock(clock: Mapping[str, str]) -> bytes:
+def clock_table(clock: Mapping[str, str], *, initial: bool) -> pa.Table:
+    """Return watermarks as a table, which also says whether this is the first letter of a view."""
     table = pa.table({"relation": pa.array(list(clock), pa.string()), "value": pa.array(list(clock.values()), pa.string())})
-    blob: bytes = to_stream(table).to_pybytes()
-    return blob
+    return tagged(table, clock="initial" if initial else "next")
+
+
+def clock_of(table: pa.Table) -> dict[str, str]:
+    """Return the watermarks that a table holds."""
+    return dict(zip(table["relation"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+def is_initial(table: pa.Table) -> bool:
+    """Whether a table of watermarks is that of the first letter of a view."""
+    return tag(table, "clock") == "initial"
 
 
 def sweep(inbox: Path, kept: int = 3) -> None:

@@ -54,14 +54,16 @@ class ViewQueries:
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
-    def start(self, name: str) -> None:
-        """Start the query of a view, if it does not run."""
+    def start(self, name: str, made: Callable[[Any], Any] | None) -> None:
+        """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
         from windowpane.spark.inbox_query import InboxQuery
 
         if name not in self._running:
             inbox = self.inbox(name)
             take = partial(self._answer, name)
-            self._running[name] = InboxQuery(self._spark, f"windowpane {name}", inbox, inbox.parent / "checkpoint", SCHEMA, take)
+            self._running[name] = InboxQuery(
+                self._spark, f"windowpane {name}", inbox, inbox.parent / "checkpoint", SCHEMA, take, made
+            )
         self._running[name].start()
 
     def finish(self, name: str) -> None:

@@ -10,6 +10,7 @@ short is taken up by the next session.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +20,12 @@ from windowpane.sql.nodes import Node
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
+from windowpane.sql.on_spark.rowwise import typed
+from windowpane.sql.on_spark.spread_plan import changes_of, spread
+from windowpane.sql.on_spark.stages import column_types
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import netted
 from windowpane.sql.upkeep import Upkeep
 
 
@@ -61,7 +66,7 @@ class StreamedUpkeep(Upkeep):
     def fill(self, view: ViewInfo) -> None:
         """Let what the relations of a new view hold wait for it."""
         name = view.relation.name
-        self._mail.open(name, spread=False)
+        self._mail.open(name, spread=True)
         for source in view.reads:
             self._mail.post(name, source, self._storage.arrow(self._content(source)), self._mail.number)
         self._is_due = True
@@ -107,7 +112,7 @@ class StreamedUpkeep(Upkeep):
         stream = self._mail.stream(name)
         if stream.done == stream.sent:
             return False
-        self._queries.start(name)
+        self._queries.start(name, partial(spread, view.job.node) if stream.spread else None)
         return True
 
     def _await(self, name: str) -> None:
@@ -126,7 +131,7 @@ class StreamedUpkeep(Upkeep):
             with self._storage.transaction():
                 stream = self._mail.stream(name)
                 if number > stream.batch:
-                    delta = self._computed(view, receive(batch))
+                    delta = self._collected(view, batch) if stream.spread else self._computed(view, receive(batch))
                     self._hand_on(view, delta, max(stream.sent, self._mail.number))
                     self._mail.took(name, number)
         except BaseException:
@@ -138,6 +143,14 @@ class StreamedUpkeep(Upkeep):
         changes = {name: self._storage.temporary_from(pa.concat_tables(tables)) for name, tables in letter.changes.items()}
         with self._clock.at(letter.clock):
             return self._advance(view, changes, initial=letter.initial)
+
+    def _collected(self, view: ViewInfo, batch: pa.Table) -> str | None:
+        """Keep what the operators of a view, spread over Spark, gave."""
+        changes, columns = changes_of(batch), view.job.node.columns
+        if not changes:
+            return self._keep(view, None)
+        delta = typed(self._storage, changes, column_types(columns))
+        return self._keep(view, netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in columns]))
 
     def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
         if delta is not None:

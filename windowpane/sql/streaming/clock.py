@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 from windowpane.sql.expr import text_literal
 from windowpane.sql.nodes import Watermark
 from windowpane.sql.storage import Storage
 from windowpane.sql.types import SqlType
+
+
+class Clock(Protocol):
+    """What operators ask for watermarks."""
+
+    def of(self, watermark: Watermark) -> str | None:
+        """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
+
+
+@dataclass(frozen=True)
+class ToldClock:
+    """The watermarks of one moment, as SQL, by base relation."""
+
+    values: Mapping[str, str]
+
+    def of(self, watermark: Watermark) -> str | None:
+        """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
+        found = [(self.values.get(relation), sql) for relation, sql in watermark.parts]
+        parts = [sql.replace("{w}", value) for value, sql in found if value is not None]
+        if len(parts) < len(found):
+            return None
+        return parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
 
 
 class Watermarks:
@@ -58,8 +82,4 @@ class Watermarks:
 
     def of(self, watermark: Watermark) -> str | None:
         """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
-        found = [(self._values.get(relation), sql) for relation, sql in watermark.parts]
-        parts = [sql.replace("{w}", value) for value, sql in found if value is not None]
-        if len(parts) < len(found):
-            return None
-        return parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
+        return ToldClock(self._values).of(watermark)

@@ -27,7 +27,7 @@ from windowpane.sql.nodes import (
     UnionAll,
 )
 from windowpane.sql.storage import Storage
-from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, apply_to, difference, netted, same
 
 Deltas = Sequence[str | None]
@@ -110,12 +110,12 @@ class Keyed:
     column, and those beyond the limit of an append-only Top-N.
     """
 
-    def __init__(self, node: Node, storage: Storage, owner: str, clock: Watermarks) -> None:
+    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
         """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
-        self._tables = [_state_table(owner, index) for index in range(len(node.inputs))]
-        self._keys = [_keys_of(node, index) for index in range(len(node.inputs))]
-        for table, source in zip(self._tables, node.inputs, strict=True):
+        self.tables = [_state_table(owner, index) for index in range(len(node.inputs))]
+        self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
+        for table, source in zip(self.tables, node.inputs, strict=True):
             _create(storage, table, source)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
@@ -129,7 +129,7 @@ class Keyed:
             return None
         touched = self._touched(batches)
         old = None if initial else self._storage.temporary(self._node.sql(*self._restricted(touched)))
-        for table, batch, source in zip(self._tables, batches, self._node.inputs, strict=True):
+        for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
             if batch is not None:
                 apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
         new = f"({self._node.sql(*self._restricted(touched))})"
@@ -153,9 +153,9 @@ class Keyed:
 
     def _restricted(self, touched: str | None) -> list[str]:
         if touched is None:
-            return list(self._tables)
+            return list(self.tables)
         restricted = []
-        for table, keys in zip(self._tables, self._keys, strict=True):
+        for table, keys in zip(self.tables, self._keys, strict=True):
             condition = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM t.k{index}" for index, name in enumerate(keys))
             restricted.append(f"(SELECT s.* FROM {table} AS s SEMI JOIN {touched} AS t ON {condition})")
         return restricted
@@ -167,27 +167,31 @@ class Keyed:
         place, last = node.place_sql(), node.offset + node.limit
         beyond = f"SELECT * FROM {self._restricted(touched)[0]} QUALIFY {place} > {last}"
         name = self._storage.temporary(beyond)
-        self._storage.run(f"DELETE FROM {self._tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
+        self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
     def _clean(self) -> None:
-        node = self._node
-        if not isinstance(node, Aggregate) or not node.input.append_only:
-            return
-        for group in node.groups:
-            limit = self._clock.of(node.watermarks[group]) if group in node.watermarks else None
+        for group in closing_groups(self._node):
+            limit = self._clock.of(self._node.watermarks[group])
             if limit is not None:
-                self._storage.run(f"DELETE FROM {self._tables[0]} WHERE {quoted(group)} < {limit}")
+                self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {quoted(group)} < {limit}")
 
     def forget(self) -> None:
         """Nothing is cached."""
 
     def drop(self) -> None:
         """Remove the kept inputs."""
-        for table in self._tables:
+        for table in self.tables:
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
-def _keys_of(node: Node, index: int) -> tuple[str, ...]:
+def closing_groups(node: Node) -> tuple[str, ...]:
+    """Return the group columns behind whose watermark no row comes, so that state behind it can go."""
+    if not isinstance(node, Aggregate) or not node.input.append_only:
+        return ()
+    return tuple(group for group in node.groups if group in node.watermarks)
+
+
+def keys_of(node: Node, index: int) -> tuple[str, ...]:
     """Return the columns of an input by which the result can be computed apart."""
     if isinstance(node, Aggregate):
         return node.groups
@@ -202,32 +206,32 @@ def _keys_of(node: Node, index: int) -> tuple[str, ...]:
 class CloseSorter:
     """Holds rows back until the watermark of a column has passed them, then lets them out once.
 
-    State: the rows held back. Rows whose column is NULL stay.
+    State: the rows held back, in a table. Rows whose column is NULL stay.
     """
 
-    def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Watermarks) -> None:
+    def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
         """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
-        self._table = _state_table(owner, 0)
+        self.tables = [_state_table(owner, 0)]
         self._columns = [column.id for column in node.columns]
-        _create(storage, self._table, node.input)
+        _create(storage, self.tables[0], node.input)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch in, and let out what the watermark has passed."""
         if deltas[0] is not None:
             batch = netted(self._storage, f"SELECT * FROM {deltas[0]}", self._columns)
             if batch is not None:
-                apply_to(self._storage, self._table, batch, self._columns, self._node.input.key)
+                apply_to(self._storage, self.tables[0], batch, self._columns, self._node.input.key)
         limit = self._clock.of(self._node.watermarks[self._node.column_id])
         if limit is None:
             return None
         column = quoted(self._node.column_id)
         released = self._storage.temporary(
-            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._table} WHERE {column} < {limit} ORDER BY {column}"
+            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {column} < {limit} ORDER BY {column}"
         )
         if self._storage.is_empty(released):
             return None
-        self._storage.run(f"DELETE FROM {self._table} WHERE {column} < {limit}")
+        self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {column} < {limit}")
         return released
 
     def forget(self) -> None:
@@ -235,7 +239,7 @@ class CloseSorter:
 
     def drop(self) -> None:
         """Remove the rows held back."""
-        self._storage.run(f"DROP TABLE IF EXISTS {self._table}")
+        self._storage.run(f"DROP TABLE IF EXISTS {self.tables[0]}")
 
 
 LINEAR = (Scan, Filter, Project, TimeWindows, UnionAll)

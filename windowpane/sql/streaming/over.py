@@ -7,22 +7,24 @@ sum of intervals, ...) is recomputed by DuckDB for the partitions that a batch t
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from windowpane.engines.over_program import OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
-from windowpane.engines.protocol import Clock, Engine
+from windowpane.engines.protocol import Clock as EngineClock
+from windowpane.engines.protocol import Engine
 from windowpane.errors import WindowpaneError
 from windowpane.operators.over_on_close import OverOnClose
 from windowpane.over_plan import choose_over_engine, make_over_engine
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
-from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, netted, to_weights, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
+from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.over_spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
@@ -55,14 +57,38 @@ def over_spec(node: Over) -> OverSpec:
     return OverSpec(node.partition, order, node.input.key, tuple(calls))
 
 
-def over_operator(node: Over, storage: Storage, owner: str, clock: Watermarks) -> Operator:
-    """Return the operator that runs an OVER node."""
-    if node.closes:
-        return ClosingOver(node, storage, owner)
-    program = _program(node, storage)
-    if program is None:
+class Blobs(BlobStore, Protocol):
+    """Where an engine keeps its state from batch to batch."""
+
+    def save(self) -> None:
+        """Write what changed."""
+
+    def forget(self) -> None:
+        """Read again what is stored, after a transaction that was rolled back."""
+
+    def drop(self) -> None:
+        """Remove all blobs."""
+
+
+def over_operator(node: Over, storage: Storage, owner: str, clock: Clock) -> Operator:
+    """Return the operator that runs an OVER node, with state in the session's database."""
+    if runs_keyed(node, storage):
         return Keyed(node, storage, owner, clock)
-    return EngineOver(node, storage, owner, program)
+    return over_on_blobs(node, storage, DuckBlobs(storage, owner))
+
+
+def runs_keyed(node: Over, storage: Storage) -> bool:
+    """Whether DuckDB recomputes the partitions of an OVER node: it has a call that the engines do not have."""
+    return not node.closes and _program(node, storage) is None
+
+
+def over_on_blobs(node: Over, storage: Storage, blobs: Blobs) -> Operator:
+    """Return the operator that runs an OVER node on the OVER engines."""
+    if node.closes:
+        return ClosingOver(node, storage, blobs)
+    program = _program(node, storage)
+    assert program is not None, "the caller asked"
+    return EngineOver(node, storage, blobs, program)
 
 
 def _program(node: Over, storage: Storage) -> OverProgram | None:
@@ -97,10 +123,10 @@ def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
 class EngineOver:
     """An OVER window that is kept up to date by the engine the planner chooses; all partitions are one bucket."""
 
-    def __init__(self, node: Over, storage: Storage, owner: str, program: OverProgram) -> None:
-        """Run ``program`` with state under ``owner``."""
+    def __init__(self, node: Over, storage: Storage, blobs: Blobs, program: OverProgram) -> None:
+        """Run ``program`` with state in ``blobs``."""
         self._node, self._storage, self._program = node, storage, program
-        self._blobs = DuckBlobs(storage, owner)
+        self._blobs = blobs
         self._engine: Engine = make_over_engine(program)
         results = node.columns[len(node.input.columns) :]
         self._casts = ", ".join(f"CAST({quoted(column.id)} AS {column.type.duckdb}) AS {quoted(column.id)}" for column in results)
@@ -112,7 +138,7 @@ class EngineOver:
         if batch is None:
             return None
         changes = with_words(self._storage.arrow(f"SELECT * FROM {batch}"), self._node.input.key)
-        output = self._engine.run(self._blobs, [_with_system_columns(changes)], Clock(MIN, 0))
+        output = self._engine.run(self._blobs, [_with_system_columns(changes)], EngineClock(MIN, 0))
         self._blobs.save()
         tables = [table for number, table in output.tables if number == MAIN and table.num_rows]
         if not tables:
@@ -150,10 +176,10 @@ class ClosingOver:
     As in RisingWave only rows complete frames, not the watermark: rows of a partition that goes quiet wait.
     """
 
-    def __init__(self, node: Over, storage: Storage, owner: str) -> None:
-        """Run ``node`` with state under ``owner``."""
+    def __init__(self, node: Over, storage: Storage, blobs: Blobs) -> None:
+        """Run ``node`` with state in ``blobs``."""
         self._node, self._storage = node, storage
-        self._blobs = DuckBlobs(storage, owner)
+        self._blobs = blobs
         self._columns, self._outputs = arrow_schema(storage, node)
         self._operator: tuple[OverOnClose, KeyedState, SortedPages] | None = None
 

@@ -1,0 +1,206 @@
+"""The engine of a stage: one node of a plan on a bucket of its rows, with its state in the blobs of the bucket.
+
+State of OVER windows is that of their engines. Every other node keeps its inputs as rows in hash pages, one set an input, named
+by the number of the input; a row's hash is that of the columns it is spread by. A batch reads the pages of the keys it touches,
+and those in which the watermark passes something; the node's operator runs on what they hold as on its whole state, and what is
+left goes back into the pages. Who may mutate: this engine, once a batch. Recovery: Spark commits all state of a batch or none.
+
+Every batch tells every bucket the watermarks: a clock table comes with the rows, and the first bucket hands it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.program import MAIN
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.tagged import tag
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import CloseSort, Over
+from windowpane.sql.on_spark.letters import clock_of, is_initial
+from windowpane.sql.on_spark.rowwise import task_storage, typed
+from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import ToldClock
+from windowpane.sql.streaming.operators import CloseSorter, Keyed, closing_groups
+from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.windowing.times import MAX, MIN
+
+CLOCK_OUTPUT = MAIN + 1
+"""The output that hands the watermarks on."""
+
+_OWNER = "stage"
+
+Deltas = list[str | None]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What a bucket gets: changes of each input, and the watermarks."""
+
+    tables: tuple[list[pa.Table], ...]
+    clock: pa.Table
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table], inputs: int) -> _Batch:
+        clock = next(table for table in tables if tag(table, "clock") is not None)
+        return cls(tuple([table for table in tables if tag(table, "input") == str(index)] for index in range(inputs)), clock)
+
+    @property
+    def bucket(self) -> int:
+        """The number of the bucket."""
+        return int(tag(self.clock, "bucket") or 0)
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """The hashes of all rows."""
+        arrays = [table[HASH].to_numpy() for tables in self.tables for table in tables]
+        return np.unique(np.concatenate(arrays)).astype(np.uint64) if arrays else np.empty(0, np.uint64)
+
+
+class NodeEngine:
+    """Runs the node of a stage."""
+
+    name = "sql node"
+
+    def __init__(self, stage: Stage) -> None:
+        """Run ``stage``."""
+        self._stage, self._node, self._storage = stage, stage.node, task_storage()
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket; the watermarks stand beside the rows."""
+        batch = _Batch.of(rows, len(self._node.inputs))
+        handed_on = [(CLOCK_OUTPUT, batch.clock)] if batch.bucket == 0 else []
+        if batch.bucket and not self._stage.keys[0]:
+            return BucketOutput()
+        with self._storage.transaction():
+            result = self._operated(store, batch)
+            changes = [] if result is None else [(MAIN, self._storage.arrow(f"SELECT * FROM {result}"))]
+        return BucketOutput([*changes, *handed_on])
+
+    def _operated(self, store: BlobStore, batch: _Batch) -> str | None:
+        deltas: Deltas = [
+            typed(self._storage, tables, column_types(source.columns)) if tables else None
+            for tables, source in zip(batch.tables, self._node.inputs, strict=True)
+        ]
+        if self._runs_on_blobs:
+            assert isinstance(self._node, Over)
+            operator = over_on_blobs(self._node, self._storage, _BucketBlobs(store))
+            return operator.run(deltas, initial=is_initial(batch.clock))
+        return PagedNode(self._stage, self._storage, store).run(deltas, batch)
+
+    @cached_property
+    def _runs_on_blobs(self) -> bool:
+        return isinstance(self._node, Over) and not runs_keyed(self._node, self._storage)
+
+
+class PagedNode:
+    """A node whose operator keeps its inputs, over pages of a bucket."""
+
+    def __init__(self, stage: Stage, storage: Storage, store: BlobStore) -> None:
+        """Read the indexes of the pages."""
+        self._stage, self._node, self._storage = stage, stage.node, storage
+        closing = [stage.node.column_id] if isinstance(stage.node, CloseSort) else list(closing_groups(stage.node))
+        self._due = closing[0] if closing else None
+        self._pages = [HashPages(store, str(index), _hashes, self._summary) for index in range(len(stage.node.inputs))]
+
+    def run(self, deltas: Deltas, batch: _Batch) -> str | None:
+        """Return the changes of the result."""
+        clock = ToldClock(clock_of(batch.clock))
+        operator = self._operator(clock)
+        places = [self._places(pages, batch.hashes, clock) for pages in self._pages]
+        for index, pages in enumerate(self._pages):
+            self._load(operator.tables[index], pages, places[index], index)
+        changes = operator.run(deltas, initial=is_initial(batch.clock))
+        for index, pages in enumerate(self._pages):
+            self._save(operator.tables[index], pages, places[index], index)
+        operator.drop()
+        return changes
+
+    def _operator(self, clock: ToldClock) -> Keyed | CloseSorter:
+        if isinstance(self._node, CloseSort):
+            return CloseSorter(self._node, self._storage, _OWNER, clock)
+        return Keyed(self._node, self._storage, _OWNER, clock)
+
+    def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
+        """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""
+        touched = set(pages.locate(hashes).tolist())
+        limit = None if self._due is None else clock.of(self._node.watermarks[self._due])
+        if limit is not None:
+            touched |= set(pages.due(_instants(self._storage.arrow(f"SELECT {limit} AS value")["value"])[0].as_py() or MIN))
+        return sorted(touched)
+
+    def _load(self, table: str, pages: HashPages, places: Sequence[int], index: int) -> None:
+        found = [page for place in places if (page := pages.read(place)) is not None]
+        if found:
+            names = ", ".join(quoted(column.id) for column in self._node.inputs[index].columns)
+            rows = self._storage.temporary_from(pa.concat_tables(found))
+            self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows}")
+
+    def _save(self, table: str, pages: HashPages, places: Sequence[int], index: int) -> None:
+        if not places:
+            return
+        rows = self._storage.arrow(f"SELECT *, {hash_sql(self._stage.keys[index])} AS {HASH} FROM {table}")
+        located = pages.locate(_hashes(rows))
+        for place in places:
+            pages.write(place, rows.filter(pa.array(located == place)))
+        pages.commit()
+
+    def _summary(self, page: pa.Table) -> PageSummary:
+        """A page is due when the watermark reaches its first row, if the node waits for a watermark at all."""
+        if self._due is None:
+            return PageSummary(MAX, page.num_rows)
+        first = pc.min(_instants(page[self._due])).as_py()
+        return PageSummary(MAX if first is None else first, page.num_rows)
+
+
+def _hashes(rows: pa.Table) -> npt.NDArray[np.uint64]:
+    hashes: npt.NDArray[np.uint64] = rows[HASH].to_numpy().astype(np.uint64)
+    return hashes
+
+
+def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values as whole numbers in their order; those of a type without are always due."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind):
+        return values.cast(pa.int64())
+    return pa.chunked_array([pa.array([MIN] * len(values), pa.int64())])
+
+
+class _BucketBlobs:
+    """The blobs of a bucket, which Spark saves."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+        return self._store.get(key)
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``."""
+        self._store.put(key, blob)
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+        self._store.remove(key)
+
+    def save(self) -> None:
+        """Spark does."""
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Spark forgets the state with its checkpoint."""

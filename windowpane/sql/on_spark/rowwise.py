@@ -1,0 +1,63 @@
+"""What handles each row alone, on the tasks of Spark: DuckDB runs the query of every flow on the rows that come by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.on_spark.letters import CLOCK, is_initial
+from windowpane.sql.on_spark.stages import HASH, INPUT, Flow
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.deltas import WEIGHT
+
+
+@cache
+def task_storage() -> Storage:
+    """Return the DuckDB of this process, in memory: nothing stays in it from batch to batch."""
+    storage = Storage(":memory:")
+    storage.run("SET threads = 1")
+    storage.run("SET error_on_division_by_zero = false")
+    return storage
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """Turns parts of a letter, or changes from a stage, into the changes that arrive elsewhere.
+
+    Args:
+        flows: what is made of which source.
+        hash: SQL of the hash that says where a row belongs, ``None`` if nobody asks.
+    """
+
+    flows: tuple[Flow, ...]
+    hash: str | None = None
+
+    def __call__(self, source: str, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield what a part comes to; tables may be empty."""
+        storage = task_storage()
+        for flow in self.flows:
+            if flow.source == source and (source != CLOCK or is_initial(table)):
+                with storage.transaction():
+                    yield self._run(storage, flow, table)
+
+    def _run(self, storage: Storage, flow: Flow, table: pa.Table) -> pa.Table:
+        hashed = "" if self.hash is None else f", {self.hash} AS {HASH}"
+        query = f"SELECT *{hashed} FROM ({flow.sql})"
+        if flow.source == CLOCK:
+            return storage.arrow(query)
+        arrived = typed(storage, [table], flow.columns)
+        storage.run(f"CREATE TEMP VIEW {INPUT} AS SELECT * FROM {arrived}")
+        result = storage.arrow(query)
+        storage.run(f"DROP VIEW temp.{INPUT}")
+        return result
+
+
+def typed(storage: Storage, tables: Sequence[pa.Table], columns: Sequence[tuple[str, str]]) -> str:
+    """Keep changes until the transaction ends, with the types they have in plans, and return the name to read them by."""
+    name = storage.temporary_from(pa.concat_tables(tables))
+    items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in columns]
+    return storage.temporary(f"SELECT {', '.join([*items, f'{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}'])} FROM {name}")

@@ -1,0 +1,114 @@
+"""A plan cut into stages: nodes that keep something, one stage each, and between them what handles each row alone.
+
+A stage runs on buckets of rows, spread by a hash of the columns by which its node can be computed apart: those of GROUP BY,
+PARTITION BY, a join's keys. What handles rows alone (filters, projections, TUMBLE, HOP, CUMULATE, unions) runs where rows are, on
+the way from one stage to the next, as one query of DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
+from windowpane.sql.on_spark.letters import CLOCK
+from windowpane.sql.scope import Column
+from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.operators import LINEAR, keys_of
+from windowpane.sql.types import is_float
+
+INPUT = '"windowpane input"'
+"""The name by which the query of a flow reads rows."""
+
+STAGE = "windowpane stage"
+"""The source of rows that come from an earlier stage."""
+
+HASH = "windowpane_h"
+"""The column of the hash that says where a row belongs."""
+
+_WEIGHTED = f", {quoted(WEIGHT)}"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Changes on their way.
+
+    Args:
+        stage: the number of the stage they come from, ``None`` for the letter.
+        source: in a letter, the relation they are of; ``CLOCK`` for rows that stand in the text: they come with the first letter.
+        columns: (name, DuckDB type) of what arrives, beside the weight.
+        sql: what is made of them, a query over ``INPUT``.
+    """
+
+    stage: int | None
+    source: str
+    columns: tuple[tuple[str, str], ...]
+    sql: str
+
+    def then(self, sql: str) -> Flow:
+        """Return it with a further step."""
+        return replace(self, sql=sql)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A node that keeps something, and the changes that flow into each of its inputs."""
+
+    node: Node
+    inputs: tuple[tuple[Flow, ...], ...]
+
+    @property
+    def keys(self) -> tuple[tuple[Column, ...], ...]:
+        """The columns of each input by which its rows are spread; none: all rows are one bucket."""
+        return tuple(tuple(source.column(name) for name in self._names(index)) for index, source in enumerate(self.node.inputs))
+
+    def _names(self, index: int) -> tuple[str, ...]:
+        return self.node.inputs[0].key if isinstance(self.node, CloseSort) else keys_of(self.node, index)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A plan in stages, each behind those it reads, and what flows from them into the result."""
+
+    stages: tuple[Stage, ...]
+    result: tuple[Flow, ...]
+
+
+def cut(node: Node) -> Stages:
+    """Return a plan in stages."""
+    stages: list[Stage] = []
+    result = _flows(node, stages)
+    return Stages(tuple(stages), tuple(result))
+
+
+def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
+    if isinstance(node, Scan):
+        kinds = tuple((name, column.type.duckdb) for name, column in zip(node.stored, node.columns, strict=True))
+        return [Flow(None, node.relation, kinds, node.sql(INPUT, extra=_WEIGHTED))]
+    if isinstance(node, Values):
+        return [Flow(None, CLOCK, (), f"SELECT *, 1 AS {quoted(WEIGHT)} FROM ({node.sql()})")]
+    if isinstance(node, UnionAll):
+        return [
+            flow.then(node.branch_sql(index, f"({flow.sql})", _WEIGHTED))
+            for index, branch in enumerate(node.branches)
+            for flow in _flows(branch, stages)
+        ]
+    inputs = tuple(tuple(_flows(source, stages)) for source in node.inputs)
+    if isinstance(node, LINEAR):
+        return [flow.then(node.sql(f"({flow.sql})", extra=_WEIGHTED)) for flow in inputs[0]]
+    stages.append(Stage(node, inputs))
+    return [Flow(len(stages) - 1, STAGE, column_types(node.columns), f"SELECT * FROM {INPUT}")]
+
+
+def column_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    """Return columns as (id, DuckDB type)."""
+    return tuple((column.id, column.type.duckdb) for column in columns)
+
+
+def hash_sql(keys: Sequence[Column]) -> str:
+    """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value."""
+    if not keys:
+        return "0::UBIGINT"
+    texts = (f"CAST({f'({quoted(key.id)} + 0)' if is_float(key.type) else quoted(key.id)} AS VARCHAR)" for key in keys)
+    return f"md5_number_lower(concat_ws(chr(31), {', '.join(f'coalesce({text}, chr(0))' for text in texts)}))"
