@@ -17,8 +17,9 @@ from windowpane.engines.over_engines import columnar_engine
 from windowpane.engines.over_program import Emit, OverProgram
 from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
-from windowpane.kernels.over_sorting import key_codes, order_codes, partition_numbers, sorted_positions, stable_order
+from windowpane.kernels.over_sorting import key_codes, order_codes, partition_numbers, sorted_positions
 from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.packed_order import stable_order
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.kernels.dense_codes import combined, dense_codes, distinct
-from windowpane.kernels.running_positions import grouped, run_starts, stable_order
+from windowpane.kernels.packed_order import stable_order
+from windowpane.kernels.running_positions import grouped, run_starts
 
 COLUMNS = [
     pa.array([3, None, -(2**40), 3]),

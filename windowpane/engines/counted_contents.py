@@ -25,8 +25,9 @@ from windowpane.engines.program import TIME, Program
 from windowpane.engines.slicing import Integers
 from windowpane.engines.touched_panes import TouchedPanes
 from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.range_merge import Ranges, fold_groups, merge_ranges
-from windowpane.kernels.running_positions import grouped, run_ends, run_starts, stable_order
+from windowpane.kernels.running_positions import grouped, run_ends, run_starts
 
 COUNT = "__windowpane_count"
 

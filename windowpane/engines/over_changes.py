@@ -19,6 +19,7 @@ from windowpane.engines.over_program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.engines.program import PARTITION, POSITION
 from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
+from windowpane.kernels.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over_sorting import partition_numbers
 from windowpane.operators.consolidation import consolidate
 from windowpane.operators.row_forms import RowForms
@@ -44,13 +45,20 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
         InconsistentChangeError: a change type that is none, whatever ``report`` does.
     """
     appears = _appearing(program, rows)
-    numbers = partition_numbers([rows[name].combine_chunks() for name in program.spec.key], rows.num_rows)
-    repeated = np.bincount(numbers, minlength=1)[numbers] > 1
+    repeated = _repeated([rows[name].combine_chunks() for name in program.spec.key], rows.num_rows)
     came, gone = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
     if repeated.any():
         more_gone, more_came = _merged(program, rows, np.flatnonzero(repeated), report)
         came, gone = np.append(came, more_came), np.append(gone, more_gone)
     return NetChanges(rows.take(pa.array(gone)), rows if len(came) == rows.num_rows else rows.take(pa.array(came)))
+
+
+def _repeated(key: list[pa.Array], rows: int) -> npt.NDArray[np.bool_]:
+    """Return which rows share their key with another."""
+    if any(has_codes(column.type) and not column.null_count and len(np.unique(ordered_codes(column))) == rows for column in key):
+        return np.zeros(rows, np.bool_)
+    numbers = partition_numbers(key, rows)
+    return np.bincount(numbers, minlength=1)[numbers] > 1
 
 
 def _appearing(program: OverProgram, rows: pa.Table) -> npt.NDArray[np.bool_]:

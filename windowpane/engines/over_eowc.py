@@ -32,8 +32,9 @@ from windowpane.errors import MissingOrderError
 from windowpane.kernels import over_window
 from windowpane.kernels.over_closing import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over_rows import SortedRows
-from windowpane.kernels.over_sorting import partition_numbers, stable_order
+from windowpane.kernels.over_sorting import partition_numbers
 from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN

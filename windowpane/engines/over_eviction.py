@@ -110,8 +110,8 @@ class _Partings:
         for frame in self._eviction.framed:
             found = self._rows.frames(frame)
             needed = self._farther(needed, self._farthest(held, found.hi - 1 if self._eviction.descending else found.lo))
-        for frame in self._eviction.running:
-            needed = self._farther(needed, self._farthest(self._running(frame)) - 1)
+        for behind in self._eviction.running:
+            needed = self._farther(needed, self._farthest(self._running(behind)) - 1)
         layout = self._rows.layout
         limits = np.repeat(needed, layout.segment_ends - layout.segment_firsts)
         kept: Mask = layout.numbers <= limits if self._eviction.descending else layout.numbers >= limits

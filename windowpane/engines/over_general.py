@@ -40,7 +40,7 @@ from windowpane.kernels.over_calls import CallKernel
 from windowpane.kernels.over_rows import SortedRows
 from windowpane.kernels.over_window import OverWindow, Values
 from windowpane.kernels.row_differences import differing
-from windowpane.kernels.sort_keys import SortKeys, sorting
+from windowpane.kernels.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
@@ -93,6 +93,7 @@ class _Computed:
         by_frames: where the values of calls that do not run are new; of other rows they may be anything.
         by_running: where those of running calls are.
         values: the values.
+        dropped: the rows that no row to come can reach.
     """
 
     rows: SortedRows
@@ -100,6 +101,7 @@ class _Computed:
     by_frames: Mask
     by_running: Mask
     values: Values
+    dropped: Mask
 
 
 class _Batch:
@@ -139,8 +141,11 @@ class _Batch:
         if not rows.num_rows:
             return None
         changes = net_changes(self._program, rows, self._arrivals.report)
-        gone, came = (self._keyed(table.select(self._engine.arriving.names)) for table in (changes.gone, changes.came))
-        delta = Delta(gone[0], came[0], came[1])
+        names, sort_keys = self._engine.arriving.names, self._engine.sort_keys
+        (gone, gone_keys), (came, came_keys) = (
+            sort_keys.sorted(table.select(names).combine_chunks()) for table in (changes.gone, changes.came)
+        )
+        delta = Delta(gone_keys, came_keys, came)
         if not len(delta.keys):
             return None
         cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
@@ -161,24 +166,18 @@ class _Batch:
         spans = Spans(cache, swept(len(self._pages), self._horizon), Delta.none(self._engine.arriving))
         there, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
         rows = self._sorted(spans, there, spans.starts)
-        if self._dropped(spans, rows).any():
+        dropped = self._dropped(spans, rows, rows.layout.segment)
+        if dropped.any():
             names = [*self._program.outputs.names, *self._engine.window.carries.names]
             current = {name: spans.table[name].combine_chunks() for name in names}
-            computed = _Computed(rows, there, unchanged, unchanged, Values([], []))
+            computed = _Computed(rows, there, unchanged, unchanged, Values([], []), dropped)
             self._write(cache, spans, computed, current, unchanged)
 
-    def _keyed(self, rows: pa.Table) -> tuple[npt.NDArray[np.bytes_], pa.Table]:
-        """Return rows with their sort keys, in order."""
-        rows = rows.combine_chunks()
-        keys = self._engine.sort_keys.of(rows)
-        order = sorting(keys)
-        return keys[order], rows.take(pa.array(order))
-
-    def _check(self, spans: Spans, gone: tuple[object, pa.Table], came: tuple[object, pa.Table]) -> None:
+    def _check(self, spans: Spans, gone: pa.Table, came: pa.Table) -> None:
         """Report deletes of absent rows and second inserts."""
         for word, rows, wrong, reason in (
-            (DELETE, gone[1], ~spans.is_known, "there is no such row in its partition"),
-            (INSERT, came[1], spans.is_double, "its partition already has such a row"),
+            (DELETE, gone, ~spans.is_known, "there is no such row in its partition"),
+            (INSERT, came, spans.is_double, "its partition already has such a row"),
         ):
             for row in python_rows(rows.filter(pa.array(wrong)).select(self._program.columns.names)) if wrong.any() else ():
                 self._arrivals.report(InconsistentChangeError(word, row, reason))
@@ -199,7 +198,8 @@ class _Batch:
         sides = _Sides(spans, rows, segment, left, right)
         sides.need(by_frames, self._engine.framed)
         sides.need_counters(by_running, self._engine.running)
-        self._add_droppable(spans, rows, segment, left, right)
+        dropped = self._dropped(spans, rows, segment)
+        self._add_droppable(spans, rows, segment, dropped, left, right)
         if left.any():
             return left, right
         values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
@@ -208,7 +208,7 @@ class _Batch:
         if right.any():
             return left, right
         assert values is not None, "nothing is missing"
-        return _Computed(rows, there, by_frames, by_running, values)
+        return _Computed(rows, there, by_frames, by_running, values, dropped)
 
     def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask) -> SortedRows:
         names = [*self._engine.window.read, *self._engine.window.carries.names]
@@ -233,11 +233,11 @@ class _Batch:
         changed = spans.went | spans.came
         return changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right
 
-    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64], left: Mask, right: Mask) -> None:
+    def _add_droppable(
+        self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64], dropped: Mask, left: Mask, right: Mask
+    ) -> None:
         """Add where rows beyond a cut can be dropped: they are read, to go."""
-        if not len(segment):
-            return
-        dropped, layout = self._dropped(spans, rows), rows.layout
+        layout = rows.layout
         for side, cut, edge in (
             (left, spans.cut_left, layout.segment_firsts),
             (right, spans.cut_right, layout.segment_ends - 1),
@@ -246,12 +246,12 @@ class _Batch:
             found[segment[edge]] = dropped[edge]
             side |= found & cut
 
-    def _dropped(self, spans: Spans, rows: SortedRows) -> Mask:
-        """Return which of the rows that are there no row to come can reach."""
-        if self._engine.eviction is None or self._horizon is None:
+    def _dropped(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64]) -> Mask:
+        """Return which of the rows that are there no row to come can reach, given the segment of the spans that each is in."""
+        if self._engine.eviction is None or self._horizon is None or not len(segment):
             return np.zeros(rows.layout.size, np.bool_)
-        there = np.unique(np.searchsorted(spans.firsts, np.flatnonzero(~spans.went), side="right") - 1)
-        cuts = spans.cut_left[there], spans.cut_right[there]
+        present = segment[rows.layout.segment_firsts]
+        cuts = spans.cut_left[present], spans.cut_right[present]
         return self._engine.eviction.dropped(rows, self._times(spans, ~spans.went), self._horizon, *cuts)
 
     def _times(self, spans: Spans, there: Mask) -> pa.ChunkedArray:
@@ -321,11 +321,11 @@ class _Batch:
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        kept = ~self._dropped(spans, computed.rows)
+        kept = ~computed.dropped
         page, marked = spans.page[computed.there], spans.went.copy()
         marked[computed.there] = changed | ~kept
         altered = Altered.of(spans.page, marked)
-        rows = np.flatnonzero(kept & np.isin(page, altered.rows))
+        rows = np.flatnonzero(kept & altered.among(page))
         keys = spans.keys[computed.there][rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[computed.there][rows]))
         picked = [current[name].take(pa.array(rows)) for name in current]

@@ -50,6 +50,12 @@ class Altered:
         starts[1:] &= ~altered[:-1]
         return cls(page[altered], page[starts])
 
+    def among(self, page: Numbers) -> npt.NDArray[np.bool_]:
+        """Return which rows, given their pages, stand in altered ones."""
+        marks = np.zeros(max(int(page.max(initial=0)), int(self.rows.max(initial=0))) + 1, np.bool_)
+        marks[self.rows] = True
+        return marks[page]
+
 
 def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, keys: Bytes, page_of: Numbers) -> None:
     """Put ``rows`` in place of all rows of the pages that are altered.

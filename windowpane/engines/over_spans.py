@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.kernels.over_layout import Positions
+from windowpane.kernels.over_sorting import starts as partition_starts
 from windowpane.kernels.sort_keys import Bytes, SortKeys
 from windowpane.state.row_pages import RowPages
 
@@ -116,19 +117,20 @@ class Spans:
         self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.came))
 
     def _arrange(self, held_keys: Bytes, at: Positions, exists: Mask, delta: Delta, dropped: Mask) -> None:
-        sequence = np.insert(np.arange(self.held), at, self.held + np.arange(len(delta.came)))
-        replaced = np.zeros(self.held, np.bool_)
-        replaced[at[exists]] = True
-        merged = sequence[~np.append(replaced, np.zeros(len(delta.came), np.bool_))[sequence]]
+        merged = _interleaved(self.held, at)
+        if exists.any():
+            replaced = np.zeros(self.held + len(delta.came), np.bool_)
+            replaced[at[exists]] = True
+            merged = merged[~replaced[merged]]
         self.source = merged
         self.keys = np.concatenate([held_keys, delta.came])[merged]
         self.came = merged >= self.held
         self.went = np.append(dropped, np.zeros(len(delta.came), np.bool_))[merged]
         self.before = np.full(len(merged), -1)
         self.before[~self.came] = merged[~self.came]
-        doubles = np.full(len(delta.came), -1)
-        doubles[exists] = at[exists]
-        self.before[self.came] = doubles[merged[self.came] - self.held]
+        if exists.any():
+            doubles = np.where(exists, at, -1)
+            self.before[self.came] = doubles[merged[self.came] - self.held]
 
     def _segment(self, page_of_held: Positions, came_pages: Positions) -> None:
         """Find where segments start and end, and where they are cut."""
@@ -137,9 +139,9 @@ class Spans:
         self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
         self._run_lasts = self.ordinals[np.append(gaps, True)[: len(self.ordinals)]]
         run = np.searchsorted(self._run_firsts, self.page, side="right")
-        partitions = self._sort_keys.partitions(self.keys)
-        starts = np.ones(len(self.source), np.bool_)
-        starts[1:] = (partitions[1:] != partitions[:-1]) | (run[1:] != run[:-1])
+        columns = self.table.select(self._sort_keys.partition_by).take(pa.array(self.source))
+        starts = partition_starts([column.combine_chunks() for column in columns.columns], len(self.source))
+        starts[1:] |= run[1:] != run[:-1]
         self.starts = starts
         firsts = np.flatnonzero(starts)
         lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
@@ -177,7 +179,7 @@ class Spans:
 
 def around(cache: PageCache, ordinals: Positions, keys: Bytes, reach: int) -> Positions:
     """Return the pages at ``ordinals``, and the neighbours that a reach of so many rows around ``keys`` takes in."""
-    if not len(ordinals):
+    if not len(ordinals) or len(ordinals) == len(cache.pages):
         return ordinals
     held = cache.rows(ordinals)[1]
     ends = np.cumsum([cache[ordinal].num_rows for ordinal in ordinals.tolist()])
@@ -202,9 +204,28 @@ def stored_keys(column: pa.ChunkedArray) -> Bytes:
     return np.array(keys.to_pylist(), np.bytes_)
 
 
+def _interleaved(held: int, at: Positions) -> Positions:
+    """Return the numbers of rows held, with those of rows that come, which follow them, before the places ``at``."""
+    merged = np.empty(held + len(at), np.int64)
+    fresh = at + np.arange(len(at))
+    merged[fresh] = np.arange(held, held + len(at))
+    stays = np.ones(len(merged), np.bool_)
+    stays[fresh] = False
+    merged[stays] = np.arange(held)
+    return merged
+
+
 def _places(among: Bytes, keys: Bytes) -> tuple[Positions, Mask]:
-    """Return where each key stands among others, and whether it is there."""
-    at = np.searchsorted(among, keys)
-    if not len(among):
-        return at, np.zeros(len(keys), np.bool_)
-    return at, (at < len(among)) & (among[np.minimum(at, len(among) - 1)] == keys)
+    """Return where each key stands among others, and whether it is there; both ascend, and the fewer are looked up."""
+    if not len(among) or not len(keys):
+        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+    exists = np.zeros(len(keys), np.bool_)
+    if len(keys) <= len(among):
+        at = np.searchsorted(among, keys)
+        exists[:] = (at < len(among)) & (among[np.minimum(at, len(among) - 1)] == keys)
+        return at, exists
+    below = np.searchsorted(keys, among)
+    same = (below < len(keys)) & (keys[np.minimum(below, len(keys) - 1)] == among)
+    exists[below[same]] = True
+    passed = np.bincount(below + same, minlength=len(keys) + 1)
+    return np.cumsum(passed)[: len(keys)], exists

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from windowpane.kernels.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
 from windowpane.kernels.over_layout import Layout, Positions
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.over_spec import OrderColumn
-
-_FEW = 1 << 16
 
 
 def is_sortable(kind: pa.DataType) -> bool:
@@ -43,13 +42,6 @@ def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Positions:
     return numbers
 
 
-def stable_order(numbers: Positions) -> Positions:
-    """Return the positions that put rows in the order of their partitions, and leave it inside."""
-    if len(numbers) and int(numbers.max()) < _FEW:
-        return np.argsort(numbers.astype(np.uint16), kind="stable")
-    return np.argsort(numbers, kind="stable")
-
-
 def order_codes(column: pa.Array, order: OrderColumn) -> list[Codes]:
     """Return the codes to sort an ORDER BY column by, the most significant first."""
     codes = ~codes_of(column) if order.descending else codes_of(column)
@@ -68,8 +60,8 @@ def key_codes(column: pa.Array) -> list[Codes]:
 def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positions:
     """Return the positions that sort rows by ``ordered``, then by ``keys``; most significant first."""
     if not ordered:
-        return np.lexsort(tuple(reversed(keys)))
-    positions = np.argsort(ordered[0], kind="stable") if len(ordered) == 1 else np.lexsort(tuple(reversed(ordered)))
+        return lexical_order(keys)
+    positions = lexical_order(ordered)
     same = np.zeros(len(positions), np.bool_)
     if len(positions):
         same[1:] = np.all([each[positions[1:]] == each[positions[:-1]] for each in ordered], axis=0)
@@ -78,7 +70,7 @@ def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positio
         places = np.flatnonzero(tied)
         rows = positions[places]
         group = np.cumsum(~same)[places]
-        positions[places] = rows[np.lexsort((*(key[rows] for key in reversed(keys)), group))]
+        positions[places] = rows[lexical_order([group, *(key[rows] for key in keys)])]
     return positions
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from windowpane.kernels.packed_order import stable_order
 
-_DIGIT = 16
+Integers = npt.NDArray[np.int64]
 
 
 class Grouped(NamedTuple):
@@ -36,19 +36,6 @@ def grouped(codes: Integers) -> Grouped:
     order = stable_order(codes)
     groups = codes[order]
     return Grouped(order, groups, np.arange(len(groups)) - run_starts(groups))
-
-
-def stable_order(codes: Integers) -> Integers:
-    """Return the stable sorting permutation of codes that are not negative.
-
-    Numpy sorts 16-bit integers by radix, several times as fast as it merges longer ones: so, digit by digit.
-    """
-    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
-    rest = codes >> _DIGIT
-    while rest.any():
-        order = order[np.argsort((rest[order] & 0xFFFF).astype(np.uint16), kind="stable")]
-        rest = rest >> _DIGIT
-    return order.astype(np.int64, copy=False)
 
 
 def run_starts(values: Integers) -> Integers:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.kernels.ordered_codes import has_codes, ordered_codes, validity
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.over_spec import OrderColumn, OverSpec
 
 Bytes = npt.NDArray[np.bytes_]
@@ -52,11 +53,28 @@ class SortKeys:
         joined = [b"".join(row) + b"\x01" for row in zip(*pieces, strict=True)]
         return np.array(joined, np.bytes_) if joined else np.empty(0, "S1")
 
-    def partitions(self, keys: Bytes) -> Bytes:
-        """Return the partition of each key, as bytes that are equal where the partitions are."""
-        if not self.partition_width or not len(keys):
-            return np.zeros(len(keys), "S1")
-        return keys.view(np.uint8).reshape(len(keys), -1)[:, : self.partition_width].copy().view(f"V{self.partition_width}")[:, 0]
+    def sorted(self, table: pa.Table) -> tuple[pa.Table, Bytes]:
+        """Return rows in the order of their keys, and the keys; rows with equal keys stay in their order."""
+        if self.are_cheap:
+            table = table.take(pa.array(lexical_order(self._sort_words(table))))
+            return table, self.of(table)
+        keys = self.of(table)
+        order = sorting(keys)
+        return table.take(pa.array(order)), keys[order]
+
+    @property
+    def partition_by(self) -> list[str]:
+        """The columns of the partition."""
+        return [column.name for column in self._partition]
+
+    def _sort_words(self, table: pa.Table) -> list[npt.NDArray[np.uint64]]:
+        """Return columns of words that compare as the keys do, the most significant first; all parts are of fixed width."""
+        words = [np.zeros(table.num_rows, np.uint64)]
+        for each in (*self._partition, *self._ordered):
+            flags, values = _flagged(table[each.name].combine_chunks(), each)
+            words += [] if flags is None else [flags.astype(np.uint64)]
+            words += list(values.T)
+        return words
 
     def _partition_part(self, table: pa.Table) -> _Matrix:
         columns = [table[each.name].combine_chunks() for each in self._partition]
@@ -73,7 +91,7 @@ def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
     padded[:, :width] = keys.view(np.uint8).reshape(len(keys), width) if len(keys) else 0
     words = padded.view(">u8").astype(np.uint64)
     varying = [word for word in words.T if len(keys) and (word != word[0]).any()]
-    return np.lexsort(varying[::-1]) if varying else np.arange(len(keys))
+    return lexical_order(varying) if varying else np.arange(len(keys))
 
 
 def _closed(part: Any) -> Any:
@@ -98,15 +116,21 @@ def _part(column: pa.Array, order: OrderColumn) -> _Matrix | list[bytes]:
 
 
 def _fixed(column: pa.Array, order: OrderColumn) -> _Matrix:
-    valid = validity(column)
-    words = _words(column)
-    if order.descending:
-        words = ~words
-    words[~valid] = 0
+    flags, words = _flagged(column, order)
     matrix = np.empty((len(column), 1 + 8 * words.shape[1]), np.uint8)
-    matrix[:, 0] = np.where(valid, 1, 0 if order.nulls_first else 2)
+    matrix[:, 0] = 1 if flags is None else flags
     matrix[:, 1:] = words.astype(">u8").view(np.uint8).reshape(len(column), 8 * words.shape[1])
     return matrix
+
+
+def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8] | None, npt.NDArray[np.uint64]]:
+    """Return bytes that place NULLs, 1 of a value, if there are NULLs, and words that compare as the values do."""
+    words = ~_words(column) if order.descending else _words(column)
+    if not column.null_count:
+        return None, words
+    valid = validity(column)
+    words[~valid] = 0
+    return np.where(valid, 1, 0 if order.nulls_first else 2).astype(np.uint8), words
 
 
 def _words(column: pa.Array) -> npt.NDArray[np.uint64]:

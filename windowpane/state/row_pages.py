@@ -76,8 +76,11 @@ class _Block:
         return cls(np.frombuffer(body, f"S{width}", rows, 16 + 16 * rows), numbers, counts)
 
     def locate(self, keys: Bytes) -> Numbers:
-        """Return the entry whose range holds each key."""
-        return np.maximum(np.searchsorted(self.fences, keys, side="right") - 1, 0)
+        """Return the entry whose range holds each key, of keys that ascend: the fewer are looked up among the more."""
+        if len(keys) <= len(self.fences):
+            return np.maximum(np.searchsorted(self.fences, keys, side="right") - 1, 0)
+        reached = np.bincount(np.searchsorted(keys, self.fences), minlength=len(keys) + 1)
+        return np.maximum(np.cumsum(reached)[: len(keys)] - 1, 0)
 
     def splice(self, start: int, end: int, new: _Block) -> None:
         """Put other entries in place of those at [start, end)."""
@@ -115,14 +118,15 @@ class RowPages:
     # --- reads ----------------------------------------------------------------------------------------------------------
 
     def locate(self, keys: Bytes) -> Numbers:
-        """Return the ordinal of the page whose range holds each key; 0 while there are no pages."""
+        """Return the ordinal of the page whose range holds each key, of keys that ascend; 0 while there are no pages."""
         ordinals = np.zeros(len(keys), np.int64)
         if not len(self._root.numbers):
             return ordinals
         places, offsets = self._root.locate(keys), self._offsets()
-        for place in np.unique(places).tolist():
-            here = places == place
-            ordinals[here] = offsets[place] + self._block(place).locate(keys[here])
+        firsts = np.flatnonzero(np.append(True, places[1:] != places[:-1])[: len(places)]).tolist()
+        for low, high in pairwise([*firsts, len(keys)]):
+            place = int(places[low])
+            ordinals[low:high] = offsets[place] + self._block(place).locate(keys[low:high])
         return ordinals
 
     def fence(self, ordinal: int) -> bytes:

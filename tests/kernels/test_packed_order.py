@@ -1,0 +1,35 @@
+"""Stable orders by packed words, beside numpy's."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.kernels.packed_order import lexical_order, stable_order
+
+WIDE = st.integers(-(1 << 63), (1 << 63) - 1)
+NUMBERS = st.one_of(st.lists(st.integers(-3, 3)), st.lists(WIDE), st.lists(st.one_of(st.integers(0, 2), WIDE)))
+
+
+@given(NUMBERS)
+def test_numbers_are_sorted_and_equal_ones_stay_in_order(numbers: list[int]) -> None:
+    given_numbers = np.array(numbers, np.int64)
+    assert stable_order(given_numbers).tolist() == sorted(range(len(numbers)), key=numbers.__getitem__)
+
+
+@pytest.mark.parametrize("span", [1 << 10, 1 << 40, 1 << 50, 1 << 62])
+def test_many_numbers_of_any_width(span: int) -> None:
+    numbers = np.random.default_rng(span).integers(-span, span, 5_000)
+    numbers[::7] = numbers[0]
+    assert (stable_order(numbers) == np.argsort(numbers, kind="stable")).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 2), WIDE)))
+def test_rows_are_sorted_by_columns(rows: list[tuple[int, int, int]]) -> None:
+    columns = [np.array([row[place] for row in rows], np.int64) for place in range(3)]
+    assert lexical_order(columns).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+
+
+def test_unsigned_words_keep_their_order() -> None:
+    words = np.array([1 << 63, 0, (1 << 64) - 1, 5, 1 << 63], np.uint64)
+    assert stable_order(words).tolist() == [1, 3, 0, 4, 2]

@@ -1,0 +1,51 @@
+"""Stable sorting of 64-bit integers as packed words: the distance from the least in the high bits, the place in the low ones.
+
+numpy sorts plain words with vector instructions, ten times as fast as it finds a stable order; the places make words distinct, so
+that the order is stable. Numbers too wide to be packed are sorted digit by digit, the least significant first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Positions = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+
+_BITS = 63
+
+
+def stable_order(numbers: Words) -> Positions:
+    """Return the positions that sort numbers; equal ones stay in their order."""
+    if len(numbers) < 2 or (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    distances = (numbers - numbers.min()).view(np.uint64)
+    width, places = int(distances.max()).bit_length(), (len(numbers) - 1).bit_length()
+    digit = _BITS - places
+    order = _packed_order(_digit(distances, 0, digit), places)
+    for low in range(digit, width, digit):
+        order = order[_packed_order(_digit(distances[order], low, digit), places)]
+    return order
+
+
+def lexical_order(columns: Sequence[Words]) -> Positions:
+    """Return the positions that sort rows by columns, the most significant first; equal rows stay in their order."""
+    last, *others = reversed(columns)
+    order = stable_order(last)
+    for column in others:
+        order = order[stable_order(column[order])]
+    return order
+
+
+def _digit(distances: npt.NDArray[np.uint64], low: int, width: int) -> npt.NDArray[np.uint64]:
+    return (distances >> np.uint64(low)) & np.uint64((1 << width) - 1)
+
+
+def _packed_order(digits: npt.NDArray[np.uint64], places: int) -> Positions:
+    words = (digits << np.uint64(places)).view(np.int64)
+    words |= np.arange(len(words))
+    words.sort()
+    words &= np.int64((1 << places) - 1)
+    return words
