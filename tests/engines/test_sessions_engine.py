@@ -264,7 +264,7 @@ def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
         ({"assigner": wp.ProcessingTimeSessionWindows(5), "trigger": wp.EventTimeTrigger.create()}, "fires by more than the end"),
         ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(2)}, "needs every row"),
         ({"assigner": wp.EventTimeSessionWindows(5), "lateness": 3, "refine": "each"}, "every late row"),
-        ({"assigner": wp.EventTimeSessionWindows(5), "key_type": pa.list_(pa.int64())}, "key column"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "key_type": pa.map_(pa.string(), pa.int64())}, "key column"),
     ],
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):

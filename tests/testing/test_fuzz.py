@@ -50,6 +50,7 @@ def test_an_engine_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, capsys
         ([{"k": 1, "x": 0.1 + 0.2}], [{"k": 1, "x": 0.3}], None),
         ([{"x": float("nan")}, {"x": 0.0}], [{"x": -0.0}, {"x": float("nan")}], None),
         ([{"x": [1.0, None]}], [{"x": [1.0, None]}], None),
+        ([{"x": {"y": -0.0}, "z": 2}, {"x": {"y": 0.0}, "z": 1}], [{"x": {"y": 0.0}, "z": 1}, {"x": {"y": 0.0}, "z": 2}], None),
         ([{"x": 1}], [{"x": 2}], "expected {'x': 1}"),
         ([{"x": 1}, {"x": 2}], [{"x": 1}], "missing: {'x': 2}"),
         ([{"x": 1}], [{"x": 1}, {"x": 1}], "one too many: {'x': 1}"),

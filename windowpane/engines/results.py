@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.columnar import key_arrays
 from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.grouped_fold import GroupedFold
@@ -44,8 +45,7 @@ class Results:
         if not rows:
             return
         self.firings += rows
-        named = zip(program.key_columns, program.keys, strict=True)
-        keys = [partials[name].combine_chunks().cast(field.type) for name, field in named]
+        keys = key_arrays(program, partials)
         bounds = [bound.cast(program.window_bound) for bound in bounds]
         if isinstance(program.arrow, ArrowWindowFunction):
             self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.arrival import arrival_order
+from windowpane.engines.columnar import group_columns, with_encoded_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import POSITION, Program
 from windowpane.engines.protocol import BucketOutput
@@ -91,7 +92,7 @@ class SessionBatch(ColumnarBatch):
         return self.output(pages.live, pages.byte_size, not len(pages), next_time, self._merges)
 
     def _hashes(self, table: pa.Table) -> Hashes:
-        return key_hashes([plain_key(table[name]) for name in self.program.key_columns], table.num_rows)
+        return key_hashes([plain_key(table[name]) for name in group_columns(self.program)], table.num_rows)
 
     def _summary(self, sessions: pa.Table) -> PageSummary:
         due = self._rule.next_time(sessions[END].to_numpy(), self.clock)
@@ -115,7 +116,7 @@ class SessionBatch(ColumnarBatch):
         whole = [table for table in tables if ROWS not in table.column_names]
         pieces = [table for table in tables if ROWS in table.column_names]
         if whole:
-            rows = self.arrived(whole).combine_chunks()
+            rows = with_encoded_keys(self.program, self.arrived(whole)).combine_chunks()
             arrivals.append(Arrivals(rows, *row_windows(self.program, rows, self.now)))
         if pieces:
             folded = pa.concat_tables(pieces).combine_chunks()

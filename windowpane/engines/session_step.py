@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.engines.columnar import group_columns, key_arrays
+from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys
 from windowpane.engines.session_meeting import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, Meeting
 from windowpane.engines.session_rule import Mask, SessionRule
@@ -65,15 +67,16 @@ class SessionStep:
     """The steps of one program.
 
     Args:
+        program: the program.
         rule: when sessions fire and are over.
         fold: the aggregates.
-        groups: the key columns; empty if there are none.
     """
 
-    def __init__(self, rule: SessionRule, fold: GroupedFold, groups: Sequence[str]) -> None:
+    def __init__(self, program: Program, rule: SessionRule, fold: GroupedFold) -> None:
         self.rule = rule
+        self._program = program
         self._fold = fold
-        self._groups = list(groups)
+        self._groups = group_columns(program)
 
     # The clock.
 
@@ -208,7 +211,8 @@ class SessionStep:
             window = TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
             if wrap_int64(window.max_timestamp + self.rule.lateness) <= now:
                 columns = {name: meeting.key_column(name).slice(int(islands.first[number]), 1) for name in self._groups}
-                key = python_keys(pa.table(columns), self._groups)[0] if columns else None
+                keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
+                key = python_keys(keys, keys.column_names)[0] if columns else None
                 raise MergeBehindWatermarkError(key, window, self.rule.lateness, "watermark", now).located(key=key)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of
+from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.session_batch import PageSizes, SessionBatch
@@ -45,7 +45,7 @@ class SessionsEngine:
         self.program = program
         self.rule = SessionRule.of(program.spec)
         self.fold = fold
-        self.step = SessionStep(self.rule, fold, program.key_columns)
+        self.step = SessionStep(program, self.rule, fold)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -62,6 +62,7 @@ class SessionsEngine:
         Raises:
             MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
         """
+        rows = with_encoded_keys(self.program, rows)
         arrivals = Arrivals(rows, *row_windows(self.program, rows, 0))
         return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING else rows
 

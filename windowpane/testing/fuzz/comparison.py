@@ -28,9 +28,17 @@ def difference(expected: Iterable[Row], got: Iterable[Row]) -> str | None:
 
 
 def _sort_key(row: Row) -> tuple[str, str]:
-    exact = [(name, value) for name, value in row.items() if not isinstance(value, float)]
+    exact = [(name, _with_one_zero(value)) for name, value in row.items() if not isinstance(value, float)]
     doubles = [(name, f"{value + 0.0:.6g}") for name, value in row.items() if isinstance(value, float)]
     return repr(exact), repr(doubles)
+
+
+def _with_one_zero(value: Any) -> Any:
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, dict):
+        return {name: _with_one_zero(item) for name, item in value.items()}
+    return [_with_one_zero(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def same(left: Any, right: Any) -> bool:

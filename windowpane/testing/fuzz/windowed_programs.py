@@ -29,6 +29,8 @@ COLUMNS = pa.schema(
         ("s", pa.string()),
         ("b", pa.bool_()),
         ("m", pa.decimal128(12, 2)),
+        ("r", pa.struct([("x", pa.int32()), ("y", pa.float64())])),
+        ("l", pa.list_(pa.string())),
     ]
 )
 _VALUES: dict[str, Callable[[Random], Any]] = {
@@ -40,8 +42,10 @@ _VALUES: dict[str, Callable[[Random], Any]] = {
     "s": lambda draw: draw.choice([None, "", "x", "y", "é"]),
     "b": lambda draw: draw.choice([None, True, False]),
     "m": lambda draw: draw.choice([None, "0.00", "12.34", "-99.90"]),
+    "r": lambda draw: draw.choice([None, {"x": None, "y": 0.0}, {"x": 1, "y": -0.0}, {"x": 1, "y": 0.0}, {"x": 1, "y": None}]),
+    "l": lambda draw: draw.choice([None, [], ["a"], ["a", None]]),
 }
-_KEYS: tuple[tuple[str, ...], ...] = (("k",), ("k",), ("k",), ("n",), ("f",), ("k", "n"), ())
+_KEYS: tuple[tuple[str, ...], ...] = (("k",), ("k",), ("k",), ("n",), ("f",), ("k", "n"), ("r",), ("l", "n"), ())
 
 
 @dataclass(frozen=True)
