@@ -26,9 +26,9 @@ def windowed(task: Task, rows: Any) -> Any:
 
 
 def over(task: Task, rows: Any) -> Any:
-    """Only results of window close need a watermark: an update keeps its rows, so that any row may come in between."""
+    """LAG has a watermark, behind which no row may come in between; the growth of an update is that of rows it keeps for ever."""
     rows = rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
-    clock = {"watermark": delay(task)} if task.emit == "close" else {}
+    clock = {"watermark": delay(task)} if task.emit == "close" or task.program.kind == "lag" else {}
     stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by("k").order_by("ts")
     if task.program.kind == "lag":
         calls = {"s": wp.col("price"), "m": wp.lag("price")}

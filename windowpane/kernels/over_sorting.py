@@ -69,7 +69,7 @@ def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positio
     if tied.any():
         places = np.flatnonzero(tied)
         rows = positions[places]
-        group = np.cumsum(~same)[places]
+        group = np.cumsum(~same)[places].astype(np.int64)
         positions[places] = rows[lexical_order([group, *(key[rows] for key in keys)])]
     return positions
 

@@ -22,6 +22,7 @@ from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
 from windowpane.spark.blobs import pack, unpack
 from windowpane.spark.passing import output_passed
+from windowpane.spark.worker_memory import keep_freed_memory
 from windowpane.windowing.times import MIN
 
 COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
@@ -50,6 +51,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
+        keep_freed_memory()
         self._handle = handle
         self._engine = self._make_engine()
         self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
