@@ -19,7 +19,7 @@ from windowpane.engines.over_program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.engines.program import PARTITION, POSITION
 from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
-from windowpane.kernels.ordered_codes import has_codes, ordered_codes
+from windowpane.kernels.ordered_codes import Codes, has_codes, ordered_codes
 from windowpane.kernels.over_sorting import partition_numbers
 from windowpane.operators.consolidation import consolidate
 from windowpane.operators.row_forms import RowForms
@@ -55,10 +55,15 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
 
 def _repeated(key: list[pa.Array], rows: int) -> npt.NDArray[np.bool_]:
     """Return which rows share their key with another."""
-    if any(has_codes(column.type) and not column.null_count and len(np.unique(ordered_codes(column))) == rows for column in key):
+    if any(has_codes(column.type) and not column.null_count and _is_distinct(ordered_codes(column)) for column in key):
         return np.zeros(rows, np.bool_)
     numbers = partition_numbers(key, rows)
     return np.bincount(numbers, minlength=1)[numbers] > 1
+
+
+def _is_distinct(codes: Codes) -> bool:
+    ordered = np.sort(codes)
+    return bool((ordered[1:] != ordered[:-1]).all())
 
 
 def _appearing(program: OverProgram, rows: pa.Table) -> npt.NDArray[np.bool_]:

@@ -149,7 +149,7 @@ class _Batch:
         if not len(delta.keys):
             return None
         cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
-        ordinals = np.unique(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
+        ordinals = _distinct(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
         spans = Spans(cache, around(cache, ordinals, delta.keys, self._engine.reach), delta)
         self._check(spans, gone, came)
         computed, pages = self._compute(spans), 1
@@ -365,6 +365,10 @@ class _Sides:
         found = np.zeros(len(side), np.bool_)
         found[segments] = True
         side |= found & cut
+
+
+def _distinct(ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return ascending[_starts(ascending)]
 
 
 def _starts(segment: npt.NDArray[np.int64]) -> Mask:

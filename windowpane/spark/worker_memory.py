@@ -1,8 +1,8 @@
 """Memory of Python workers: what a batch frees, the next one takes again.
 
 Batches of a million rows allocate and free arrays of many megabytes all the time. Given back to the system, each comes as fresh
-pages that the kernel zeroes first: two fifths of the processor time of an OVER engine. So in workers glibc keeps what is freed, up
-to a bound, and Arrow allocates from glibc, too. Elsewhere than on Linux with glibc nothing is changed.
+pages that the kernel zeroes first: two fifths of the processor time of an OVER engine. So in workers glibc keeps what is freed,
+up to a bound, and Arrow allocates from glibc, too. Elsewhere than on Linux with glibc nothing is changed.
 """
 
 from __future__ import annotations
