@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import windowpane as wp
 from windowpane.kernels import survivors
 from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.survivors import Firings, LastSurvive, YoungSurvive
+from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, YoungSurvive
 from windowpane.windowing.evictors import CountEvictor, TimeEvictor, TimestampedValue
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import GLOBAL_WINDOW
@@ -36,30 +36,38 @@ def lists(draw: st.DrawFn) -> list[tuple[list[int], list[int]]]:
     return drawn
 
 
-def one_by_one(evictor, times: list[int], firings: list[int]) -> tuple[list[list[int]], list[int]]:
+def one_by_one(evictor, times: list[int], firings: list[int], after: bool = False) -> tuple[list[list[int]], list[int]]:
     """Return the numbers each firing sees, and those kept after the last one."""
     held: list[TimestampedValue] = []
     seen = []
     for number, time in enumerate(times):
         held.append(TimestampedValue(number, time))
         if number in firings:
-            held = list(evictor.evict_before(held, len(held), GLOBAL_WINDOW, None))
-            seen.append([element.value for element in held])
+            left = list(evictor.evict_before(held, len(held), GLOBAL_WINDOW, None))
+            seen.append([element.value for element in (held if after else left)])
+            held = left
     return seen, [element.value for element in held]
 
 
+@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("block", [1, survivors._BLOCK])
 @settings(max_examples=40, deadline=None)
 @given(rule=RULES, drawn=lists())
-def test_firings_see_what_evictors_leave(block, rule, drawn):
+def test_firings_see_what_evictors_leave(block, after, rule, drawn):
     evictor, columnar = rule
     offsets = np.cumsum([0, *[len(times) for times, _ in drawn]]).tolist()
     firings = [(start, start + place) for start, (_, places) in zip(offsets, drawn, strict=False) for place in places]
     times = np.array([time for times, _ in drawn for time in times])
-    expected = [one_by_one(evictor, *each) for each in drawn]
+    expected = [one_by_one(evictor, times, places, after) for times, places in drawn]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(survivors, "_BLOCK", block)
-        partials = columnar.fold(FOLD, pa.table({"v": np.arange(len(times))}), times, _firings(firings))
+        rows = pa.table({"v": np.arange(len(times))})
+        if after:
+            pairs = zip([(NEVER, NEVER), *firings], firings, strict=False)
+            previous = np.array([before[1] if before[0] == this[0] else NEVER for before, this in pairs])
+            partials = columnar.fold_before_eviction(FOLD, rows, times, _firings(firings), previous)
+        else:
+            partials = columnar.fold(FOLD, rows, times, _firings(firings))
         ends = [(start, start + len(each) - 1) for start, (each, _) in zip(offsets, drawn, strict=False)]
         kept = np.flatnonzero(columnar.kept(times, _firings(ends))).tolist()
     sums = [sum(seen) + start * len(seen) for start, (each, _) in zip(offsets, expected, strict=False) for seen in each]

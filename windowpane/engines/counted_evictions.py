@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.counted_contents import CountedContents, CountRule, Mask, Outcome, joined
-from windowpane.engines.evicting import argument_columns, kept_columns, timed
+from windowpane.engines.evicting import argument_columns, evicts_after, kept_columns, timed
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.slicing import Integers
 from windowpane.engines.touched_panes import TouchedPanes
@@ -25,7 +25,7 @@ from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.running_positions import Grouped, grouped, run_ends, run_starts
-from windowpane.kernels.survivors import Firings, Survivors
+from windowpane.kernels.survivors import NEVER, Firings, Survivors
 
 FRESH = "__windowpane_fresh"
 ROWS = "__windowpane_rows"
@@ -47,9 +47,8 @@ class EvictedElements(CountedContents):
         panes, is_new = sorted_.groups, sorted_.order >= len(touched.held_panes)
         fires = is_new & (_counts(is_fresh.astype(np.int64), panes) % self._rule.every == 0)
         fired = np.flatnonzero(fires)
-        partials = self._survivors.fold(
-            self._fold, rows, times, Firings(_list_begins(fires, panes, self._rule.purges)[fired], fired)
-        )
+        firings = Firings(_list_begins(fires, panes, self._rule.purges)[fired], fired)
+        partials = self._seen(rows, times, firings, _previous(firings.firsts, fired))
         last_firings = _last_firings(touched, panes, fired)
         is_later = np.arange(len(panes)) > last_firings[panes]
         kept = is_later if self._rule.purges else is_later | self._surviving(times, panes, last_firings)
@@ -57,6 +56,11 @@ class EvictedElements(CountedContents):
         numbers = sorted_.order[fired] - len(touched.held_panes)
         results = joined(touched.keys, panes[fired], partials)
         return Outcome(results, numbers, rows.filter(pa.array(kept)), len(run_ends(panes[kept])))
+
+    def _seen(self, rows: pa.Table, times: Integers, firings: Firings, previous: Integers) -> pa.Table:
+        if evicts_after(self._program.spec.evictor):
+            return self._survivors.fold_before_eviction(self._fold, rows, times, firings, previous)
+        return self._survivors.fold(self._fold, rows, times, firings)
 
     def _sequence(self, touched: TouchedPanes) -> tuple[Grouped, pa.Table]:
         """Return what was held and the elements, by pane and in order."""
@@ -167,6 +171,13 @@ def _list_begins(fires: Mask, panes: Integers, purges: bool) -> Integers:
     anew = np.zeros(len(panes), np.int64)
     anew[1:] = np.where(fires[:-1], np.arange(1, len(panes)), 0)
     return np.maximum(begins, np.maximum.accumulate(anew))
+
+
+def _previous(begins: Integers, fired: Integers) -> Integers:
+    """Return for each firing the one before it of the same list, which begins where its does."""
+    previous = np.full(len(fired), NEVER)
+    previous[1:] = np.where(begins[1:] == begins[:-1], fired[:-1], NEVER)
+    return previous
 
 
 def _last_firings(touched: TouchedPanes, panes: Integers, fired: Integers) -> Integers:

@@ -136,6 +136,6 @@ def _contents(program: Program, fold: GroupedFold) -> CountedContents:
     rule = CountRule(max(1, trigger.max_count), spec.purges)
     if spec.evictor is None:
         return FoldedPartials(program, fold, rule)
-    if isinstance(spec.evictor, CountEvictor) and gcd(rule.every, spec.evictor.max_count) > 1:
+    if isinstance(spec.evictor, CountEvictor) and not spec.evictor.do_evict_after and gcd(rule.every, spec.evictor.max_count) > 1:
         return EvictedPieces(program, fold, rule, spec.evictor.max_count)
     return EvictedElements(program, fold, rule, survivors_of(spec.evictor))

@@ -20,8 +20,6 @@ def evictor_refusal(evictor: Evictor | None) -> str | None:
     if type(evictor) not in (CountEvictor, TimeEvictor):
         return f"{type(evictor).__name__} compares rows one by one"
     assert isinstance(evictor, CountEvictor | TimeEvictor)
-    if evictor.do_evict_after:
-        return f"{type(evictor).__name__} evicts after the function"
     bound = evictor.max_count if isinstance(evictor, CountEvictor) else evictor.window_size
     return None if bound > 0 else f"{evictor!r} leaves nothing"
 
@@ -32,6 +30,11 @@ def survivors_of(evictor: Evictor) -> Survivors:
         return LastSurvive(evictor.max_count)
     assert isinstance(evictor, TimeEvictor), "the planner asked"
     return YoungSurvive(evictor.window_size, no_time=MIN)
+
+
+def evicts_after(evictor: Evictor | None) -> bool:
+    """Return whether the function sees what such an evictor takes away."""
+    return isinstance(evictor, CountEvictor | TimeEvictor) and evictor.do_evict_after
 
 
 def argument_columns(program: Program, fold: GroupedFold) -> list[str]:

@@ -8,13 +8,14 @@ writes what it leaves.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.engines.evicting import kept_columns, timed
+from windowpane.engines.evicting import evicts_after, kept_columns, timed
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
@@ -33,6 +34,10 @@ class EvaluatedPanes(Protocol):
 
     results: pa.Table
     """Keys and partials, one row a pane."""
+
+    @property
+    def again(self) -> pa.Table:
+        """The same as panes fire that have just fired: of what that has left."""
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         """Return the rows that stay when these panes have fired, ``None`` for all."""
@@ -123,7 +128,7 @@ class FoldedContents(TimedContents):
 
 class _FoldedPanes:
     def __init__(self, results: pa.Table) -> None:
-        self.results = results
+        self.results = self.again = results
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         return self.results.filter(pa.array(~has_fired)) if purges else None
@@ -138,6 +143,7 @@ class EvictedContents(TimedContents):
         self._program = program
         self._fold = fold
         self._survivors = survivors
+        self._evicts_after = evicts_after(program.spec.evictor)
         self.columns = kept_columns(program, fold)
 
     def reduced(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
@@ -151,9 +157,10 @@ class EvictedContents(TimedContents):
     def _pruned(self, rows: pa.Table) -> pa.Table:
         """Return the rows that a firing may still see: what an evictor would take from fewer elements, it takes from more.
 
-        Not so where elements without a time may come first, which keep a time evictor from evicting.
+        Not so where elements without a time may come first, which keep a time evictor from evicting; and the first firing sees
+        everything where the evictor comes after it.
         """
-        if not (isinstance(self._survivors, LastSurvive) or self._program.spec.assigner.is_event_time):
+        if self._evicts_after or not (isinstance(self._survivors, LastSurvive) or self._program.spec.assigner.is_event_time):
             return rows
         by_key = grouped(dense_codes([rows[name] for name in self._keys], rows.num_rows).codes)
         lasts = run_ends(by_key.groups)
@@ -164,23 +171,35 @@ class EvictedContents(TimedContents):
     def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
         table = pa.concat_tables(rows)
         by_key = grouped(dense_codes([table[name] for name in self._keys], table.num_rows).codes)
-        return _EvictedPanes(table.take(pa.array(by_key.order)), by_key.groups, self._keys, self._fold, self._survivors)
+        rows_by_key = table.take(pa.array(by_key.order))
+        return _EvictedPanes(rows_by_key, by_key.groups, self._keys, self._fold, self._survivors, self._evicts_after)
 
 
 class _EvictedPanes:
     """Elements put together by key, one firing a key at its last."""
 
-    def __init__(self, rows: pa.Table, keys: Integers, names: list[str], fold: GroupedFold, survivors: Survivors) -> None:
+    def __init__(
+        self, rows: pa.Table, keys: Integers, names: list[str], fold: GroupedFold, survivors: Survivors, evicts_after: bool
+    ) -> None:
         self._rows = rows
         self._keys = keys
+        self._names = names
+        self._fold = fold
         self._survivors = survivors
         self._times = rows[TIME].to_numpy() if TIME in rows.column_names else np.zeros(len(keys), np.int64)
         lasts = run_ends(keys)
         self._firings = Firings(run_starts(keys)[lasts], lasts)
-        partials = survivors.fold(fold, rows, self._times, self._firings)
-        self.results = rows.select(names).take(pa.array(lasts))
-        for name in fold.columns:
-            self.results = self.results.append_column(name, partials[name])
+        self.results = self._with_keys(fold_groups(fold, rows, keys)) if evicts_after else self.again
+
+    @cached_property
+    def again(self) -> pa.Table:
+        return self._with_keys(self._survivors.fold(self._fold, self._rows, self._times, self._firings))
+
+    def _with_keys(self, partials: pa.Table) -> pa.Table:
+        results = self._rows.select(self._names).take(pa.array(self._firings.lasts))
+        for name in self._fold.columns:
+            results = results.append_column(name, partials[name])
+        return results
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         stays = ~has_fired[self._keys]

@@ -25,7 +25,7 @@ from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.slices import fires_at_window_end
-from windowpane.engines.timed_contents import EvictedContents, FoldedContents, Mask, TimedContents
+from windowpane.engines.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
@@ -165,12 +165,12 @@ class _Batch(ColumnarBatch):
             first_times = pending.times_of(results.select(self._keys))
             for time in pending.ticks:
                 fires = (first_times <= time) & ~(has_fired & self._purges)
+                yield _Firing(time, end, _fired(panes, fires, has_fired))
                 has_fired |= fires
-                yield _Firing(time, end, results.filter(pa.array(fires)))
         if is_ending:
             fires = ~(has_fired & self._purges)
+            yield _Firing(last, end, _fired(panes, fires, has_fired))
             has_fired |= fires
-            yield _Firing(last, end, results.filter(pa.array(fires)))
         self._contents.keep(end, panes.left(has_fired, self._purges))
 
     # The rows.
@@ -224,6 +224,14 @@ class _Batch(ColumnarBatch):
         if self._fire_times is not None and not self._rule.by_event_time:
             by_clock += self._fire_times.due_times()
         return min(by_clock, default=None)
+
+
+def _fired(panes: EvaluatedPanes, fires: Mask, has_fired: Mask) -> pa.Table:
+    """Return the results of panes that fire, some of them again."""
+    if not (fires & has_fired).any() or panes.again is panes.results:
+        return panes.results.filter(pa.array(fires))
+    anew, again = panes.results.filter(pa.array(fires & ~has_fired)), panes.again.filter(pa.array(fires & has_fired))
+    return pa.concat_tables([anew, again])
 
 
 def _contents(program: Program, fold: GroupedFold, store: BlobStore, keys: list[str]) -> TimedContents:

@@ -1,8 +1,9 @@
 """Eviction on sorted rows: which of a list's elements a firing sees, for many lists and firings at once.
 
 A *list* is a run of neighbouring rows: what a window holds of a key, in arrival order. A firing sees what is left of the rows
-from the list's beginning up to its own; what one firing evicts the next one would, too, so each is judged by itself. Source of
-the rules: Flink's CountEvictor and TimeEvictor.
+from the list's beginning up to its own; what one firing evicts the next one would, too, so each is judged by itself. An evictor
+that evicts after the function lets a firing see what the one before has left, and all that came since. Source of the rules:
+Flink's CountEvictor and TimeEvictor.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from windowpane.kernels.range_merge import Ranges, exploded, fold_groups, fold_r
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+NEVER = -1
+"""The row of a firing that has not been."""
 
 _BLOCK = 1 << 21
 """How many elements are gathered at a time where what firings see is no range."""
@@ -41,6 +45,20 @@ class Survivors(ABC):
         """Return the partials of what each firing sees, in the order of ``firings``."""
 
     @abstractmethod
+    def fold_before_eviction(
+        self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings, previous: Integers
+    ) -> pa.Table:
+        """Return the partials of what each firing sees that evicts only afterwards.
+
+        Args:
+            fold: the aggregates.
+            rows: the rows.
+            times: the time of each.
+            firings: the firings.
+            previous: for each the row at which its list has fired before, ``NEVER`` if it has not.
+        """
+
+    @abstractmethod
     def kept(self, times: Integers, firings: Firings) -> Mask:
         """Return which rows survive, where no list fires twice; rows that no firing sees do not."""
 
@@ -53,6 +71,12 @@ class LastSurvive(Survivors):
 
     def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
         return fold_ranges(fold, rows, self._ranges(firings))
+
+    def fold_before_eviction(
+        self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings, previous: Integers
+    ) -> pa.Table:
+        left = np.where(previous == NEVER, firings.firsts, previous - self.count + 1)
+        return fold_ranges(fold, rows, Ranges(np.maximum(firings.firsts, left), firings.lasts))
 
     def kept(self, times: Integers, firings: Firings) -> Mask:
         kept = np.zeros(len(times), bool)
@@ -76,33 +100,45 @@ class YoungSurvive(Survivors):
     no_time: int
 
     def fold(self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings) -> pa.Table:
-        parts = [fold_groups(fold, rows.slice(0, 0), np.zeros(0, np.int64))]
-        for block in _blocks(self._bounded(times, firings)):
-            elements, owners = self._survivors(times, *block)
-            parts.append(fold_groups(fold, rows.take(pa.array(elements)), owners))
-        return pa.concat_tables(parts)
+        return _folded(fold, rows, self._survivors(times, firings, firings.lasts))
+
+    def fold_before_eviction(
+        self, fold: GroupedFold, rows: pa.Table, times: Integers, firings: Firings, previous: Integers
+    ) -> pa.Table:
+        return _folded(fold, rows, self._survivors(times, firings, previous))
 
     def kept(self, times: Integers, firings: Firings) -> Mask:
         kept = np.zeros(len(times), bool)
-        for block in _blocks(self._bounded(times, firings)):
-            kept[self._survivors(times, *block)[0]] = True
+        for elements, _ in self._survivors(times, firings, firings.lasts):
+            kept[elements] = True
         return kept
 
-    def _bounded(self, times: Integers, firings: Firings) -> tuple[Ranges, Integers]:
-        """Return for each firing the range from its first survivor on, and the time up to which elements leave."""
-        newest = running_max(times, firings)
-        is_timed = times[firings.firsts] != self.no_time
-        lowest = np.iinfo(np.int64).min
-        cutoffs = np.maximum(newest[firings.lasts], lowest + self.span) - self.span
-        firsts = np.where(is_timed, _first_above(newest, firings, cutoffs), firings.firsts)
-        return Ranges(firsts, firings.lasts), cutoffs
+    def _survivors(self, times: Integers, firings: Firings, evicting: Integers) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the elements that firings see, and the firing of each, block by block.
 
-    def _survivors(self, times: Integers, ranges: Ranges, cutoffs: Integers) -> tuple[Integers, Integers]:
-        """Return the surviving elements of a block of firings, and the firing of each."""
-        elements = exploded(ranges)
-        owners = np.repeat(np.arange(len(cutoffs)), ranges.lasts - ranges.firsts + 1)
-        survive = (times[elements] > cutoffs[owners]) | (times[ranges.firsts] == self.no_time)[owners]
-        return elements[survive], owners[survive]
+        Args:
+            times: the time of each row.
+            firings: the firings.
+            evicting: the row at which the eviction was, in which all up to there were judged.
+        """
+        newest = running_max(times, firings)
+        evicts = (times[firings.firsts] != self.no_time) & (evicting != NEVER)
+        lowest = np.iinfo(np.int64).min
+        cutoffs = np.where(evicts, np.maximum(newest[evicting], lowest + self.span) - self.span, lowest)
+        firsts = np.where(evicts, _first_above(newest, firings, cutoffs), firings.firsts)
+        for block in _blocks(Ranges(firsts, firings.lasts)):
+            ranges = Ranges(firsts[block], firings.lasts[block])
+            elements = exploded(ranges)
+            owners = np.repeat(np.arange(block.start, block.stop), ranges.lasts - ranges.firsts + 1)
+            survive = (times[elements] > cutoffs[owners]) | ~evicts[owners] | (elements > evicting[owners])
+            yield elements[survive], owners[survive]
+
+
+def _folded(fold: GroupedFold, rows: pa.Table, blocks: Iterator[tuple[Integers, Integers]]) -> pa.Table:
+    """Return the partials of the elements of each firing; each firing has one."""
+    parts = [fold_groups(fold, rows.slice(0, 0), np.zeros(0, np.int64))]
+    parts += [fold_groups(fold, rows.take(pa.array(elements)), owners) for elements, owners in blocks]
+    return pa.concat_tables(parts)
 
 
 def running_max(values: Integers, firings: Firings) -> Integers:
@@ -134,13 +170,12 @@ def _first_above(newest: Integers, firings: Firings, cutoffs: Integers) -> Integ
     return low
 
 
-def _blocks(bounded: tuple[Ranges, Integers]) -> Iterator[tuple[Ranges, Integers]]:
+def _blocks(ranges: Ranges) -> Iterator[slice]:
     """Yield firings in blocks that hold few enough elements together, or one firing."""
-    ranges, cutoffs = bounded
     held = np.cumsum(ranges.lasts - ranges.firsts + 1)
     at = 0
     while at < len(held):
         before = int(held[at - 1]) if at else 0
         end = max(at + 1, int(np.searchsorted(held, before + _BLOCK, "right")))
-        yield Ranges(ranges.firsts[at:end], ranges.lasts[at:end]), cutoffs[at:end]
+        yield slice(at, end)
         at = end
