@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels import over_numbering, over_picks
 from windowpane.kernels.ordered_codes import Codes, Mask, decoded, has_codes, has_ranks, ordered_codes, ranked_codes
+from windowpane.kernels.over_by_frame import by_frame, values_by_frame
 from windowpane.kernels.over_extremes import extremes, neutral
 from windowpane.kernels.over_folding import folded
 from windowpane.kernels.over_means import integer_means
@@ -247,13 +248,14 @@ class _FloatMean(_FloatSum):
 
 
 class _Folded(CallKernel):
-    """Any other aggregate."""
-
-    is_folded = True
+    """Any other aggregate: by frame, or row by row where frames grow by a row at a time, or nothing computes it by frame."""
 
     def __init__(self, call: OverCall, columns: pa.Schema) -> None:
         super().__init__(call, columns)
         self._bound = bind_call(call, columns)
+        self._by_frame = by_frame(call, columns, self._bound)
+        self.is_folded = self._by_frame is None or (call.frame is not None and call.frame.start.is_unbounded)
 
     def value(self, rows: SortedRows) -> pa.Array:
-        return folded(rows, self.call, self._bound)
+        found = None if self._by_frame is None else values_by_frame(rows, self.call, self._bound, self._by_frame)
+        return folded(rows, self.call, self._bound) if found is None else found

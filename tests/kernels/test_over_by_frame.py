@@ -1,0 +1,122 @@
+"""Aggregates by frame beside the bound aggregates folded row by row: the same bits, whatever the aggregate, type and frame."""
+
+import random
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from windowpane.kernels import over_by_frame, over_elements
+from windowpane.kernels.over_by_frame import by_frame, values_by_frame
+from windowpane.kernels.over_elements import WrittenFrames
+from windowpane.kernels.over_folding import folded
+from windowpane.kernels.over_rows import SortedRows
+from windowpane.kernels.over_window import OverWindow
+from windowpane.windowing.frames import (
+    CURRENT_ROW,
+    UNBOUNDED_FOLLOWING,
+    UNBOUNDED_PRECEDING,
+    Exclude,
+    Frame,
+    following,
+    preceding,
+)
+from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over_types import bind_call
+
+COLUMNS = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("ok", pa.bool_()),
+        ("i", pa.int32()),
+        ("x", pa.float64()),
+        ("f", pa.float32()),
+        ("d", pa.decimal128(12, 3)),
+        ("w", pa.decimal128(38, 4)),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+        ("u", pa.duration("us")),
+    ]
+)
+NUMBERS = ("i", "x", "f", "d", "w")
+CALLS = [
+    *[(function, column) for function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp") for column in NUMBERS],
+    *[(function, column) for function in ("sum", "avg", "median", "mode", "count") for column in (*NUMBERS, "u")],
+    *[(function, column) for function in ("min", "max", "collect_list", "collect_set", "count_distinct") for column in "isxdu"],
+    ("string_agg", "s"),
+    ("bool_and", "b"),
+    ("bool_or", "b"),
+    ("arg_min", "s", "x"),
+    ("arg_max", "i", "d"),
+]
+FRAMES = [
+    Frame.rows(UNBOUNDED_PRECEDING, UNBOUNDED_FOLLOWING),
+    Frame.rows(UNBOUNDED_PRECEDING, CURRENT_ROW),
+    Frame.rows(preceding(4), following(1)),
+    Frame.rows(preceding(3), preceding(5)),
+    Frame.range_(preceding(2), following(2)),
+    Frame.groups(preceding(1), following(1)),
+]
+
+
+def random_rows(rng: random.Random, size: int) -> pa.Table:
+    def one(name: str) -> object:
+        value = rng.choice([rng.randint(-5, 5), rng.randint(-5000, 5000)])
+        made = {
+            "i": value,
+            "x": rng.choice([value / 7, 1e300, float("inf"), float("nan"), -0.0, 0.0, 0.1]),
+            "f": value / 4,
+            "d": Decimal(value) / 1000,
+            "w": Decimal(value) * 10**28 / 10000,
+            "s": rng.choice(["", "a", "b", "é", "zz"]),
+            "b": rng.random() < 0.5,
+            "ok": rng.random() < 0.7,
+            "u": value * 1_000_003,
+        }
+        return None if rng.random() < 0.2 else made[name]
+
+    columns = [pa.array([one(name) for _ in range(size)], COLUMNS.field(name).type) for name in COLUMNS.names[1:]]
+    return pa.table([pa.array(sorted(rng.randint(0, size // 3) for _ in range(size))), *columns], schema=COLUMNS)
+
+
+def sorted_rows(rng: random.Random, call: OverCall, size: int) -> SortedRows:
+    window = OverWindow(OverSpec((), (OrderColumn("t", nulls_first=False),), ("i",), (call,)), COLUMNS)
+    starts = np.array([place in (0, size // 2) for place in range(size)])
+    wanted = np.array([rng.random() < 0.9 for _ in range(size)])
+    return window.rows(random_rows(rng, size), starts, np.zeros(2, np.bool_), wanted)
+
+
+@pytest.mark.parametrize("given", CALLS, ids=str)
+def test_values_have_the_bits_of_the_bound_aggregate(given: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WrittenFrames, "is_cheaper", True)
+    rng = random.Random(str(given))
+    for _ in range(6):
+        monkeypatch.setattr(over_elements, "_BLOCK", rng.choice([7, 40, 1 << 20]))
+        monkeypatch.setattr(over_by_frame, "_STEPS", rng.choice([3, 512]))
+        function, *arguments = given
+        frame = Frame(**{**_fields(rng.choice(FRAMES)), "exclude": rng.choice(list(Exclude))})
+        parameters = (("separator", "|"),) if function == "string_agg" else ()
+        options = {"filter": rng.choice([None, "ok"]), "distinct": rng.random() < 0.3, "parameters": parameters}
+        call = OverCall(function, tuple(arguments), frame, **options)
+        bound, rows = bind_call(call, COLUMNS), sorted_rows(rng, call, 60)
+        compute = by_frame(call, COLUMNS, bound)
+        assert compute is not None
+        values = values_by_frame(rows, call, bound, compute)
+        assert list(map(repr, values.to_pylist())) == list(map(repr, folded(rows, call, bound).to_pylist())), str(call)
+
+
+def test_frames_that_grow_by_a_row_at_a_time_are_not_written_out() -> None:
+    frames = (Frame.rows(UNBOUNDED_PRECEDING, CURRENT_ROW), Frame.rows(preceding(50), CURRENT_ROW), FRAMES[0])
+    found = []
+    for frame in frames:
+        call = OverCall("median", ("x",), frame)
+        bound = bind_call(call, COLUMNS)
+        compute = by_frame(call, COLUMNS, bound)
+        assert compute is not None
+        found.append(values_by_frame(sorted_rows(random.Random(1), call, 600), call, bound, compute) is None)
+    assert found == [True, False, False]
+
+
+def _fields(frame: Frame) -> dict:
+    return {name: getattr(frame, name) for name in ("units", "start", "end", "gap")}
