@@ -97,12 +97,13 @@ def test_values_have_the_bits_of_the_bound_aggregate(given: tuple, monkeypatch: 
         function, *arguments = given
         frame = Frame(**{**_fields(rng.choice(FRAMES)), "exclude": rng.choice(list(Exclude))})
         parameters = (("separator", "|"),) if function == "string_agg" else ()
-        options = {"filter": rng.choice([None, "ok"]), "distinct": rng.random() < 0.3, "parameters": parameters}
+        options: dict = {"filter": rng.choice([None, "ok"]), "distinct": rng.random() < 0.3, "parameters": parameters}
         call = OverCall(function, tuple(arguments), frame, **options)
         bound, rows = bind_call(call, COLUMNS), sorted_rows(rng, call, 60)
         compute = by_frame(call, COLUMNS, bound)
         assert compute is not None
         values = values_by_frame(rows, call, bound, compute)
+        assert values is not None
         assert list(map(repr, values.to_pylist())) == list(map(repr, folded(rows, call, bound).to_pylist())), str(call)
 
 
