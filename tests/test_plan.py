@@ -124,7 +124,7 @@ def test_explain_says_what_runs_and_why():
 
 
 def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():
-    counted = plan(trigger=wp.CountTrigger.of(3), evictor=wp.CountEvictor.of(2, do_evict_after=True))
+    counted = plan(trigger=wp.CountTrigger.of(3), evictor=wp.DeltaEvictor.of(2.0, lambda old, last: 0.0))
     choice = choose_engine(compile_program(counted, TYPES, ()))
     assert choice.name == "row"
     assert "CountTrigger" in choice.reason

@@ -203,6 +203,8 @@ class WindowPlan:
             return "off: late rows are asked for whole"
         if engine == "sessions" and not self.assigner.is_event_time:
             return "off: sessions begin by the clock of the bucket"
+        if self.refine == "each" and self.assigner.is_event_time and self.allowed_lateness:
+            return "off: late rows fire one by one"
         return "on: rows fold before the shuffle"
 
     def _function_text(self) -> str:

@@ -10,7 +10,17 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.engines.columnar_programs import KEPT, Pair, fixed_assigners, lateness, program_of, rows_of, table_of
+from tests.engines.columnar_programs import (
+    AGGREGATES,
+    KEPT,
+    Pair,
+    event_time_assigners,
+    fixed_assigners,
+    lateness,
+    program_of,
+    rows_of,
+    table_of,
+)
 from tests.engines.programs import Batch, batches
 from windowpane.engines.program import TIME, Upstream
 from windowpane.engines.protocol import Clock
@@ -39,6 +49,15 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, purg
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed)
     note(repr(program.spec))
     assert refusal(program) is None
+    engine_pair(program).run_all(stream)
+
+
+@settings(max_examples=60, deadline=None, print_blob=True)
+@given(event_time_assigners, purges, st.sampled_from([3, 20]), st.booleans(), batches(), st.sampled_from([AGGREGATES, KEPT]))
+def test_windows_that_have_fired_fire_for_each_late_row_where_that_is_asked(assigner, purges, late, keyed, stream, aggregates):
+    program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed, aggregates=aggregates, refine="each")
+    assert program.engine == "slices"
+    assert not SlicesEngine(program).can_fold_before_shuffle
     engine_pair(program).run_all(stream)
 
 

@@ -119,7 +119,7 @@ def test_the_bucket_asks_for_the_clock_at_the_next_fire_time():
         ({"trigger": wp.CountTrigger.of(5)}, "fires by more than the clock"),
         ({"trigger": wp.ProcessingTimeTrigger.create()}, "fires by more than the clock"),
         ({"assigner": wp.GlobalWindows.create()}, "fires by more than the clock"),
-        ({"refine": "each"}, "for every late row"),
+        ({"refine": "each", "lateness": 3}, "for every late row"),
         ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],
 )

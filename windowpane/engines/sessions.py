@@ -23,7 +23,7 @@ from windowpane.engines.session_meeting import Arrivals
 from windowpane.engines.session_rule import SessionRule
 from windowpane.engines.session_step import SessionStep
 from windowpane.engines.session_windows import row_windows
-from windowpane.engines.slices import fires_at_window_end
+from windowpane.engines.slices import fires_at_window_end, refines_each
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
@@ -76,6 +76,6 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
     if spec.evictor is not None:
         return "an evictor needs every row"
-    if spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness:
+    if refines_each(spec):
         return "refine='each' fires for every late row"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)

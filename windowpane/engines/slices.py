@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.each_refinement import EachRefinement
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slice_merging import merged_windows
@@ -24,6 +25,7 @@ from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import is_staggered, staggered
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from windowpane.windowing.windows import TimeWindow
@@ -49,6 +51,7 @@ class SlicesEngine:
         self.fold = fold
         self.groups = key_names(program)
         self.is_event_time = program.spec.assigner.is_event_time
+        self.refines_each = refines_each(program.spec)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -56,8 +59,8 @@ class SlicesEngine:
 
     @property
     def can_fold_before_shuffle(self) -> bool:
-        """Whether the slice of a row is known outside its bucket, says whether it is late, and its number does not matter."""
-        if self.fold.is_ordered or is_staggered(self.program.spec.assigner):
+        """Whether the slice of a row is known outside its bucket and says whether it is late, and no row matters by itself."""
+        if self.fold.is_ordered or self.refines_each or is_staggered(self.program.spec.assigner):
             return False
         return not (self.slices.has_gaps and self.is_event_time)
 
@@ -93,14 +96,19 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} fires key by key"
     if spec.evictor is not None:
         return "an evictor needs every row"
-    if spec.refine != "last" and spec.assigner.is_event_time:
-        return "refine='each' fires for every late row"
+    if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def fires_at_window_end(spec: WindowSpec) -> bool:
     """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
     return type(spec.firing_trigger) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
+
+
+def refines_each(spec: WindowSpec) -> bool:
+    """Whether a window that has fired fires again for each late row by itself."""
+    return spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness > 0
 
 
 class _Batch(ColumnarBatch):
@@ -170,10 +178,13 @@ class _Batch(ColumnarBatch):
                 self.missed.count(self._slices, starts, rows, self.is_late)
             self._add(self.fold.merge([folded], groups))
         else:
-            rows = self._engine.sliced(self.arrived(tables), self._slices, self.now)
+            rows = self._engine.sliced(self.arrived(tables, self._engine.refines_each), self._slices, self.now)
             if self.is_event_time:
                 self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
-            self._add(self.fold.fold(with_plain_keys(self.program, self._without_gaps(rows)), groups))
+            rows = with_plain_keys(self.program, self._without_gaps(rows))
+            if self._engine.refines_each:
+                self._refine_each(rows)
+            self._add(self.fold.fold(rows, groups))
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
@@ -195,7 +206,7 @@ class _Batch(ColumnarBatch):
     def _add(self, partials: pa.Table) -> None:
         """Fire again the windows that partials came late for, for the keys they touch; then append them to their slices."""
         by_slice = _by_slice(partials)
-        if self.is_event_time:
+        if self.is_event_time and not self._engine.refines_each:
             self._refine(by_slice)
         for start, rows in by_slice:
             windows = self._slices.windows_of(start)
@@ -209,10 +220,27 @@ class _Batch(ColumnarBatch):
         touched: dict[TimeWindow, list[pa.Table]] = {}
         for start, rows in by_slice:
             for window in self._slices.windows_of(start):
-                if not self.is_late(window) and window.max_timestamp <= self.watermark:
+                if self._is_refined(window):
                     touched.setdefault(window, []).append(rows)
         for window, late in touched.items():  # in the assigner's order, as Flink fires for a late element
             self.results.emit(window, self._refined(window, late), judged=self.watermark)
+
+    def _is_refined(self, window: TimeWindow) -> bool:
+        return not self.is_late(window) and window.max_timestamp <= self.watermark
+
+    def _refine_each(self, rows: pa.Table) -> None:
+        """Fire again the windows that rows come late for, once for each row."""
+        each = EachRefinement(self.fold, self._engine.groups, self._purges, self._refined_windows, self._held)
+        fired = each.firings(rows, rows[SLICE].to_numpy())
+        if fired is not None:
+            self.results.emit_panes(fired.starts, fired.ends, fired.partials, self.watermark)
+
+    def _refined_windows(self, start: int) -> list[TimeWindow | None]:
+        return [window if self._is_refined(window) else None for window in self._slices.windows_of(start)]
+
+    def _held(self, window: TimeWindow) -> pa.Table | None:
+        slices = self._slices_between(window.start, window.end)
+        return self._merge(slices) if slices else None
 
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
         """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""

@@ -24,7 +24,7 @@ from windowpane.engines.pane_store import split
 from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.slices import fires_at_window_end
+from windowpane.engines.slices import fires_at_window_end, refines_each
 from windowpane.engines.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
@@ -71,7 +71,7 @@ def refusal(program: Program) -> str | None:
         return refused
     if _rule(spec) is None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
-    if spec.refine != "last" and spec.assigner.is_event_time:
+    if refines_each(spec):
         return "refine='each' fires for every late row"
     return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 

@@ -52,7 +52,7 @@ def text_of(program: Program) -> str:
         "assigner": describe(spec.assigner),
         "trigger": describe(spec.trigger),
         "evictor": describe(spec.evictor),
-        "lateness": spec.allowed_lateness,
+        "lateness": f"{spec.allowed_lateness}, refine {spec.refine}",
         "late rows": "side output" if program.late_output else "dropped",
         "order by": ", ".join(map(str, program.order_by)) or "arrival",
         "upstream": program.upstream.name,

@@ -155,7 +155,7 @@ def program_of(
         aggregates: the aggregates by output name.
         keys: the key columns.
         upstream: where rows come from.
-        parts: trigger, evictor, allowed_lateness, late_tag, order_by and engine, as a ``WindowPlan`` takes them.
+        parts: trigger, evictor, allowed_lateness, late_tag, refine, order_by and engine, as a ``WindowPlan`` takes them.
     """
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
     plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **parts)
@@ -176,6 +176,7 @@ def random_program(draw: Random) -> Program:
         evictor=random_evictor(draw),
         allowed_lateness=draw.choice([0, 0, 3, 20]) if assigner.is_event_time else 0,
         late_tag=draw.choice([None, LATE]),
+        refine=draw.choice(["last", "last", "each"]),
         order_by=tuple(_order_column(draw, name) for name in draw.choice([(), (), ("n",), ("s", "i")])),
     )
 
