@@ -149,7 +149,7 @@ class _Batch:
         self._program = engine.program
         self._store = store
         self._header = BucketHeader.read(store, engine.program.description)
-        self._buffer = SortBuffer(store, "b")
+        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0])
         self._closer = OverCloser(engine, store)
         self._arrivals = Arrivals(engine.program)
         self._emitted: list[pa.Table] = []

@@ -1,7 +1,8 @@
 """The sort buffer: rows wait for the watermark, and leave in the order of the window.
 
 State, by name in the bucket's blob store: a segment log ``<name>`` whose segments are spans of event time of one width, and
-``<name>.w``, that width in microseconds. Segments hold rows as they came. Who may mutate: this buffer. Recovery: read back.
+``<name>.w``, that width in microseconds. Segments hold rows as they came, without column ``TIME`` where it is the ORDER BY column
+as a number. Who may mutate: this buffer. Recovery: read back.
 
 A release reads the segments that the watermark has passed; only the one it stands in is written again. The width follows the
 data: an eighth of what an empty buffer takes first, eight times as much when segments become many.
@@ -9,16 +10,19 @@ data: an eighth of what an empty buffer takes first, eight times as much when se
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.engines.program import TIME
+from windowpane.kernels.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.state.segment_log import SegmentLog
 
-_KIND, _VERSION = "over-sort-buffer-width", 1
+_KIND, _VERSION = "over-sort-buffer-width", 2
 _PIECES = 8
 _MOST_SEGMENTS = 64
 
@@ -26,9 +30,10 @@ _MOST_SEGMENTS = 64
 class SortBuffer:
     """Rows by event time, those of column ``TIME``."""
 
-    def __init__(self, store: BlobStore, name: str) -> None:
-        """Open the buffer."""
+    def __init__(self, store: BlobStore, name: str, order_by: str) -> None:
+        """Open the buffer of rows ordered by the column ``order_by``."""
         self._store = store
+        self._order_by = order_by
         self._width_key = f"{name}.w"
         self._log = SegmentLog(store, name)
         blob = store.get(self._width_key) if self._log.segments() else None
@@ -61,7 +66,7 @@ class SortBuffer:
         for segment in self._log.segments():
             if segment * self._width > watermark:
                 break
-            held = pa.concat_tables(self._log.read(segment))
+            held = self._read(segment)
             if (segment + 1) * self._width - 1 <= watermark:
                 self._log.drop(segment)
                 released.append(held)
@@ -69,7 +74,10 @@ class SortBuffer:
             passed = held[TIME].to_numpy() <= watermark
             if passed.any():
                 released.append(held.filter(pa.array(passed)))
-                self._log.drop(segment) if passed.all() else self._log.replace(segment, held.filter(pa.array(~passed)))
+                if passed.all():
+                    self._log.drop(segment)
+                else:
+                    self._log.replace(segment, self._lean(held.filter(pa.array(~passed))))
         return released
 
     def flush(self) -> None:
@@ -78,15 +86,35 @@ class SortBuffer:
 
     def _append(self, rows: pa.Table, times: npt.NDArray[np.int64]) -> None:
         numbers = times // self._width
-        order = np.argsort(numbers, kind="stable")
-        if not (order[1:] > order[:-1]).all():
+        rows = self._lean(rows)
+        if not (numbers[1:] >= numbers[:-1]).all():
+            order = stable_order(numbers)
             rows, numbers = rows.take(pa.array(order)), numbers[order]
-        present, firsts = np.unique(numbers, return_index=True)
-        for segment, first, end in zip(present.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(numbers)], strict=True):
-            self._log.append(segment, rows.slice(first, end - first))
+        firsts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])).tolist()
+        for first, end in pairwise([*firsts, len(numbers)]):
+            self._log.append(int(numbers[first]), rows.slice(first, end - first))
+
+    def _lean(self, rows: pa.Table) -> pa.Table:
+        """Return rows as they are kept."""
+        times = self._times(rows)
+        return rows.drop_columns([TIME]) if times is not None and times.equals(rows[TIME]) else rows
+
+    def _read(self, segment: int) -> pa.Table:
+        return pa.concat_tables([self._whole(table) for table in self._log.read(segment)])
+
+    def _whole(self, kept: pa.Table) -> pa.Table:
+        """Return rows as they came, ``TIME`` last."""
+        if TIME in kept.column_names:
+            return kept.drop_columns([TIME]).append_column(TIME, kept[TIME])
+        return kept.append_column(TIME, self._times(kept))
+
+    def _times(self, rows: pa.Table) -> pa.ChunkedArray | None:
+        """Return the ORDER BY column as a number, if it is one of 64 bits."""
+        column = rows[self._order_by]
+        return column.cast(pa.int64()) if column.type.bit_width == 64 else None
 
     def _widen(self) -> None:
-        held = pa.concat_tables([table for segment in self._log.segments() for table in self._log.read(segment)])
+        held = pa.concat_tables([self._read(segment) for segment in self._log.segments()])
         for segment in self._log.segments():
             self._log.drop(segment)
         self._set_width(self._width * _PIECES)
