@@ -39,6 +39,8 @@ SLOW = (
     "tests/spark/test_sources.py::test_file_sinks_of_start_with_a_processing_time_trigger",
     "tests/spark/test_sources.py::test_parquet_and_console_sinks_by_spark_itself",
     "tests/sql/test_killed.py::test_killed_runs_end_as_undisturbed_ones",
+    "tests/sql/test_on_spark.py::test_a_batch_that_is_repeated_after_a_crash_counts_once[spread",
+    "tests/sql/test_on_spark.py::test_a_view_on_a_view_goes_on_after_a_restart[spread",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[2",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[3",
     "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[2",

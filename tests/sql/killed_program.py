@@ -1,9 +1,10 @@
-"""``python -m tests.sql.killed_program STORE URL ROWS``: numbered rows, one flush at a time, until it is done or killed."""
+"""``python -m tests.sql.killed_program STORE URL ROWS [spark]``: numbered rows, one flush at a time, until done or killed."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from windowpane.sql import Session
 
@@ -21,9 +22,9 @@ def row(number: int) -> str:
     return f"({number}, {number % 3}, {number * 7919 % 101})"
 
 
-def main(store: str, url: str, rows: int) -> None:
+def main(store: str, url: str, rows: int, spark: Any = None) -> None:
     sink = str(Path(store).with_suffix(".sink.duckdb"))
-    with Session(store) as session:
+    with Session(spark, store) as session:
         session.run(SET_UP)
         session.run(f"CREATE SINK IF NOT EXISTS d FROM totals WITH (connector = 'duckdb', path = '{sink}', table = 'totals')")
         if url:
@@ -34,4 +35,10 @@ def main(store: str, url: str, rows: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    spark = None
+    if sys.argv[4:] == ["spark"]:
+        from windowpane.sql.on_spark.local import local_spark
+
+        spark = local_spark()
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), spark)

@@ -10,14 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.sql.killed_program import main
-from windowpane.sql import Session
 from windowpane.stores import open_store
 
 ROOT = Path(__file__).parents[2]
-ROWS = 30
 
 
 @pytest.fixture
@@ -27,37 +26,41 @@ def postgres_url(tmp_path):
     server.cleanup()
 
 
-def killed_run(store: str, url: str, rng: random.Random) -> None:
+def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: str) -> None:
     """Start the program and kill it, again and again, until it has come to its end."""
-    command = [sys.executable, "-m", "tests.sql.killed_program", store, url, str(ROWS)]
+    command = [sys.executable, "-m", "tests.sql.killed_program", store, url, str(rows), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for patience in (2, 3, 1000):
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    for patience in (1, 2, 1000):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert process.stdout is not None
         for _ in range(patience):
             if not process.stdout.readline():
                 break
         else:
-            time.sleep(rng.random() * 0.05)
-            process.send_signal(signal.SIGKILL)
+            time.sleep(rng.random() * (3 if options else 0.05))
+            os.killpg(process.pid, signal.SIGKILL)  # with the JVM, if there is one
         process.stdout.close()
         process.wait(timeout=60)
     assert process.returncode == 0
 
 
 def views(store: str) -> dict[str, list[tuple]]:
-    with Session(store) as session:
-        return {name: sorted(session.query(f"SELECT * FROM {name}").rows()) for name in ("running", "best", "totals")}
+    with duckdb.connect(store) as connection:
+        visible = {"running": "n, g, s", "best": "g, n, s", "totals": "g, c, total"}
+        return {name: sorted(connection.execute(f"SELECT {items} FROM {name}").fetchall()) for name, items in visible.items()}
 
 
-def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path, postgres_url: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "options"), [(30, ()), pytest.param(12, ("spark",), marks=pytest.mark.spark)], ids=["embedded", "spark"]
+)
+def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path, postgres_url: str, rows: int, options: tuple[str, ...]) -> None:
     killed, calm = str(tmp_path / "killed.duckdb"), str(tmp_path / "calm.duckdb")
-    killed_run(killed, postgres_url, random.Random(5))
-    main(calm, "", ROWS)
+    killed_run(killed, postgres_url, random.Random(5), rows, *options)
+    main(calm, "", rows)
 
     expected = views(calm)
     assert views(killed) == expected
-    assert len(expected["running"]) == ROWS
+    assert len(expected["running"]) == rows
 
     sink = open_store(str(tmp_path / "killed.sink.duckdb"))
     assert sorted(sink.read("SELECT g, c, total FROM totals")) == expected["totals"]

@@ -8,6 +8,7 @@ import pytest
 
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
+from windowpane.sql.on_spark.upkeep import StreamedUpkeep
 
 pytestmark = pytest.mark.spark
 
@@ -57,10 +58,11 @@ def test_rows_come_out_once_when_the_window_closes(spark) -> None:
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
 
 
-def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
+def test_a_view_on_a_view_goes_on_after_a_restart(spark, tmp_path: Path, parallelism: int) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(spark, store=store) as session:
-        session.run(NESTED)
+        session.run(f"SET streaming_parallelism = {parallelism}; {NESTED}")
         assert sorted(session.query("SELECT * FROM best").rows()) == [("a", 5), ("b", 1)]
     with Session(spark, store=store) as session:
         session.run("INSERT INTO orders VALUES (4, 'b', 8); FLUSH")
@@ -78,3 +80,42 @@ def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
         session.run("DELETE FROM t; INSERT INTO t VALUES ('1')")
         session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
         assert session.query("SELECT n FROM numbers").rows() == [(1,)]
+
+
+@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
+def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, parallelism: int) -> None:
+    store, answer, crashes = str(tmp_path / "views.duckdb"), StreamedUpkeep._answer, ["after", "before"]
+
+    def crashing(self, name: str, batch, number: int) -> None:
+        when = crashes.pop() if crashes and number > 0 else None
+        if when == "before":
+            raise RuntimeError("crash before the transaction")
+        answer(self, name, batch, number)
+        if when == "after":
+            raise RuntimeError("crash after the transaction")
+
+    monkeypatch.setattr(StreamedUpkeep, "_answer", crashing)
+    with Session(spark, store=store) as session:
+        session.run(f"SET streaming_parallelism = {parallelism}; CREATE TABLE t (k int, v int)")
+        session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+        with pytest.raises(RuntimeError, match="before"):
+            session.run("INSERT INTO t VALUES (1, 2), (2, 3); FLUSH")
+    with pytest.raises(RuntimeError, match="after"):
+        Session(spark, store=store)
+    with Session(spark, store=store) as session:
+        assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 2), (2, 3)]
+        session.run("INSERT INTO t VALUES (1, 4); FLUSH")
+        assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 6), (2, 3)]
+
+
+def test_explain_says_where_a_view_runs(spark) -> None:
+    query = "SELECT customer, sum(amount) FROM orders WHERE amount > 0 GROUP BY customer"
+    with Session(spark) as session:
+        session.run("CREATE TABLE orders (id int PRIMARY KEY, customer text, amount int)")
+        plan = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {query}").rows()]
+        assert plan[:2] == ["Spread over Spark in 1 stage on buckets of keys", "  stage 1, Aggregate: by customer"]
+        session.run(f"SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW v AS {query}")
+        session.run("INSERT INTO orders VALUES (1, 'a', 5), (2, 'a', 6); FLUSH")
+        assert session.query("SELECT * FROM v").rows() == [("a", 11)]
+        plan = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW w AS {query}").rows()]
+        assert plan[0] == "On the driver, since streaming_parallelism is 1"

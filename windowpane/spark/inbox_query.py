@@ -1,6 +1,6 @@
 """A query over an inbox: takes the files of a folder one a batch, oldest first, and hands the rows of each to a function here.
 
-The query looks for new files ten times a second; ``finish`` waits until all that lie there are taken. The function runs in the
+The query looks for new files five times a second; ``finish`` waits until all that lie there are taken. The function runs in the
 process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
 """
 
@@ -20,7 +20,7 @@ from windowpane.errors import SqlRunError
 
 Take = Callable[[pa.Table, int], None]
 
-_POLLING = {"spark.sql.streaming.pollingDelay": "100"}
+_POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 _RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
 
 

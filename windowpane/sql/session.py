@@ -72,18 +72,22 @@ class Session:
         self._storage = Storage(store)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
-        self._parameters: dict[str, str] = {"rw_implicit_flush": "false"}
+        self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0"}
         self._upkeep = self._chosen_upkeep(spark)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep)
-        self._definitions.restore()
-        self._upkeep.open()
+        try:
+            self._definitions.restore()
+            self._upkeep.open()
+        except BaseException:
+            self.close()
+            raise
 
     def _chosen_upkeep(self, spark: Any) -> Upkeep:
         if spark is None:
             return Upkeep(self._storage, self._catalog, self._clock)
         from windowpane.sql.on_spark.upkeep import StreamedUpkeep
 
-        return StreamedUpkeep(self._storage, self._catalog, self._clock, spark)
+        return StreamedUpkeep(self._storage, self._catalog, self._clock, spark, self._parameters)
 
     def close(self) -> None:
         """Stop the queries of views, if there are any, and close the store."""
@@ -238,7 +242,7 @@ class Session:
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateView) and inner.materialized:
-            lines = explain_plan(self._definitions.plan(inner, text).node)
+            lines = self._upkeep.explain(self._definitions.plan(inner, text).node)
         elif isinstance(inner, Query | CreateView):
             lines = explain_plan(self._definitions.binder(text).bind(inner.query).node)
         else:

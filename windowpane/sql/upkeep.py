@@ -14,6 +14,7 @@ from windowpane.errors import UnsupportedStoreError
 from windowpane.sql import views
 from windowpane.sql.catalog import Catalog, SinkInfo, ViewInfo
 from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.outbox import Outbox
 from windowpane.sql.relations import PlainView, Relation
 from windowpane.sql.storage import Storage
@@ -127,6 +128,10 @@ class Upkeep:
         changed = named or f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0)"
         words = with_words(self._storage.arrow(f"SELECT * FROM {changed}"), relation.key)
         self.changelogs[relation.name] = words.drop_columns([column.name for column in relation.columns if column.hidden])
+
+    def explain(self, node: Node) -> list[str]:
+        """Return how a plan would run as a view, as lines."""
+        return explain_plan(node)
 
     def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
         """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""

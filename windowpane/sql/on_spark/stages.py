@@ -101,6 +101,18 @@ def _flows(node: Node, stages: list[Stage]) -> list[Flow]:
     return [Flow(len(stages) - 1, STAGE, column_types(node.columns), f"SELECT * FROM {INPUT}")]
 
 
+def spread_lines(plan: Stages) -> list[str]:
+    """Return how a plan is spread over Spark, as lines."""
+    if not plan.stages:
+        return ["Spread over Spark: every row alone, where it is"]
+    number = len(plan.stages)
+    lines = [f"Spread over Spark in {number} stage{'' if number == 1 else 's'} on buckets of keys"]
+    for index, stage in enumerate(plan.stages, start=1):
+        keys = " and ".join(", ".join(key.name for key in keys) for keys in dict.fromkeys(stage.keys))
+        lines.append(f"  stage {index}, {stage.node.label}: {f'by {keys}' if keys else 'one bucket, since it has no keys'}")
+    return lines
+
+
 def column_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
     """Return columns as (id, DuckDB type)."""
     return tuple((column.id, column.type.duckdb) for column in columns)

@@ -9,20 +9,20 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from windowpane.sql.catalog import Catalog, ViewInfo
-from windowpane.sql.nodes import Node
+from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
-from windowpane.sql.on_spark.stages import column_types
+from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
@@ -32,9 +32,10 @@ from windowpane.sql.upkeep import Upkeep
 class StreamedUpkeep(Upkeep):
     """The views and sinks of a session with Spark."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, spark: Any) -> None:
-        """Keep up what ``catalog`` holds."""
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, spark: Any, parameters: Mapping[str, str]) -> None:
+        """Keep up what ``catalog`` holds; ``parameters`` are those of ``SET``."""
         super().__init__(storage, catalog, clock)
+        self._parameters = parameters
         self._mail = Mail(storage)
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer)
         self._is_due = True
@@ -66,7 +67,7 @@ class StreamedUpkeep(Upkeep):
     def fill(self, view: ViewInfo) -> None:
         """Let what the relations of a new view hold wait for it."""
         name = view.relation.name
-        self._mail.open(name, spread=True)
+        self._mail.open(name, spread=not self._runs_here)
         for source in view.reads:
             self._mail.post(name, source, self._storage.arrow(self._content(source)), self._mail.number)
         self._is_due = True
@@ -80,6 +81,17 @@ class StreamedUpkeep(Upkeep):
     def is_unfilled(self, name: str) -> bool:
         """Whether a view has not had its first rows."""
         return name in {view.relation.name for view in self._catalog.views()} and not self._mail.stream(name).done
+
+    @property
+    def _runs_here(self) -> bool:
+        """Whether views that are made now run their operators on the driver."""
+        return self._parameters["streaming_parallelism"] == "1"
+
+    def explain(self, node: Node) -> list[str]:
+        """Return how a plan would run as a view, as lines: spread over Spark in which stages, or on the driver."""
+        if self._runs_here:
+            return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
+        return [*spread_lines(cut(node)), *explain_plan(node, 1)]
 
     def _post(self, source: str, delta: str, number: int) -> None:
         readers = [view.relation.name for view in self._catalog.views() if source in view.reads]
