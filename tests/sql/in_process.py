@@ -58,7 +58,7 @@ def _source(made: list[pa.Table], inlet: staged.Inlet) -> pa.Table:
 class Queries:
     """In the place of the queries of a session."""
 
-    def __init__(self, spark: object, store: str, mail: object, answer) -> None:
+    def __init__(self, spark: object, store: str, mail: object, answer, ingest) -> None:
         self._folder, self._answer = Path(mkdtemp(prefix="windowpane-test-")), answer
         self._flows: dict[str, InProcess] = {}
         self._batches: defaultdict[str, int] = defaultdict(int)
@@ -71,7 +71,7 @@ class Queries:
         inbox.mkdir(exist_ok=True)
         return inbox
 
-    def start(self, name: str, made) -> None:
+    def start_view(self, name: str, made) -> None:
         if name not in self._flows:
             self._flows[name] = InProcess()
             made(self._flows[name])

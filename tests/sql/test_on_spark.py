@@ -119,3 +119,24 @@ def test_explain_says_where_a_view_runs(spark) -> None:
         assert session.query("SELECT * FROM v").rows() == [("a", 11)]
         plan = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW w AS {query}").rows()]
         assert plan[0] == "On the driver, since streaming_parallelism is 1"
+
+
+def test_connectors_are_sources_of_spark(spark, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.csv").write_text("k,price,at\n1,2.50,2024-01-01 10:00:00\n2,3,2024-01-01 10:01:00\n")
+    store = str(tmp_path / "views.duckdb")
+    with Session(spark, store=store) as session:
+        session.run("SET streaming_parallelism = 1")
+        session.run(f"CREATE TABLE f (k int, price numeric, at timestamp) WITH (connector = 'csv', path = '{files}')")
+        session.run("CREATE MATERIALIZED VIEW total AS SELECT count(*), sum(price) FROM f")
+        assert session.query("SELECT * FROM total").text_rows() == [["2", "5.5"]]
+        with pytest.raises(SqlRunError, match=r"spark\.jars\.packages.*kafka"):
+            session.run(
+                "CREATE TABLE q (value bytea) WITH (connector = 'kafka', kafka.bootstrap.servers = 'b:9092', subscribe = 't')"
+            )
+    (files / "b.csv").write_text("k,price,at\n3,1,2024-01-01 10:02:00\n")
+    with Session(spark, store=store) as session:
+        session.run("FLUSH")
+        assert session.query("SELECT * FROM total").text_rows() == [["3", "6.5"]]
+        assert session.query("SELECT price, at FROM f ORDER BY k LIMIT 1").text_rows() == [["2.5", "2024-01-01 10:00:00"]]

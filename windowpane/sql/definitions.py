@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
-from windowpane.sql import catalog_queries, file_sources, outbox, tables, views
+from windowpane.sql import catalog_queries, outbox, tables, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.nodes import Node
@@ -37,7 +37,7 @@ class Definitions:
     def take_new_files(self) -> None:
         """Insert the rows of files that are new into their tables."""
         for table in self._catalog.tables():
-            file_sources.take_new_files(self._storage, table, self.writer(Text(table.text)))
+            self._upkeep.take_files(table, self.writer(Text(table.text)))
 
     def flush(self) -> None:
         """Take in new files, and bring every view up to date."""
@@ -79,10 +79,11 @@ class Definitions:
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, column.type) for column in bound.outputs)
-        file_sources.check_options(statement.options, statement.place)
+        self._upkeep.check_source(statement.options, statement.place)
         info = tables.table_info(statement, columns, text)
         if is_new:
             tables.create(self._storage, info)
+            self._upkeep.add_table(info)
         self._catalog.entries[statement.name] = info
         if bound is not None and statement.query is not None and is_new:
             self.writer(text).insert(Insert(statement.place, statement.text, statement.name, (), statement.query), info)
@@ -176,6 +177,7 @@ class Definitions:
         entry = self._catalog.entries.pop(name)
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
+            self._upkeep.drop_table(entry)
             self._clock.drop(name)
         elif isinstance(entry, SinkInfo):
             self._upkeep.outboxes.pop(name).drop()

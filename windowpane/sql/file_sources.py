@@ -30,7 +30,10 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
         return
     connector = options.get("connector", "")
     if connector in _SPARK_ONLY:
-        message = f"connector {connector!r} without Spark is not supported. {', '.join(READERS)} read files."
+        message = (
+            f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or with windowpane "
+            f"sql --spark; {', '.join(READERS)} read files here."
+        )
         raise UnsupportedSqlError(message, place.line, place.column)
     if connector not in READERS:
         message = f"connector {connector!r} is not supported. There are {', '.join(READERS)}."

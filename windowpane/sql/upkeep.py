@@ -11,15 +11,17 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowpane.errors import UnsupportedStoreError
-from windowpane.sql import views
-from windowpane.sql.catalog import Catalog, SinkInfo, ViewInfo
+from windowpane.sql import file_sources, views
+from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.outbox import Outbox
+from windowpane.sql.places import Place
 from windowpane.sql.relations import PlainView, Relation
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, apply_to, netted, with_words
+from windowpane.sql.tables import TableWriter
 
 
 class Upkeep:
@@ -95,6 +97,24 @@ class Upkeep:
 
     def gather(self) -> None:
         """Wait until tables with a connector hold what there is to read."""
+
+    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+        """Refuse a connector, or options of one, that rows cannot be read with.
+
+        Raises:
+            SqlError: naming them.
+        """
+        file_sources.check_options(options, place)
+
+    def take_files(self, table: TableInfo, writer: TableWriter) -> None:
+        """Insert the rows of files that are new into a table with a connector."""
+        file_sources.take_new_files(self._storage, table, writer)
+
+    def add_table(self, table: TableInfo) -> None:
+        """Begin to fill a new table, if it has a connector: the next flush does."""
+
+    def drop_table(self, table: TableInfo) -> None:
+        """Stop filling a table."""
 
     def _content(self, name: str) -> str:
         """Return the rows of a relation as a batch of changes."""

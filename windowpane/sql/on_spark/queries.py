@@ -1,7 +1,8 @@
-"""The streaming queries of a session: one a view, each with an inbox and a checkpoint in a folder of its own.
+"""The streaming queries of a session: one a view, one a table with a connector, each with a checkpoint in a folder of its own.
 
-A query starts with its first letter and runs until the session closes. The folders are no part of the store's transactions: one
-that the store does not know is left over from a crash, and is removed when a session opens.
+The query of a view reads an inbox beside the checkpoint. It starts with its first letter and runs until the session closes. The
+folders are no part of the store's transactions: one that the store does not know is left over from a crash, and is removed when a
+session opens.
 """
 
 from __future__ import annotations
@@ -20,25 +21,33 @@ from windowpane.sql.on_spark.letters import SCHEMA
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
-    from windowpane.spark.inbox_query import InboxQuery
+    from windowpane.spark.batch_query import BatchQuery
 
 Answer = Callable[[str, pa.Table, int], None]
 
 
 class ViewQueries:
-    """The queries of a session, by view."""
+    """The queries of a session, by view or table."""
 
-    def __init__(self, spark: Any, store: str, mail: Mail, answer: Answer) -> None:
-        """Run queries in a folder beside the store, or a temporary one, that hand each batch to ``answer``."""
+    def __init__(self, spark: Any, store: str, mail: Mail, answer: Answer, ingest: Answer) -> None:
+        """Run queries in a folder beside the store, or a temporary one.
+
+        Args:
+            spark: the session they run in.
+            store: the store's path.
+            mail: knows their folders.
+            answer: takes the batches of views.
+            ingest: takes the batches of tables.
+        """
         if not hasattr(spark, "_jsparkSession"):
             raise InvalidSpecError(
                 f"Session(spark={type(spark).__name__}): views need a classic SparkSession: their batches are written here. "
                 "On Spark Connect the fluent API, and sinks.apply_changes, run; a session without Spark runs the same SQL."
             )
-        self._spark, self._mail, self._answer = spark, mail, answer
+        self._spark, self._mail, self._answer, self._ingest = spark, mail, answer, ingest
         self._is_lasting = store != ":memory:"
         self._folder = Path(f"{store}.streams") if self._is_lasting else Path(tempfile.mkdtemp(prefix="windowpane-streams-"))
-        self._running: dict[str, InboxQuery] = {}
+        self._running: dict[str, BatchQuery] = {}
 
     def tidy(self) -> None:
         """Remove folders that no view uses."""
@@ -54,20 +63,32 @@ class ViewQueries:
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
-    def start(self, name: str, made: Callable[[Any], Any] | None) -> None:
+    def start_view(self, name: str, made: Callable[[Any], Any] | None) -> None:
         """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
-        from windowpane.spark.inbox_query import InboxQuery
+        from windowpane.spark.batch_query import inbox
+
+        folder = self.inbox(name)
+
+        def letters(spark: Any) -> Any:
+            found = inbox(spark, folder, SCHEMA)
+            return found if made is None else made(found)
+
+        self._start(name, letters, self._answer)
+
+    def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
+        """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""
+        self._start(name, rows, self._ingest)
+
+    def _start(self, name: str, rows: Callable[[Any], Any], take: Answer) -> None:
+        from windowpane.spark.batch_query import BatchQuery
 
         if name not in self._running:
-            inbox = self.inbox(name)
-            take = partial(self._answer, name)
-            self._running[name] = InboxQuery(
-                self._spark, f"windowpane {name}", inbox, inbox.parent / "checkpoint", SCHEMA, take, made
-            )
+            checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
+            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, partial(take, name))
         self._running[name].start()
 
     def finish(self, name: str) -> None:
-        """Wait until a view, whose query was started, has taken all its letters.
+        """Wait until a query that was started has taken all there is.
 
         Raises:
             WindowpaneError: it cannot; the query has stopped, and starts again with the next attempt.
@@ -75,7 +96,7 @@ class ViewQueries:
         self._running[name].finish()
 
     def drop(self, name: str) -> None:
-        """Stop the query of a view."""
+        """Stop a query."""
         query = self._running.pop(name, None)
         if query is not None:
             query.stop()

@@ -15,17 +15,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.catalog import Catalog, ViewInfo
+from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.nodes import Node, explain_plan
+from windowpane.sql.on_spark.ingest import Ingest, check_options, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
+from windowpane.sql.places import Place
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
+from windowpane.sql.tables import TableWriter
 from windowpane.sql.upkeep import Upkeep
 
 
@@ -37,14 +40,17 @@ class StreamedUpkeep(Upkeep):
         super().__init__(storage, catalog, clock)
         self._parameters = parameters
         self._mail = Mail(storage)
-        self._queries = ViewQueries(spark, storage.path, self._mail, self._answer)
+        self._ingest = Ingest(storage, catalog, clock, self._mail)
+        self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
+        self._spark = spark
         self._is_due = True
 
     def open(self) -> None:
         """Take up what the store holds, once the catalog is read."""
         with self._storage.transaction():
-            for view in self._catalog.views():
-                self._mail.adopt(view.relation.name)
+            names = [view.relation.name for view in self._catalog.views()]
+            for name in [*names, *(table.relation.name for table in with_connector(self._catalog.tables()))]:
+                self._mail.adopt(name)
         self._queries.tidy()
         self.deliver()
 
@@ -53,6 +59,33 @@ class StreamedUpkeep(Upkeep):
         self._queries.close()
 
     # --- in the transaction of a statement -------------------------------------------------------------
+
+    def gather(self) -> None:
+        """Wait until tables with a connector hold what there is to read."""
+        tables = with_connector(self._catalog.tables())
+        for table in tables:
+            self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
+        for table in tables:
+            self._queries.finish(table.relation.name)
+
+    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+        """Refuse a connector that Spark has not."""
+        check_options(options, place)
+
+    def take_files(self, table: TableInfo, writer: TableWriter) -> None:
+        """Files come through Spark, with ``gather``."""
+
+    def add_table(self, table: TableInfo) -> None:
+        """Begin to fill a new table, if it has a connector."""
+        if "connector" in table.options:
+            self._ingest.rows(table, self._spark)
+            self._mail.open(table.relation.name, spread=False)
+
+    def drop_table(self, table: TableInfo) -> None:
+        """Stop filling a table."""
+        if "connector" in table.options:
+            self._queries.drop(table.relation.name)
+            self._mail.close(table.relation.name)
 
     def flush(self) -> None:
         """Take the changes of tables, and let them wait for the views that read them."""
@@ -124,7 +157,7 @@ class StreamedUpkeep(Upkeep):
         stream = self._mail.stream(name)
         if stream.done == stream.sent:
             return False
-        self._queries.start(name, partial(spread, view.job.node) if stream.spread else None)
+        self._queries.start_view(name, partial(spread, view.job.node) if stream.spread else None)
         return True
 
     def _await(self, name: str) -> None:

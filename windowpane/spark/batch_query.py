@@ -1,6 +1,6 @@
-"""A query over an inbox: takes the files of a folder one a batch, oldest first, and hands the rows of each to a function here.
+"""A query that hands the rows of every batch to a function here: letters to views, and rows to tables.
 
-The query looks for new files five times a second; ``finish`` waits until all that lie there are taken. The function runs in the
+The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
 process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
 """
 
@@ -24,15 +24,17 @@ _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 _RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
 
 
-class InboxQuery:
+def inbox(spark: Any, folder: Path, schema: str) -> Any:
+    """Return the Parquet files of a folder as a stream, one file a batch, oldest first."""
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder.absolute().as_uri())
+
+
+class BatchQuery:
     """One streaming query, which can be started again after it failed."""
 
-    def __init__(
-        self, spark: Any, name: str, inbox: Path, checkpoint: Path, schema: str, take: Take, made: Callable[[Any], Any] | None
-    ) -> None:
-        """Hand each batch of ``inbox``, or of what is made of its DataFrame, as an Arrow table and its number to ``take``."""
-        self._spark, self._name, self._inbox, self._checkpoint = spark, name, inbox, checkpoint
-        self._schema, self._take, self._made = schema, take, made
+    def __init__(self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take) -> None:
+        """Hand each batch, as an Arrow table, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session."""
+        self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
         self._query: Any = None
         self._failure: BaseException | None = None
 
@@ -43,7 +45,7 @@ class InboxQuery:
             self._query = self._started()
 
     def finish(self) -> None:
-        """Wait until every file there is taken.
+        """Wait until every row there is taken.
 
         Raises:
             SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
@@ -62,9 +64,7 @@ class InboxQuery:
             self._query = None
 
     def _started(self) -> Any:
-        source = self._spark.readStream.schema(self._schema).option("maxFilesPerTrigger", 1)
-        rows = source.parquet(self._inbox.absolute().as_uri())
-        writer = (rows if self._made is None else self._made(rows)).writeStream.foreachBatch(_loosely(self))
+        writer = self._rows(self._spark).writeStream.foreachBatch(_loosely(self))
         writer = writer.option("checkpointLocation", self._checkpoint.absolute().as_uri()).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
@@ -86,7 +86,7 @@ def _collected(rows: Any) -> pa.Table:
         raise SqlRunError(_message(error)) from None
 
 
-def _loosely(query: InboxQuery) -> Callable[[Any, int], None]:
+def _loosely(query: BatchQuery) -> Callable[[Any, int], None]:
     """Return what hands batches to a query: Spark's gateway holds it and what it raises for ever, and must not hold the query."""
     reference = weakref.ref(query)
 

@@ -1,0 +1,106 @@
+"""Tables with a connector: a query of Spark reads what is new, and every batch of it is one chunk of the table.
+
+Rows and the number of the batch are written in one transaction, so a batch that is repeated after a crash counts once. From the
+table they go on to the views with the next flush, like rows that were inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.sql.catalog import Catalog, TableInfo
+from windowpane.sql.expr import quoted
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.places import Place, Text
+from windowpane.sql.queries import QueryBinder
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.tables import TableWriter
+
+_NEEDED = {
+    "parquet": ("path",),
+    "json": ("path",),
+    "csv": ("path",),
+    "delta": (),
+    "rate": (),
+    "socket": ("host", "port"),
+    "kafka": ("kafka.bootstrap.servers",),
+}
+"""The connectors of Spark, and the options that each needs; all others go to Spark as they stand."""
+
+
+def check_options(options: Mapping[str, str], place: Place) -> None:
+    """Refuse a connector that is none of Spark's, or one without an option that it needs.
+
+    Raises:
+        SqlError: naming it.
+    """
+    if not options:
+        return
+    connector = options.get("connector", "")
+    if connector not in _NEEDED:
+        message = f"connector {connector!r} is not supported. There are {', '.join(_NEEDED)}."
+        raise UnsupportedSqlError(message, place.line, place.column)
+    missing = [name for name in _NEEDED[connector] if name not in options]
+    if missing:
+        raise SqlNameError(f"connector {connector!r} needs the option {missing[0]!r} in WITH (...).", place.line, place.column)
+
+
+def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
+    """Return the tables that a connector fills."""
+    return [table for table in tables if "connector" in table.options]
+
+
+def _given(info: TableInfo) -> tuple[str, ...]:
+    """Return the columns that come from the connector."""
+    return tuple(column.name for column in info.relation.visible if column.name not in info.generated)
+
+
+class Ingest:
+    """Fills tables from Spark's sources."""
+
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, mail: Mail) -> None:
+        """Fill tables of ``catalog``."""
+        self._storage, self._catalog, self._clock, self._mail = storage, catalog, clock, mail
+
+    def rows(self, info: TableInfo, spark: Any) -> Any:
+        """Return the streaming DataFrame that fills a table.
+
+        Raises:
+            SqlRunError: Spark refuses it.
+        """
+        from windowpane.spark.connectors import connector_rows
+
+        options = {name: value for name, value in info.options.items() if name != "connector"}
+        return connector_rows(spark, info.options["connector"], options, _given(info))
+
+    def take(self, name: str, batch: pa.Table, number: int) -> None:
+        """Insert a batch into a table, unless it was inserted before."""
+        info = self._catalog.entries[name]
+        assert isinstance(info, TableInfo)
+        try:
+            with self._storage.transaction():
+                if number > self._mail.stream(name).batch:
+                    self._append(info, batch)
+                    self._mail.took(name, number)
+        except BaseException:
+            self._clock.reload()
+            raise
+
+    def _append(self, info: TableInfo, batch: pa.Table) -> None:
+        types = {column.name: column.type for column in info.relation.columns}
+        arrived, names = self._storage.temporary_from(batch), _given(info)
+        items = ", ".join(f"{_read(name, batch, types[name].duckdb)} AS {quoted(name)}" for name in names)
+        text = Text(info.text)
+        binder = QueryBinder(self._catalog, text, self._storage.constant)
+        TableWriter(self._storage, self._clock, binder, text).append((f"SELECT {items} FROM {arrived}", names), info)
+
+
+def _read(name: str, batch: pa.Table, kind: str) -> str:
+    """Return a column as the type of the table; bytes that are to be text are UTF-8."""
+    is_bytes = pa.types.is_binary(batch.schema.field(name).type) or pa.types.is_large_binary(batch.schema.field(name).type)
+    return f"decode({quoted(name)})" if is_bytes and kind == "VARCHAR" else f"CAST({quoted(name)} AS {kind})"
