@@ -31,7 +31,7 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     connector = options.get("connector", "")
     if connector in _SPARK_ONLY:
         message = (
-            f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or with windowpane "
+            f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or windowpane "
             f"sql --spark; {', '.join(READERS)} read files here."
         )
         raise UnsupportedSqlError(message, place.line, place.column)
