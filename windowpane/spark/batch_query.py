@@ -26,7 +26,13 @@ _RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
 
 def inbox(spark: Any, folder: Path, schema: str) -> Any:
     """Return the Parquet files of a folder as a stream, one file a batch, oldest first."""
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder.absolute().as_uri())
+    pattern = re.sub(r"([][{}*?\\])", r"\\\1", _address(folder))
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(pattern)
+
+
+def _address(folder: Path) -> str:
+    """Return a folder of this machine as Hadoop reads it: no character of it is written as a number."""
+    return f"file://{folder.absolute()}"
 
 
 class BatchQuery:
@@ -65,7 +71,7 @@ class BatchQuery:
 
     def _started(self) -> Any:
         writer = self._rows(self._spark).writeStream.foreachBatch(_loosely(self))
-        writer = writer.option("checkpointLocation", self._checkpoint.absolute().as_uri()).queryName(self._name)
+        writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
 

@@ -14,6 +14,19 @@ ROW_ID = "_row_id"
 """The hidden key of a table that declares none."""
 
 
+_OF_SINK = "query of sink "
+
+
+def query_of_sink(sink: str) -> str:
+    """Return the name of the view behind a sink that has a query of its own."""
+    return _OF_SINK + sink
+
+
+def sink_of_query(view: str) -> str | None:
+    """Return the sink that a view stands behind, ``None`` for a view that users made."""
+    return view.removeprefix(_OF_SINK) if view.startswith(_OF_SINK) else None
+
+
 @dataclass(frozen=True)
 class TableWatermark:
     """The watermark of a table: the column it is about, and the expression that makes it from the stored columns of a row."""
@@ -73,7 +86,6 @@ class SinkInfo:
     source: str
     options: Mapping[str, str]
     text: str
-    owned_view: bool = False
 
 
 Entry = TableInfo | ViewInfo | PlainView | SinkInfo
@@ -95,7 +107,8 @@ class Catalog:
 
     def names(self) -> list[str]:
         """Return the names that can stand in FROM."""
-        return [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo)]
+        found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo)]
+        return [name for name in found if sink_of_query(name) is None]
 
     def tables(self) -> list[TableInfo]:
         """Return tables and sources."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
-from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, sink_of_query
 from windowpane.sql.places import Place
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.relations import PlainView
@@ -39,7 +39,8 @@ def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> di
     """
     what = statement.what.upper()
     if what in _KINDS:
-        return {"Name": [name for name in catalog.entries if catalog.kind(name) == _KINDS[what]]}
+        found = [name for name in catalog.entries if catalog.kind(name) == _KINDS[what]]
+        return {"Name": [name for name in found if sink_of_query(name) is None]}
     if what == "ALL":
         return {"Name": list(parameters), "Setting": list(parameters.values())}
     if what.startswith("CREATE "):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql import catalog_queries, outbox, tables, views
-from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
+from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.nodes import Node
 from windowpane.sql.places import Place, Text
@@ -54,7 +54,7 @@ class Definitions:
             elif isinstance(statement, CreateView):
                 self._add_view(statement, Text(text), is_new=False)
             elif isinstance(statement, CreateSink):
-                self._add_sink(statement, is_new=False)
+                self._add_sink(statement, Text(text), is_new=False)
 
     def _remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
@@ -125,15 +125,18 @@ class Definitions:
         """Run CREATE SINK."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self.flush()
-            self._add_sink(statement, is_new=True)
+            self._add_sink(statement, text, is_new=True)
             self._remember(statement.name, statement.text)
         return Result("CREATE_SINK")
 
-    def _add_sink(self, statement: CreateSink, *, is_new: bool) -> None:
+    def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> None:
         place, source = statement.place, statement.source
-        if source is None or statement.query is not None:
-            message = "CREATE SINK ... AS query is not supported. Make the query a materialized view, and the sink FROM it."
-            raise UnsupportedSqlError(message, place.line, place.column)
+        if statement.query is not None:
+            source = query_of_sink(statement.name)
+            closes = statement.on_window_close
+            view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)
+            self._add_view(view, text, is_new=is_new)
+        assert source is not None, "a sink has a relation or a query"
         relation = self._catalog.find(source)
         if relation is None or isinstance(relation, PlainView):
             raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
@@ -160,6 +163,12 @@ class Definitions:
         self.remove(statement.name)
         return tag
 
+    def _view_behind(self, name: str) -> str | None:
+        """Return the view of a sink with a query of its own."""
+        entry = self._catalog.entries.get(name)
+        owned = isinstance(entry, SinkInfo) and entry.source == query_of_sink(name)
+        return query_of_sink(name) if owned else None
+
     def _dependents(self, name: str) -> list[str]:
         found = []
         for other, entry in self._catalog.entries.items():
@@ -169,11 +178,12 @@ class Definitions:
             elif isinstance(entry, SinkInfo):
                 reads = frozenset({entry.source})
             if name in reads and other != name:
-                found.append(other)
+                found.append(sink_of_query(other) or other)
         return found
 
     def remove(self, name: str) -> None:
         """Forget an entry of the catalog, and what is stored of it."""
+        behind = self._view_behind(name)
         entry = self._catalog.entries.pop(name)
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
@@ -185,3 +195,5 @@ class Definitions:
             self._upkeep.drop(entry)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
+        if behind is not None:
+            self.remove(behind)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql import catalog_queries, tables
 from windowpane.sql.bound import BoundQuery
-from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink
 from windowpane.sql.definitions import Definitions
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import compile_plan, explain_plan
@@ -182,9 +182,11 @@ class Session:
         try:
             self._upkeep.deliver()
         except BaseException:
-            if isinstance(statement, CreateView) and self._upkeep.is_unfilled(statement.name):
-                with self._storage.transaction():
-                    self._definitions.remove(statement.name)
+            if isinstance(statement, CreateView | CreateSink):
+                view = statement.name if isinstance(statement, CreateView) else query_of_sink(statement.name)
+                if self._upkeep.is_unfilled(view):
+                    with self._storage.transaction():
+                        self._definitions.remove(statement.name)
             raise
 
     # --- changes ---------------------------------------------------------------------------------------

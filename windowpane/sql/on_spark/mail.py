@@ -11,10 +11,10 @@ the two writes the same letter again, which changes nothing.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -70,7 +70,7 @@ class Mail:
 
     def open(self, name: str, *, spread: bool) -> Stream:
         """Begin the stream of a new view."""
-        folder = f"{quote(name, safe='')}-{self.number}"
+        folder = f"{re.sub('[^a-zA-Z0-9_]', '_', name)}-{time.time_ns()}"
         self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}')", [name, folder, spread])
         return self.stream(name)
 
