@@ -118,9 +118,11 @@ def test_a_rich_reduce_is_refused():
 
 def test_explain_says_what_runs_and_why():
     late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
-    text = late.explain(choose_engine(compile_program(late, TYPES, ("k", "v", "t"))))
+    program = compile_program(late, TYPES, ("k", "v", "t"))
+    text = late.explain(choose_engine(program), program)
     for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "slices", "buckets"):
         assert part in text
+    assert "off: late rows are asked for whole" in text
 
 
 def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windowpane.engines import counts, never, sessions, slices, timed_panes
+from windowpane.engines.combining import combiner_refusal
 from windowpane.engines.counts import CountsEngine
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.never import NeverEngine
@@ -24,7 +25,6 @@ from windowpane.engines.sessions import SessionsEngine
 from windowpane.engines.slices import SlicesEngine
 from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.errors import InvalidSpecError
-from windowpane.kernels.aggregates import ORDERED
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow_by_key import ArrowByKey, ArrowByRow
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
@@ -172,9 +172,10 @@ class WindowPlan:
         """Return the window spec around a function."""
         return WindowSpec(self.assigner, function, self.effective_trigger, self.evictor, self.allowed_lateness, self.refine)
 
-    def explain(self, choice: EngineChoice) -> str:
-        """Return the plan, the engine it runs on and why, as text."""
+    def explain(self, choice: EngineChoice, program: Program) -> str:
+        """Return the plan, the engine that runs its program and why, as text."""
         engine, reason = choice
+        whole = combiner_refusal(program)
         lines = [
             f"windowed by {describe(self.assigner)}",
             f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
@@ -186,26 +187,11 @@ class WindowPlan:
             f"  function        {self._function_text()}",
             f"  engine          {engine}: {reason}",
             f"  state           {_STATE[engine]}; RocksDB behind it",
-            f"  combiner        {self._combiner_text(engine)}",
+            f"  combiner        {f'off: {whole}' if whole else 'on: rows fold before the shuffle'}",
             f"  buckets         {'one a shuffle partition' if self.keys else '1'}",
             f"  time mode       {'processing time' if self.uses_processing_time else 'event time'}",
         ]
         return "\n".join(lines)
-
-    def _combiner_text(self, engine: str) -> str:
-        if engine not in (SlicesEngine.name, SessionsEngine.name):
-            return f"off: the {engine} engine takes every row"
-        if isinstance(self.function.arrow, ArrowWindowFunction):
-            return "off: the function is given whole rows"
-        if any(aggregate.name in ORDERED for _, aggregate in self.function.aggregates):
-            return "off: an aggregate depends on the order of arrival"
-        if self.late_tag:
-            return "off: late rows are asked for whole"
-        if engine == "sessions" and not self.assigner.is_event_time:
-            return "off: sessions begin by the clock of the bucket"
-        if self.refine == "each" and self.assigner.is_event_time and self.allowed_lateness:
-            return "off: late rows fire one by one"
-        return "on: rows fold before the shuffle"
 
     def _function_text(self) -> str:
         if not self.function.aggregates:
@@ -250,16 +236,6 @@ def _closest(program: Program) -> tuple[str, ...]:
 def make_engine(program: Program) -> Engine:
     """Return the engine that runs ``program``."""
     return _COLUMNAR[program.engine].make(program) if program.engine in _COLUMNAR else RowEngine(program)
-
-
-def combiner_of(program: Program) -> Callable[[pa.Table], pa.Table] | None:
-    """Return what folds rows before the shuffle, ``None`` where rows must arrive whole."""
-    if program.late_output is not None or program.upstream is not Upstream.SOURCE:
-        return None
-    engine = make_engine(program)
-    if isinstance(engine, SlicesEngine | SessionsEngine) and engine.can_fold_before_shuffle:
-        return engine.fold_rows
-    return None
 
 
 @dataclass(frozen=True)

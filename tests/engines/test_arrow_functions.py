@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
+from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, combiner_of, compile_program, make_engine
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import COLUMNS, LATE, TIMESTAMP, random_rows

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.programs import LATE, Batch, batches
+from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
@@ -29,7 +30,7 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, combiner_of, compile_program
+from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 

@@ -22,6 +22,7 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.engines.programs import Batch, batches
+from windowpane.engines.combining import combiner_refusal
 from windowpane.engines.program import TIME, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
@@ -57,7 +58,7 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, purg
 def test_windows_that_have_fired_fire_for_each_late_row_where_that_is_asked(assigner, purges, late, keyed, stream, aggregates):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed, aggregates=aggregates, refine="each")
     assert program.engine == "slices"
-    assert not SlicesEngine(program).can_fold_before_shuffle
+    assert combiner_refusal(replace(program, side_outputs=())) is not None
     engine_pair(program).run_all(stream)
 
 
@@ -78,7 +79,7 @@ def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, 
     aggregates = {"n": wp.count(), "high": wp.max("w")}
     program = program_of(assigner, trigger_of(assigner, purges), None, late, late=False, aggregates=aggregates)
     engine, stores = SlicesEngine(program), (MemoryBlobStore(), MemoryBlobStore())
-    assume(engine.can_fold_before_shuffle)
+    assume(combiner_refusal(program) is None)
     for batch in stream:
         rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
         folded = [engine.fold_rows(rows.slice(start, 2)) for start in range(0, rows.num_rows, 2)]

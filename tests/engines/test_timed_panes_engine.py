@@ -17,12 +17,15 @@ from tests.engines.columnar_programs import (
     fixed_assigners,
     lateness,
     program_of,
+    rows_of,
     small,
     table_of,
 )
 from tests.engines.programs import Batch, batches
+from windowpane.engines.combining import combiner_refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
+from windowpane.engines.row import RowEngine
 from windowpane.engines.timed_panes import TimedPanesEngine, refusal
 from windowpane.plan import choose_engine
 from windowpane.state.memory import MemoryBlobStore
@@ -46,6 +49,23 @@ def timed(draw: st.DrawFn):
 def pair_of(program) -> Pair:
     """Return the pair; keys that fire at one instant come out in any order."""
     return Pair(program, TimedPanesEngine, in_order=False)
+
+
+@settings(max_examples=60, deadline=None, print_blob=True)
+@given(timed(), lateness, st.booleans(), batches())
+def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, late, keyed, stream):
+    aggregates = {"n": wp.count(), "high": wp.max("w")}
+    program = program_of(parts[0], parts[1], None, late, keyed, late=False, aggregates=aggregates)
+    assume(program.engine == "panes" and combiner_refusal(program) is None)
+    engine, stores = TimedPanesEngine(program), (MemoryBlobStore(), MemoryBlobStore())
+    for batch in stream:
+        in_time = table_of(replace(batch, rows=tuple(sorted(batch.rows, key=lambda row: row[2]))))
+        rows, clock = table_of(batch), Clock(batch.watermark, batch.processing_time)
+        folded = [engine.fold_rows(rows.slice(start, 3)) for start in range(0, rows.num_rows, 3)]
+        expected, got = RowEngine(program).run(stores[0], [in_time], clock), engine.run(stores[1], folded, clock)
+        assert sorted(rows_of(got, 0)) == sorted(rows_of(expected, 0))
+        for counter in ("late_elements", "late_dropped", "firings"):
+            assert getattr(got.counters, counter) == getattr(expected.counters, counter)
 
 
 @settings(max_examples=50, deadline=None, print_blob=True)

@@ -16,6 +16,7 @@ from windowpane.engines.columnar import fold_of, refuse_null_times
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices import ROWS, SLICE
 from windowpane.engines.slicing import Integers, SharedSlices
 from windowpane.engines.staggering import staggered
 from windowpane.kernels.dense_codes import dense_codes
@@ -121,6 +122,20 @@ class PaneWindows:
             inside = slices.covers(times, starts)
             rows, starts = rows.filter(pa.array(inside)), starts[inside]
         return rows, starts
+
+    def folded(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
+        """Return partials from before the shuffle that are in windows, and their slices; rows that missed some are counted."""
+        if self.is_global:
+            return rows, np.full(rows.num_rows, GLOBAL_END)
+        batch, slices = self._batch, self._settled()
+        if batch.is_event_time:
+            starts = rows[SLICE].to_numpy()
+            batch.missed.count(slices, starts, rows[ROWS].to_numpy(), batch.is_late)
+            return rows, starts
+        now = np.array([batch.now])
+        start = slices.starts(now)
+        rows = rows if slices.covers(now, start)[0] else rows.slice(0, 0)
+        return rows, np.full(rows.num_rows, start[0])
 
     def in_open_windows(self, rows: pa.Table, starts: Integers) -> Elements:
         """Return rows in the windows of their slices that are not late."""

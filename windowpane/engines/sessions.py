@@ -51,11 +51,6 @@ class SessionsEngine:
         """Run one batch of a bucket."""
         return SessionBatch(self.program, self.fold, self.step, store, self.sizes).run(rows, clock)
 
-    @property
-    def can_fold_before_shuffle(self) -> bool:
-        """Whether the window of a row is known outside its bucket, and its number does not matter."""
-        return self.rule.is_event_time and not self.fold.is_ordered
-
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
 

@@ -22,7 +22,7 @@ from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slice_merging import merged_windows
 from windowpane.engines.slicing import SharedSlices
-from windowpane.engines.staggering import is_staggered, staggered
+from windowpane.engines.staggering import staggered
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
@@ -56,13 +56,6 @@ class SlicesEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
-
-    @property
-    def can_fold_before_shuffle(self) -> bool:
-        """Whether the slice of a row is known outside its bucket and says whether it is late, and no row matters by itself."""
-        if self.fold.is_ordered or self.refines_each or is_staggered(self.program.spec.assigner):
-            return False
-        return not (self.slices.has_gaps and self.is_event_time)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.

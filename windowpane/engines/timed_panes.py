@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.evicting import evictor_refusal, survivors_of
 from windowpane.engines.fire_times import FireTimes
@@ -24,7 +24,8 @@ from windowpane.engines.pane_store import split
 from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.slices import fires_at_window_end, refines_each
+from windowpane.engines.slices import ROWS, SLICE, fires_at_window_end, refines_each
+from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
@@ -49,6 +50,24 @@ class TimedPanesEngine(PanesEngine):
 
     def batch(self, store: BlobStore) -> ColumnarBatch:
         return _Batch(self.program, self.fold, store)
+
+    def fold_rows(self, rows: pa.Table) -> pa.Table:
+        """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.
+
+        The order of arrival is lost. What is given instead is that in which rows come by their time, one that they might have
+        arrived in. The slice of processing-time windows is not known yet, and is any for all.
+
+        Raises:
+            MissingTimestampError: a row without an event time in event-time windows.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        program, slices = self.program, SharedSlices.of(self.program.spec.assigner)
+        rows, starts = with_plain_keys(program, keyed(program, rows)), np.zeros(rows.num_rows, np.int64)
+        if slices is not None and program.spec.assigner.is_event_time:
+            refuse_null_times(program, rows)
+            starts = slices.starts(rows[TIME].to_numpy())
+        rows = rows.append_column(SLICE, pa.array(starts))
+        return self.fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=[(TIME, "min")])
 
 
 class _Rule(NamedTuple):
@@ -176,11 +195,19 @@ class _Batch(ColumnarBatch):
     # The rows.
 
     def take(self, tables: list[pa.Table]) -> None:
+        if all(SLICE in table.column_names for table in tables):
+            self._take_folded(pa.concat_tables(tables))
+            return
         always_in_order = self.program.spec.evictor is not None or self._fire_times is not None
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order)))
         if rows.num_rows and self._rule.fires:  # what never fires need not be kept: it would never be seen
             rows = with_plain_keys(self.program, rows)
             self._add(self._windows.in_open_windows(*self._contents.reduced(rows, starts)))
+
+    def _take_folded(self, folded: pa.Table) -> None:
+        rows, starts = self._windows.folded(folded.sort_by(TIME))
+        if rows.num_rows and self._rule.fires:
+            self._add(self._windows.in_open_windows(rows, starts))
 
     def _add(self, elements: Elements) -> None:
         taken = elements.columns(list(dict.fromkeys([*self._keys, TIME, *self._contents.columns])))

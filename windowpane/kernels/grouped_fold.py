@@ -77,11 +77,21 @@ class GroupedFold:
         """The names of the partial columns of all aggregates, in the order of a table of partials."""
         return tuple(chain.from_iterable(aggregate.columns for aggregate in (*self._kernels, *self._segmented)))
 
-    def fold(self, rows: pa.Table, groups: Sequence[str], counted: str | None = None) -> pa.Table:
-        """Return the partials of ``rows`` by the columns ``groups``, with their number in the column ``counted`` if asked."""
-        columns: dict[str, Any] = {name: rows[name] for name in groups} | self._lifted(rows)
+    def fold(
+        self, rows: pa.Table, groups: Sequence[str], counted: str | None = None, kept: Sequence[tuple[str, str]] = ()
+    ) -> pa.Table:
+        """Return the partials of ``rows`` by the columns ``groups``.
+
+        Args:
+            rows: the rows.
+            groups: the columns.
+            counted: name of a column for the number of rows.
+            kept: further columns, each with the kernel it folds by.
+        """
+        columns: dict[str, Any] = {name: rows[name] for name in (*groups, *(name for name, _ in kept))} | self._lifted(rows)
         steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
         extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]
+        extra += [(name, (name, how)) for name, how in kept]
         return self._grouped(pa.table(columns), groups, steps, extra, is_fold=True)
 
     def fold_segments(self, rows: pa.Table, segments: Segments) -> pa.Table:

@@ -10,9 +10,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnsupportedTypeError
-from windowpane.plan import InputTypes, WindowPlan, choose_engine, combiner_of, compile_program, make_engine
+from windowpane.plan import InputTypes, WindowPlan, choose_engine, compile_program, make_engine
 from windowpane.spark import bounded, encode, process
 from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.expressions import column_of, sort_of
@@ -144,7 +145,7 @@ class Windowed:
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        return self.plan.explain(choose_engine(self.program, self.plan.engine))
+        return self.plan.explain(choose_engine(self.program, self.plan.engine), self.program)
 
     # The stages.
 

@@ -12,11 +12,13 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from windowpane.engines.program import Program
+from windowpane.engines.combining import combiner_of
+from windowpane.engines.program import POSITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
-from windowpane.plan import combiner_of, describe, make_engine
+from windowpane.plan import describe, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.outcome import Outcome
@@ -77,8 +79,11 @@ class _Race:
         """Return what differs in the first batch where something does."""
         for number, batch in enumerate(stream):
             clock = Clock(batch.watermark, batch.processing_time)
-            expected = _outcome(self._reference, self._stores[0], batch.parts, clock)
-            got = _outcome(self._engine, self._stores[1], self._sent(batch.parts), clock)
+            combine = self._combine if self._draw.random() < 0.5 else None
+            sent = batch.parts if combine is None else [combine(part) for part in batch.parts if part.num_rows]
+            taken = _by_time(batch.parts) if combine is not None and batch.parts else batch.parts
+            expected = _outcome(self._reference, self._stores[0], taken, clock)
+            got = _outcome(self._engine, self._stores[1], sent, clock)
             found = _differences(self._program, expected, got)
             if found:
                 return [f"batch {number}, {clock}: {each}" for each in (*found, _shown(batch))]
@@ -88,17 +93,20 @@ class _Race:
                 self._restart()
         return []
 
-    def _sent(self, parts: Sequence[pa.Table]) -> list[pa.Table]:
-        if self._combine is None or self._draw.random() < 0.5:
-            return list(parts)
-        return [self._combine(part) for part in parts if part.num_rows]
-
     def _restart(self) -> None:
         """Make the engine and its state anew from bytes."""
         store = MemoryBlobStore()
         store.restore(self._stores[1].snapshot())
         self._stores = self._stores[0], store
         self._engine = make_engine(self._program)
+
+
+def _by_time(parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return rows in order of their time: the order of arrival that rows folded before the shuffle stand for."""
+    rows = pa.concat_tables(parts)
+    order = pc.sort_indices(rows[TIME])
+    positions = rows.column_names.index(POSITION)
+    return [rows.take(order).set_column(positions, POSITION, pa.array(range(rows.num_rows), pa.int64()))]
 
 
 def _outcome(engine: Engine, store: MemoryBlobStore, parts: Sequence[pa.Table], clock: Clock) -> BucketOutput | WindowpaneError:
