@@ -1,8 +1,7 @@
 """The reference engine of OVER windows: the reference operators on a bucket, for every program.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``b`` for the sort buffer of mode close. Who
-may
-mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+may mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
 
 Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
 takes its rows in arrival order. A bucket fed by a window takes rows under the watermark they were emitted under, and advances
@@ -11,6 +10,7 @@ last.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -63,7 +63,7 @@ def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
     return list(zip(words, values, strict=True))
 
 
-class _Batch:
+class _Batch(ABC):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, program: OverProgram, store: BlobStore) -> None:
@@ -85,17 +85,17 @@ class _Batch:
             emitted += self.advance(watermark)
         return self._close(emitted, self.program.judged(before), watermark, clock)
 
+    @abstractmethod
     def take(self, entries: Iterable[Entry]) -> list[Entry]:
         """Take rows that are not late and return what comes out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def advance(self, watermark: int) -> list[Entry]:
         """Advance to the watermark and return what comes out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def waiting(self) -> int:
         """How many rows have not come out yet."""
-        raise NotImplementedError
 
     def report(self, error: InconsistentChangeError) -> None:
         """Take a change that cannot be."""

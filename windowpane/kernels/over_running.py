@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -97,22 +97,44 @@ def column_name(what: str, call: OverCall) -> str:
 # --- numbering ----------------------------------------------------------------------------------------------------------
 
 
-class _RowNumber(Running):
+class _Numbering(Running):
+    """A number that each row, or each group, has one higher than the one before."""
+
+    name: ClassVar[str]
+
     @property
     def carries(self) -> pa.Schema:
-        return pa.schema([(ROWS, pa.int64())])
+        return pa.schema([(self.name, pa.int64())])
+
+    @abstractmethod
+    def places(self, rows: SortedRows) -> Positions:
+        """Return what goes up by one at each row, or group."""
 
     def scan(self, rows: SortedRows) -> None:
-        if ROWS not in rows.carries:
+        if self.name not in rows.carries:
             ones = np.ones(rows.layout.size, np.int64)
-            seeds = rows.seeds(ROWS)[0].to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
-            rows.carries[ROWS] = pa.array(rows.rebased(rows.layout.numbers, ones, seeds))
+            seeds = rows.seeds(self.name)[0].to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
+            rows.carries[self.name] = pa.array(rows.rebased(self.places(rows), ones, seeds))
 
     def value(self, rows: SortedRows) -> pa.Array:
-        return rows.carries[ROWS]
+        return rows.carries[self.name]
 
     def reaches_first(self, rows: SortedRows) -> Mask:
         return np.zeros(rows.layout.size, np.bool_)
+
+
+class _RowNumber(_Numbering):
+    name = ROWS
+
+    def places(self, rows: SortedRows) -> Positions:
+        return rows.layout.numbers
+
+
+class _DenseRank(_Numbering):
+    name = DENSE
+
+    def places(self, rows: SortedRows) -> Positions:
+        return rows.layout.group
 
 
 class _Rank(_RowNumber):
@@ -131,21 +153,6 @@ class _Rank(_RowNumber):
 
     def value(self, rows: SortedRows) -> pa.Array:
         return rows.carries[RANK]
-
-
-class _DenseRank(_RowNumber):
-    @property
-    def carries(self) -> pa.Schema:
-        return pa.schema([(DENSE, pa.int64())])
-
-    def scan(self, rows: SortedRows) -> None:
-        if DENSE not in rows.carries:
-            ones = np.ones(rows.layout.size, np.int64)
-            seeds = rows.seeds(DENSE)[0].to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
-            rows.carries[DENSE] = pa.array(rows.rebased(rows.layout.group, ones, seeds))
-
-    def value(self, rows: SortedRows) -> pa.Array:
-        return rows.carries[DENSE]
 
 
 _NUMBERING: dict[str, type[Running]] = {"row_number": _RowNumber, "rank": _Rank, "dense_rank": _DenseRank}

@@ -14,6 +14,7 @@ SESSION are additions.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,7 +111,7 @@ def _finders(positions: Positions, frames: Sequence[Frame], order: RowOrder | No
     return [_RowsFinder(positions, rows), *(_FINDERS[frame.units](positions, frame, order) for frame in others)]
 
 
-class _Finder:
+class _Finder(ABC):
     """The search for one frame; ``None`` as a reach means to the end of the partition."""
 
     def __init__(self, positions: Positions, frame: Frame, order: RowOrder | None = None) -> None:
@@ -124,17 +125,21 @@ class _Finder:
         assert self._order is not None, "frames that measure distances come with the order of their values"
         return self._order
 
+    @abstractmethod
     def first_curr_row(self, delta: Position) -> int:
-        raise NotImplementedError
+        """Return the first row whose frame can hold a changed position."""
 
+    @abstractmethod
     def last_curr_row(self, delta: Position) -> int:
-        raise NotImplementedError
+        """Return the last such row."""
 
+    @abstractmethod
     def first_frame_start(self, index: int) -> int:
-        raise NotImplementedError
+        """Return the first row of the frame of the row at ``index``."""
 
+    @abstractmethod
     def last_frame_end(self, index: int) -> int:
-        raise NotImplementedError
+        """Return the last row of it."""
 
 
 class _RowsFinder(_Finder):

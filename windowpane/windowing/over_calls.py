@@ -7,6 +7,7 @@ partition or an order of its own. Built-in aggregates take the same methods (``W
 from __future__ import annotations
 
 import datetime as dt
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -36,16 +37,16 @@ _FUNCTIONS = frozenset(
 )
 
 
-class Windowable(Expression):
+class Windowable(Expression, ABC):
     """What can be called OVER a window: a function, or a built-in aggregate."""
 
     __slots__ = ()
 
     is_call = True
 
+    @abstractmethod
     def as_call(self) -> WindowCall:
         """Return it as a call."""
-        raise NotImplementedError
 
     def rows(self, start: Any = None, end: Any = 0) -> WindowCall:
         """Set a frame that counts rows.

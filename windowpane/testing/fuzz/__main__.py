@@ -25,6 +25,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
     parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")
     parser.add_argument("--engine", choices=sorted(over.ENGINES), default="reference", help="what runs OVER windows")
+    parser.add_argument(
+        "--against", choices=("duckdb", "reference"), default="duckdb", help="what OVER windows are compared with"
+    )
     for kind in list(KINDS)[1:]:
         parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=f"programs of kind {kind}")
     parser.set_defaults(kind=next(iter(KINDS)))
@@ -57,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"seeds {first} to {first + given.programs - 1}")
     run, kind = KINDS[given.kind], given.kind
     if kind == "over":
-        run, kind = partial(over.run, engine=given.engine), f"over --engine {given.engine}"
+        run = partial(over.run, engine=given.engine, against=given.against)
+        kind = f"over --engine {given.engine} --against {given.against}"
     failed = report((run(first + number) for number in range(given.programs)), print, kind)
     return 1 if failed else 0
 

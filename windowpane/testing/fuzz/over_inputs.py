@@ -131,7 +131,7 @@ class _Source:
         return table.append_column(CHANGE_TYPE, pa.array([word for word, _ in entries], pa.string()))
 
     def _insert(self, batch: int) -> list[tuple[str, Row]]:
-        row = self._row(self._next_id * 7 % 101)
+        row = self._row(self._next_id * 389 % 1_009)
         if self._program.mode is Emit.CLOSE:
             row["ts"] = self._value(min(max(2 * batch + self._rng.randint(-3, 4), 0), 15))
         self._next_id += 1

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.over_program import LATE, Emit, OverProgram
-from windowpane.engines.program import MAIN, TIME
+from windowpane.engines.program import JUDGED, MAIN, TIME
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.operators.row_order import RowOrder
 from windowpane.state.codec import encode_key
@@ -50,6 +50,19 @@ def check_trial(trial: Trial, make_engine: MakeEngine, oracle: Oracle) -> list[s
             found = str(reason)
         if found is not None:
             return [f"batch {number}: {found}"]
+    return []
+
+
+def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngine) -> list[str]:
+    """Run a trial on two engines and return where what comes out of a batch differs, empty if nothing does."""
+    reference, engine = _Engines(trial.program, make_reference), _Engines(trial.program, make_engine)
+    for number, batch in enumerate(trial.batches):
+        expected, got = reference.run(batch), engine.run(batch)
+        for output, name in ((MAIN, "main"), (LATE, "late")):
+            rows = [_visible(tables.get(output), [TIME, JUDGED]) for tables in (expected, got)]
+            found = _difference(trial.program, *rows) if output == MAIN else difference(*rows)
+            if found is not None:
+                return [f"batch {number}, {name}: {found}"]
     return []
 
 

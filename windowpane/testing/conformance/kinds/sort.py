@@ -6,10 +6,11 @@ from typing import Any
 
 from windowpane.operators.sort_buffer import SortBuffer
 from windowpane.state.entries import MemoryEntries
-from windowpane.testing.conformance.changelog import EXPECT, Changelog
+from windowpane.testing.conformance.changelog import Changelog
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
 from windowpane.testing.conformance.over_ops import WORDS, raise_it
 from windowpane.testing.conformance.recovering import Recovering
+from windowpane.testing.conformance.replaying import replay_steps
 from windowpane.testing.conformance.sql_values import Row, Schema, watermark_pair
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, Options
@@ -20,16 +21,7 @@ _CASE = {"id", "kind", "rust_test", "schema", "pk", "sort_column", "steps", "opt
 def replay(case: Case, options: Options) -> list[Difference]:
     """Run the steps; with ``restart`` the buffer is built anew on its state after each."""
     require_known(case.body, _CASE, "case")
-    replayed = _Replay(case)
-    differences = []
-    for number, step in enumerate(case.get("steps")):
-        if step.keys() & EXPECT:
-            differences += replayed.emitted.compare(step, f"step {number}")
-        else:
-            replayed.act(step)
-        if options.restart:
-            replayed.buffer.restart()
-    return differences
+    return replay_steps(case, _Replay(case), options)
 
 
 class _Replay:
@@ -45,6 +37,9 @@ class _Replay:
 
     def _identity(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self._key)
+
+    def restart(self) -> None:
+        self.buffer.restart()
 
     def act(self, step: Json) -> None:
         if set(step) == {"changes"}:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from windowpane.operators.watermark_filter import WatermarkFilter
-from windowpane.testing.conformance.changelog import EXPECT, Changelog
+from windowpane.testing.conformance.changelog import Changelog
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.replaying import replay_steps
 from windowpane.testing.conformance.sql_values import Schema, read_watermark_expression
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, Options
@@ -16,16 +17,7 @@ def replay(case: Case, options: Options) -> list[Difference]:
     """Run the steps; with ``restart`` the filter is built anew on its watermark after each."""
     require_known(case.body, _CASE, "case")
     require_known(case.get("watermark"), {"column", "expr"}, "watermark")
-    replayed = _Replay(case)
-    differences = []
-    for number, step in enumerate(case.get("steps")):
-        if step.keys() & EXPECT:
-            differences += replayed.emitted.compare(step, f"step {number}")
-        else:
-            replayed.act(step)
-        if options.restart:
-            replayed.rebuild(replayed.filter.watermark)
-    return differences
+    return replay_steps(case, _Replay(case), options)
 
 
 class _Replay:
@@ -35,9 +27,12 @@ class _Replay:
         self._expression = read_watermark_expression(case.get("watermark")["expr"])
         self._committed: int | None = None
         self.emitted = Changelog(self._schema, self._schema.names)
-        self.rebuild(None)
+        self._rebuild(None)
 
-    def rebuild(self, watermark: int | None) -> None:
+    def restart(self) -> None:
+        self._rebuild(self.filter.watermark)
+
+    def _rebuild(self, watermark: int | None) -> None:
         self.filter = WatermarkFilter(self._column, self._expression, watermark)
 
     def act(self, step: Json) -> None:
@@ -49,7 +44,7 @@ class _Replay:
         elif set(step) == {"barrier"}:
             self._committed = self.filter.watermark
         elif set(step) == {"recover"}:
-            self.rebuild(self._committed)
+            self._rebuild(self._committed)
             self._emit_watermark()
         else:
             raise NotUnderstoodError(f"watermark_filter step {sorted(step)} is not understood")
