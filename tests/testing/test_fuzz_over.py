@@ -95,7 +95,7 @@ def test_an_engine_that_is_wrong_is_seen(
     seed = next(seed for seed in range(200) if random_trial(seed).program.mode is mode and over.run(seed).differences)
     assert main(["--over", "--programs", "1", "--seed", str(seed)]) == 1
     printed = capsys.readouterr().out
-    assert f"--over --engine reference --programs 1 --seed {seed}" in printed
+    assert f"--over --engine reference --against duckdb --programs 1 --seed {seed}" in printed
     assert printed.endswith("0 passed, 1 failed\n")
 
 
