@@ -10,6 +10,7 @@ SLOW = (
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[process_with_state",
     "tests/docs/test_docs.py::test_an_example_runs_and_prints[sessions_dynamic_gap",
     "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[sinks",
+    "tests/docs/test_docs.py::test_the_blocks_of_a_page_run_on_spark[sql-on-spark",
     "tests/spark/test_api.py::test_late_rows_within_the_allowed_lateness_refine[each",
     "tests/spark/test_api.py::test_state_and_side_outputs_of_a_process_function_live_over_batches",
     "tests/spark/test_chain.py::test_a_refinement_too_late_for_the_second_window_is_its_late_data",

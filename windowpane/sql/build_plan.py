@@ -106,18 +106,20 @@ def over(
     calls: Sequence[tuple[Column, OverNodeCall]],
 ) -> Node:
     """Return a node with calls over a window."""
-    key = (*node.key, *(name for name in partition if name not in node.key))
-    watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
     return Over(
         (*node.columns, *(column for column, _ in calls)),
-        key,
-        False,
-        watermarks,
+        *_of_partitions(node, partition),
         input=node,
         partition=tuple(partition),
         order=tuple(order),
         calls=tuple(call for _, call in calls),
     )
+
+
+def _of_partitions(node: Node, partition: Sequence[str]) -> tuple[tuple[str, ...], bool, dict[str, Watermark]]:
+    """Return key, whether rows stay, and watermarks of what is computed partition by partition: a row can change, or move."""
+    key = (*node.key, *(name for name in partition if name not in node.key))
+    return key, False, {name: node.watermarks[name] for name in partition if name in node.watermarks}
 
 
 def top(
@@ -131,14 +133,10 @@ def top(
 ) -> Node:
     """Return the first rows of each partition."""
     columns = node.columns if number is None else (*node.columns, number)
-    key = (*node.key, *(name for name in partition if name not in node.key))
-    watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
     name = None if number is None else number.id
     return TopN(
         columns,
-        key,
-        False,
-        watermarks,
+        *_of_partitions(node, partition),
         input=node,
         partition=tuple(partition),
         order=tuple(order),

@@ -10,6 +10,7 @@ The same plan is run as one query (``compile_plan``) and as operators over chang
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -53,7 +54,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(ABC):
     """What all nodes share; see the module."""
 
     columns: tuple[Column, ...]
@@ -68,9 +69,9 @@ class Node:
         """The nodes it reads from."""
         return ()
 
+    @abstractmethod
     def sql(self, *relations: str, extra: str = "") -> str:
         """Return its result as SQL over its inputs; ``extra`` is passed through by nodes that handle each row alone."""
-        raise NotImplementedError
 
     @property
     def detail(self) -> str:

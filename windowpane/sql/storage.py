@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -40,8 +41,10 @@ class Storage:
     """A DuckDB connection with windowpane's schemas."""
 
     def __init__(self, path: str) -> None:
-        """Open a file, or ``:memory:``."""
+        """Open a file, in a folder that is made where there is none, or ``:memory:``."""
         self.path = path
+        if path != ":memory:":
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._connection = duckdb.connect(path)
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
