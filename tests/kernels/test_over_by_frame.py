@@ -1,12 +1,11 @@
 """Aggregates by frame beside the bound aggregates folded row by row: the same bits, whatever the aggregate, type and frame."""
 
 import random
-from decimal import Decimal
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
+from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
 from windowpane.kernels import over_by_frame, over_elements
 from windowpane.kernels.over_by_frame import by_frame, values_by_frame
 from windowpane.kernels.over_elements import WrittenFrames
@@ -25,20 +24,6 @@ from windowpane.windowing.frames import (
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import bind_call
 
-COLUMNS = pa.schema(
-    [
-        ("t", pa.int64()),
-        ("ok", pa.bool_()),
-        ("i", pa.int32()),
-        ("x", pa.float64()),
-        ("f", pa.float32()),
-        ("d", pa.decimal128(12, 3)),
-        ("w", pa.decimal128(38, 4)),
-        ("s", pa.string()),
-        ("b", pa.bool_()),
-        ("u", pa.duration("us")),
-    ]
-)
 NUMBERS = ("i", "x", "f", "d", "w")
 CALLS = [
     *[(function, column) for function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp") for column in NUMBERS],
@@ -60,29 +45,9 @@ FRAMES = [
 ]
 
 
-def random_rows(rng: random.Random, size: int) -> pa.Table:
-    def one(name: str) -> object:
-        value = rng.choice([rng.randint(-5, 5), rng.randint(-5000, 5000)])
-        made = {
-            "i": value,
-            "x": rng.choice([value / 7, 1e300, float("inf"), float("nan"), -0.0, 0.0, 0.1]),
-            "f": value / 4,
-            "d": Decimal(value) / 1000,
-            "w": Decimal(value) * 10**28 / 10000,
-            "s": rng.choice(["", "a", "b", "é", "zz"]),
-            "b": rng.random() < 0.5,
-            "ok": rng.random() < 0.7,
-            "u": value * 1_000_003,
-        }
-        return None if rng.random() < 0.2 else made[name]
-
-    columns = [pa.array([one(name) for _ in range(size)], COLUMNS.field(name).type) for name in COLUMNS.names[1:]]
-    return pa.table([pa.array(sorted(rng.randint(0, size // 3) for _ in range(size))), *columns], schema=COLUMNS)
-
-
 def sorted_rows(rng: random.Random, call: OverCall, size: int) -> SortedRows:
     window = OverWindow(OverSpec((), (OrderColumn("t", nulls_first=False),), ("i",), (call,)), COLUMNS)
-    starts = np.array([place in (0, size // 2) for place in range(size)])
+    starts = starts_at(size, size // 2)
     wanted = np.array([rng.random() < 0.9 for _ in range(size)])
     return window.rows(random_rows(rng, size), starts, np.zeros(2, np.bool_), wanted)
 

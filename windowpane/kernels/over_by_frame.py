@@ -13,6 +13,7 @@ from windowpane.kernels.aggregates import ARRIVAL
 from windowpane.kernels.codes import equality_codes
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.ordered_codes import validity
+from windowpane.kernels.over_doubles import doubles_of
 from windowpane.kernels.over_elements import WrittenFrames, of_each_value_the_first
 from windowpane.kernels.over_rows import SortedRows
 from windowpane.kernels.segments import Segments
@@ -70,11 +71,9 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
 
 
 def _doubles(column: pa.ChunkedArray) -> tuple[Doubles, npt.NDArray[np.bool_]]:
-    """Return a column as doubles, and where it has a value; decimals are rounded as Python does."""
+    """Return a column as doubles, and where it has a value."""
     values = column.combine_chunks()
-    if pa.types.is_decimal(values.type):
-        return np.array([0.0 if value is None else float(value) for value in values.to_pylist()], np.float64), validity(values)
-    return values.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(), validity(values)
+    return doubles_of(values), validity(values)
 
 
 def _float_sums(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segments, is_mean: bool) -> pa.Array:

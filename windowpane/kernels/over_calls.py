@@ -17,11 +17,13 @@ from windowpane.errors import AggregateOverflowError
 from windowpane.kernels import over_numbering, over_picks
 from windowpane.kernels.ordered_codes import Codes, Mask, decoded, has_codes, has_ranks, ordered_codes, ranked_codes
 from windowpane.kernels.over_by_frame import by_frame, values_by_frame
+from windowpane.kernels.over_decimals import decimal_means, decimal_sums
 from windowpane.kernels.over_extremes import extremes, neutral
 from windowpane.kernels.over_folding import folded
 from windowpane.kernels.over_means import integer_means
 from windowpane.kernels.over_rows import SortedRows
-from windowpane.kernels.over_running import Running, running_form
+from windowpane.kernels.over_running import Running
+from windowpane.kernels.over_running_forms import running_form
 from windowpane.kernels.over_sums import counts, float_sums, halves, overflowing, running, sums
 from windowpane.windowing.over_spec import OverCall
 from windowpane.windowing.over_types import bind_call, call_type
@@ -82,6 +84,8 @@ def _fast(call: OverCall, kind: pa.DataType | None) -> type[CallKernel] | None:
         return _IntegerSum if call.function == "sum" else _IntegerMean
     if call.function in ("sum", "avg") and pa.types.is_floating(kind):
         return _FloatSum if call.function == "sum" else _FloatMean
+    if call.function in ("sum", "avg") and pa.types.is_decimal128(kind) and has_codes(kind):
+        return _DecimalSum if call.function == "sum" else _DecimalMean
     return None
 
 
@@ -225,6 +229,25 @@ class _IntegerMean(_Aggregate):
         spans = rows.spans(self.call.frame)
         high, low = (sums(running(half), spans) for half in halves(values))
         return integer_means(high, low, count)
+
+
+class _DecimalSum(_Aggregate):
+    def halves(self, rows: SortedRows, counted: Mask) -> tuple[Codes, Codes]:
+        """Return the halves of the total of each frame, in whole numbers of the last decimal place."""
+        assert self.call.frame is not None, "aggregates have a frame"
+        values, spans = np.where(counted, ordered_codes(self.argument(rows)), 0), rows.spans(self.call.frame)
+        high, low = halves(values)
+        return sums(running(high), spans), sums(running(low), spans)
+
+    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+        return decimal_sums(*self.halves(rows, counted), count > 0, self.result_type)
+
+
+class _DecimalMean(_DecimalSum):
+    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+        assert self.kind is not None, "it has an argument"
+        wanted = np.where(rows.wanted, count, 0)
+        return decimal_means(*self.halves(rows, counted), wanted, self.kind.scale, self.result_type, str(self.call))
 
 
 class _FloatSum(_Aggregate):

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.ordered_codes import Codes, Mask, decoded, has_codes, ordered_codes
+from windowpane.kernels.ordered_codes import Codes, Mask, decoded, ordered_codes
 from windowpane.kernels.over_extremes import neutral
 from windowpane.kernels.over_layout import Positions
 from windowpane.kernels.over_means import integer_means
-from windowpane.kernels.over_picks import NOWHERE, taken
 from windowpane.kernels.over_rows import SortedRows
 from windowpane.kernels.over_scans import segment_scan
 from windowpane.kernels.over_sums import LOW_BITS, exact_sum, halves
-from windowpane.windowing.frames import Exclude, Side, Units
-from windowpane.windowing.over_spec import RUNNING_NUMBERING, OverCall
+from windowpane.windowing.over_spec import OverCall
 
 ROWS = "__windowpane_rows"
 RANK = "__windowpane_rank"
@@ -58,35 +56,6 @@ class Running(ABC):
         assert self.call.frame is not None, "numbering never does, and has its own"
         unknown: Mask = rows.frames(self.call.frame).hi == rows.layout.first
         return unknown
-
-
-def running_form(call: OverCall, kind: pa.DataType | None) -> Running | None:
-    """Return the running form of a call over an argument of type ``kind``, ``None`` if it has none."""
-    if call.function in RUNNING_NUMBERING:
-        return _NUMBERING[call.function](call, kind)
-    if not _runs(call):
-        return None
-    if call.function == "count" and len(call.arguments) <= 1:
-        return _Count(call, kind)
-    if kind is None or len(call.arguments) != 1:
-        return None
-    if call.function in ("sum", "avg") and pa.types.is_signed_integer(kind):
-        return _IntegerSum(call, kind) if call.function == "sum" else _IntegerMean(call, kind)
-    if call.function in ("sum", "avg") and pa.types.is_floating(kind):
-        return _FloatSum(call, kind) if call.function == "sum" else _FloatMean(call, kind)
-    if call.function in ("min", "max") and has_codes(kind):
-        return _Extreme(call, kind)
-    if call.function == "first_value":
-        return _First(call, kind)
-    return None
-
-
-def _runs(call: OverCall) -> bool:
-    frame = call.frame
-    if frame is None or call.distinct or call.ignore_nulls or frame.exclude is not Exclude.NO_OTHERS:
-        return False
-    ends = (Side.PRECEDING, Side.CURRENT_ROW)
-    return frame.units is not Units.SESSION and frame.start.side is Side.UNBOUNDED_PRECEDING and frame.end.side in ends
 
 
 def column_name(what: str, call: OverCall) -> str:
@@ -123,21 +92,27 @@ class _Numbering(Running):
         return np.zeros(rows.layout.size, np.bool_)
 
 
-class _RowNumber(_Numbering):
+class RowNumber(_Numbering):
+    """The number of the row."""
+
     name = ROWS
 
     def places(self, rows: SortedRows) -> Positions:
         return rows.layout.numbers
 
 
-class _DenseRank(_Numbering):
+class DenseRank(_Numbering):
+    """The number of its group."""
+
     name = DENSE
 
     def places(self, rows: SortedRows) -> Positions:
         return rows.layout.group
 
 
-class _Rank(_RowNumber):
+class Rank(RowNumber):
+    """The number of the first row of its group."""
+
     @property
     def carries(self) -> pa.Schema:
         return pa.schema([(ROWS, pa.int64()), (RANK, pa.int64())])
@@ -155,27 +130,27 @@ class _Rank(_RowNumber):
         return rows.carries[RANK]
 
 
-_NUMBERING: dict[str, type[Running]] = {"row_number": _RowNumber, "rank": _Rank, "dense_rank": _DenseRank}
-
-
 # --- aggregates ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Ends:
+class FrameEnds:
     """Where each frame ends: its last row, and whether it has one."""
 
     row: Positions
     some: Mask
 
 
-def _ends(rows: SortedRows, call: OverCall) -> _Ends:
+def frame_ends(rows: SortedRows, call: OverCall) -> FrameEnds:
+    """Return where the frames of a running aggregate end."""
     assert call.frame is not None, "aggregates have a frame"
     found = rows.frames(call.frame)
-    return _Ends(np.maximum(found.hi - 1, 0), found.hi > found.lo)
+    return FrameEnds(np.maximum(found.hi - 1, 0), found.hi > found.lo)
 
 
-class _Count(Running):
+class RunningCount(Running):
+    """How many rows or values there were."""
+
     @property
     def name(self) -> str:
         return column_name("count", self.call)
@@ -187,11 +162,11 @@ class _Count(Running):
     def scan(self, rows: SortedRows) -> None:
         if self.name not in rows.carries:
             counted = rows.counted(self.call.arguments, self.call.filter).astype(np.int64)
-            rows.carries[self.name] = pa.array(_total(rows, counted, self.name))
+            rows.carries[self.name] = pa.array(running_total(rows, counted, self.name))
 
     def totals(self, rows: SortedRows) -> Codes:
         """Return how many values each frame holds."""
-        ends = _ends(rows, self.call)
+        ends = frame_ends(rows, self.call)
         counts = rows.carries[self.name].to_numpy()
         return np.where(ends.some, counts[ends.row], 0) if len(counts) else counts
 
@@ -199,12 +174,13 @@ class _Count(Running):
         return pa.array(self.totals(rows))
 
 
-def _total(rows: SortedRows, values: Codes, name: str) -> Codes:
+def running_total(rows: SortedRows, values: Codes, name: str) -> Codes:
+    """Return totals of each segment, that begin with the carry column ``name`` of its first row where it is seeded."""
     seeds = rows.seeds(name)[0].fill_null(0).to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
     return rows.rebased(np.cumsum(values), values, seeds)
 
 
-class _IntegerSum(_Count):
+class RunningIntegerSum(RunningCount):
     """Halves of the exact total, and the count that tells an empty sum from 0."""
 
     @property
@@ -222,14 +198,14 @@ class _IntegerSum(_Count):
             return
         values = ordered_codes(rows.column(self.call.arguments[0]))
         high, low = halves(np.where(rows.counted(self.call.arguments, self.call.filter), values, 0))
-        high, low = _total(rows, high, self.halves[0]), _total(rows, low, self.halves[1])
+        high, low = running_total(rows, high, self.halves[0]), running_total(rows, low, self.halves[1])
         carried = low >> LOW_BITS
         rows.carries[self.halves[0]] = pa.array(high + carried)
         rows.carries[self.halves[1]] = pa.array(low - (carried << LOW_BITS))
 
     def summed(self, rows: SortedRows) -> tuple[Codes, Codes]:
         """Return the halves of the total of each frame."""
-        ends = _ends(rows, self.call)
+        ends = frame_ends(rows, self.call)
         high, low = (rows.carries[name].to_numpy() for name in self.halves)
         return (np.where(ends.some, high[ends.row], 0), np.where(ends.some, low[ends.row], 0)) if len(high) else (high, low)
 
@@ -241,12 +217,16 @@ class _IntegerSum(_Count):
         return pa.array((high << LOW_BITS) + low, mask=self.totals(rows) == 0)
 
 
-class _IntegerMean(_IntegerSum):
+class RunningIntegerMean(RunningIntegerSum):
+    """The exact total by the count."""
+
     def value(self, rows: SortedRows) -> pa.Array:
         return integer_means(*self.summed(rows), self.totals(rows))
 
 
-class _FloatSum(_Count):
+class RunningFloatSum(RunningCount):
+    """Doubles added in row order."""
+
     what, start = "sum", -0.0
 
     @property
@@ -271,13 +251,15 @@ class _FloatSum(_Count):
     def summed(self, rows: SortedRows) -> npt.NDArray[np.float64]:
         """Return the total of each frame."""
         sums: npt.NDArray[np.float64] = rows.carries[self.total].to_numpy()
-        return sums[_ends(rows, self.call).row] if len(sums) else sums
+        return sums[frame_ends(rows, self.call).row] if len(sums) else sums
 
     def value(self, rows: SortedRows) -> pa.Array:
         return pa.array(self.summed(rows), mask=self.totals(rows) == 0)
 
 
-class _FloatMean(_FloatSum):
+class RunningFloatMean(RunningFloatSum):
+    """Their total by the count."""
+
     what, start = "total", 0.0
 
     def value(self, rows: SortedRows) -> pa.Array:
@@ -285,7 +267,7 @@ class _FloatMean(_FloatSum):
         return pa.array(self.summed(rows) / np.maximum(counts, 1), mask=counts == 0)
 
 
-class _Extreme(_Count):
+class RunningExtreme(RunningCount):
     """The most extreme code so far."""
 
     @property
@@ -299,7 +281,7 @@ class _Extreme(_Count):
     def scan(self, rows: SortedRows) -> None:
         super().scan(rows)
         if self.code not in rows.carries:
-            largest = self.call.function == "max"
+            largest = self.call.function in ("max", "bool_or")
             codes = ordered_codes(rows.column(self.call.arguments[0]))
             codes = np.where(rows.counted(self.call.arguments, self.call.filter), codes, neutral(largest))
             if rows.seeded.any():
@@ -308,33 +290,5 @@ class _Extreme(_Count):
 
     def value(self, rows: SortedRows) -> pa.Array:
         codes = rows.carries[self.code].to_numpy()
-        picked = codes[_ends(rows, self.call).row] if len(codes) else codes
+        picked = codes[frame_ends(rows, self.call).row] if len(codes) else codes
         return decoded(picked, self.totals(rows) > 0, self.kind)
-
-
-class _First(Running):
-    """The value of the partition's first row."""
-
-    @property
-    def name(self) -> str:
-        return column_name("first", self.call)
-
-    @property
-    def carries(self) -> pa.Schema:
-        return pa.schema([(self.name, self.kind)])
-
-    def scan(self, rows: SortedRows) -> None:
-        if self.name in rows.carries:
-            return
-        values = rows.column(self.call.arguments[0])
-        if rows.seeded.any():
-            source: Any = pa.chunked_array([values, rows.seeds(self.name)[0]]).combine_chunks()
-            pick = rows.layout.segment_firsts.copy()
-            pick[rows.seeded] = len(values) + np.arange(int(rows.seeded.sum()))
-        else:
-            source, pick = values, rows.layout.segment_firsts
-        rows.carries[self.name] = source.take(pa.array(np.repeat(pick, rows.layout.segment_ends - rows.layout.segment_firsts)))
-
-    def value(self, rows: SortedRows) -> pa.Array:
-        ends = _ends(rows, self.call)
-        return taken(rows.carries[self.name], np.where(ends.some, ends.row, NOWHERE))
