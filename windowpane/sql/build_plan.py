@@ -11,6 +11,7 @@ from windowpane.sql.nodes import (
     Aggregate,
     CloseSort,
     Filter,
+    Fold,
     Join,
     Node,
     Order,
@@ -83,12 +84,19 @@ def keep(node: Node, condition: Expr) -> Node:
     return Filter(node.columns, node.key, node.append_only, node.watermarks, input=node, condition=condition)
 
 
-def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, str]]) -> Node:
+def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, str]], folds: Sequence[Fold | None] = ()) -> Node:
     """Return groups of a node."""
     columns = (*(node.column(group) for group in groups), *(column for column, _ in calls))
     watermarks = {group: node.watermarks[group] for group in groups if group in node.watermarks}
     return Aggregate(
-        columns, tuple(groups), False, watermarks, input=node, groups=tuple(groups), calls=tuple(sql for _, sql in calls)
+        columns,
+        tuple(groups),
+        False,
+        watermarks,
+        input=node,
+        groups=tuple(groups),
+        calls=tuple(sql for _, sql in calls),
+        folds=tuple(folds),
     )
 
 

@@ -233,11 +233,33 @@ class SessionWindows(Unary):
 
 
 @dataclass(frozen=True)
+class Fold:
+    """A call of an aggregate that can be kept as a partial result, and rows added to it.
+
+    Args:
+        function: ``count``, ``sum``, ``avg``, ``min`` or ``max``.
+        argument: SQL of the argument, ``None`` for ``count(*)``.
+        condition: SQL of ``FILTER``, ``None`` without.
+        kept: the DuckDB type of the partial result.
+        takes_back: whether rows can be taken away again.
+        combined: what combines two partial results, ``None`` where they are added.
+    """
+
+    function: str
+    argument: str | None
+    condition: str | None
+    kept: str
+    takes_back: bool
+    combined: str | None = None
+
+
+@dataclass(frozen=True)
 class Aggregate(Unary):
-    """Groups by columns, with one call for each further column; ``calls`` are SQL."""
+    """Groups by columns, with one call for each further column: ``calls`` as SQL, ``folds`` those that can be folded."""
 
     groups: tuple[str, ...] = field(kw_only=True)
     calls: tuple[str, ...] = field(kw_only=True)
+    folds: tuple[Fold | None, ...] = field(default=(), kw_only=True)
     label: ClassVar[str] = "Aggregate"
 
     def sql(self, *relations: str, extra: str = "") -> str:

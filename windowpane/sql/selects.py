@@ -9,11 +9,11 @@ from sqlglot import exp
 from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, percentile
 from windowpane.sql.build_plan import Computed, aggregate
 from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, quoted, settled
-from windowpane.sql.nodes import Node, Order
+from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope
-from windowpane.sql.types import BOOLEAN
+from windowpane.sql.types import BIGINT, BOOLEAN, is_float
 from windowpane.sql.windows import WindowCalls
 
 Scalar = Callable[[exp.Expr], Expr]
@@ -58,6 +58,7 @@ class Groups:
         self.computed = Computed(ids)
         self.keys: dict[str, Column] = {}
         self._calls: dict[str, Column] = {}
+        self._folds: list[Fold | None] = []
 
     def add_key(self, value: Expr) -> None:
         """Group by an expression, too."""
@@ -83,6 +84,8 @@ class Groups:
         sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
         if sql not in self._calls:
             self._calls[sql] = self.ids.column(call.name, primitive.type)
+            is_plain = not (call.distinct or order or primitive.constants or len(arguments) > 1)
+            self._folds.append(_fold(primitive, arguments, condition) if is_plain else None)
         column = self._calls[sql]
         return column_expr(column.id, column.type, call.name)
 
@@ -90,7 +93,24 @@ class Groups:
         """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
         monotone = self.computed.apply(node)
-        return aggregate(monotone, keys, [(column, sql) for sql, column in self._calls.items()])
+        return aggregate(monotone, keys, [(column, sql) for sql, column in self._calls.items()], self._folds)
+
+
+def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | None:
+    """Return a call as one that can be folded, ``None`` if it cannot."""
+    function, kind = primitive.function, primitive.type
+    argument = arguments[0] if arguments else None
+    only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
+    if function == "count":
+        return Fold(function, argument, only, "BIGINT", takes_back=True)
+    if function in ("sum", "avg"):
+        kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
+        return Fold(function, argument, only, kept, takes_back=not is_float(kind))
+    if function in ("min", "max"):
+        return Fold(
+            function, argument, only, kind.duckdb, takes_back=False, combined={"min": "least", "max": "greatest"}[function]
+        )
+    return None
 
 
 class _AggregateCall:

@@ -92,6 +92,11 @@ class Storage:
         """Whether a relation has no rows."""
         return not self.run(f"SELECT 1 FROM {relation} LIMIT 1")
 
+    def has_state(self, name: str) -> bool:
+        """Whether operators keep a table of this name."""
+        query = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'windowpane_state' AND table_name = ?"
+        return bool(self.run(query, [name]))
+
     def temporary(self, query: str) -> str:
         """Keep the result of a query until the transaction ends, and return the name to read it by."""
         self._numbers += 1

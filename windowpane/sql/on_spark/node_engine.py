@@ -1,9 +1,10 @@
 """The engine of a stage: one node of a plan on a bucket of its rows, with its state in the blobs of the bucket.
 
-State of OVER windows is that of their engines. Every other node keeps its inputs as rows in hash pages, one set an input, named
-by the number of the input; a row's hash is that of the columns it is spread by. A batch reads the pages of the keys it touches,
-and those in which the watermark passes something; the node's operator runs on what they hold as on its whole state, and what is
-left goes back into the pages. Who may mutate: this engine, once a batch. Recovery: Spark commits all state of a batch or none.
+State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to, as rows in hash pages,
+one set an input, named by the number of the input; a row's hash is that of the columns it is spread by. A batch reads the pages
+of the keys it touches, and those in which the watermark passes something; the node's operator runs on what they hold as on its
+whole state, and what is left goes back into the pages. Who may mutate: this engine, once a batch. Recovery: Spark commits all
+state of a batch or none.
 
 Every batch tells every bucket the watermarks: a clock table comes with the rows, and the first bucket hands it on.
 """
@@ -23,12 +24,13 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.tagged import tag
 from windowpane.sql.expr import quoted
-from windowpane.sql.nodes import CloseSort, Over
+from windowpane.sql.nodes import Aggregate, CloseSort, Over
 from windowpane.sql.on_spark.letters import clock_of, is_initial
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import ToldClock
+from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.operators import CloseSorter, Keyed, closing_groups
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.state.blob_store import BlobStore
@@ -119,16 +121,18 @@ class PagedNode:
         operator = self._operator(clock)
         places = [self._places(pages, batch.hashes, clock) for pages in self._pages]
         for index, pages in enumerate(self._pages):
-            self._load(operator.tables[index], pages, places[index], index)
+            self._load(operator.tables[index], pages, places[index], operator.state_columns[index])
         changes = operator.run(deltas, initial=is_initial(batch.clock))
         for index, pages in enumerate(self._pages):
             self._save(operator.tables[index], pages, places[index], index)
         operator.drop()
         return changes
 
-    def _operator(self, clock: ToldClock) -> Keyed | CloseSorter:
+    def _operator(self, clock: ToldClock) -> Keyed | Folded | CloseSorter:
         if isinstance(self._node, CloseSort):
             return CloseSorter(self._node, self._storage, _OWNER, clock)
+        if isinstance(self._node, Aggregate) and folds(self._node):
+            return Folded(self._node, self._storage, _OWNER, clock)
         return Keyed(self._node, self._storage, _OWNER, clock)
 
     def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
@@ -139,10 +143,10 @@ class PagedNode:
             touched |= set(pages.due(_instants(self._storage.arrow(f"SELECT {limit} AS value")["value"])[0].as_py() or MIN))
         return sorted(touched)
 
-    def _load(self, table: str, pages: HashPages, places: Sequence[int], index: int) -> None:
+    def _load(self, table: str, pages: HashPages, places: Sequence[int], columns: Sequence[str]) -> None:
         found = [page for place in places if (page := pages.read(place)) is not None]
         if found:
-            names = ", ".join(quoted(column.id) for column in self._node.inputs[index].columns)
+            names = ", ".join(map(quoted, columns))
             rows = self._storage.temporary_from(pa.concat_tables(found))
             self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows}")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windowpane.sql.nodes import CloseSort, Node, Over, Scan, Values
+from windowpane.sql.nodes import Aggregate, CloseSort, Node, Over, Scan, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
+from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
 
@@ -43,6 +44,8 @@ class Job:
             return CloseSorter(node, self._storage, owner, self._clock)
         if isinstance(node, Over):
             return over_operator(node, self._storage, owner, self._clock)
+        if isinstance(node, Aggregate) and folds(node) and not self._storage.has_state(f"{owner}/0"):
+            return Folded(node, self._storage, owner, self._clock)
         return Keyed(node, self._storage, owner, self._clock)
 
     @property

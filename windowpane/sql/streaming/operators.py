@@ -114,6 +114,7 @@ class Keyed:
         """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
         self.tables = [_state_table(owner, index) for index in range(len(node.inputs))]
+        self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
         for table, source in zip(self.tables, node.inputs, strict=True):
             _create(storage, table, source)
@@ -213,6 +214,7 @@ class CloseSorter:
         """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
         self.tables = [_state_table(owner, 0)]
+        self.state_columns = [tuple(column.id for column in node.columns)]
         self._columns = [column.id for column in node.columns]
         _create(storage, self.tables[0], node.input)
 
