@@ -42,6 +42,7 @@ SLOW = (
     "tests/sql/test_killed.py::test_killed_runs_end_as_undisturbed_ones",
     "tests/sql/test_on_spark.py::test_a_batch_that_is_repeated_after_a_crash_counts_once[spread",
     "tests/sql/test_on_spark.py::test_a_view_on_a_view_goes_on_after_a_restart[spread",
+    "tests/sql/test_on_spark.py::test_rows_come_out_once_when_the_window_closes[spread",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[2",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[3",
     "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[2",

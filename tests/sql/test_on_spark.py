@@ -52,9 +52,10 @@ def test_a_difference_to_the_row_before_changes_for_the_row_after_a_late_one(spa
     ]
 
 
-def test_rows_come_out_once_when_the_window_closes(spark) -> None:
+@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
+def test_rows_come_out_once_when_the_window_closes(spark, parallelism: int) -> None:
     with Session(spark) as session:
-        session.run(CLOSING)
+        session.run(f"SET streaming_parallelism = {parallelism}; {CLOSING}")
         # 10:17 less five minutes: three rows are below the watermark, the third one waits for the row behind it.
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(5, 8, 3), (8, 12, 9)]
 

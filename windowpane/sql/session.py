@@ -132,11 +132,7 @@ class Session:
         entry = self._catalog.entries.get(view)
         if not isinstance(entry, ViewInfo):
             raise SqlNameError(f"there is no materialized view {view!r}.", 1, 1)
-        found = self._upkeep.changelogs.get(view)
-        if found is not None:
-            return found
-        visible = ", ".join(quoted(column.name) for column in entry.relation.visible)
-        return self._storage.arrow(f"SELECT {visible}, '' AS _change_type FROM {entry.relation.storage} LIMIT 0")
+        return self._upkeep.changelog(entry)
 
     def relations(self) -> list[str]:
         """Return the names that can stand in FROM."""

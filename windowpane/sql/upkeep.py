@@ -30,7 +30,7 @@ class Upkeep:
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks) -> None:
         """Keep up what ``catalog`` holds."""
         self._storage, self._catalog, self._clock = storage, catalog, clock
-        self.changelogs: dict[str, pa.Table] = {}
+        self._changes: dict[str, pa.Table] = {}
         self.outboxes: dict[str, Outbox] = {}
 
     def open(self) -> None:
@@ -68,6 +68,7 @@ class Upkeep:
     def flush(self) -> None:
         """Bring every view up to date with its tables."""
         changes = self._pending()
+        self._changes.clear()
         for view in self._catalog.views():
             delta = self._advance(view, {name: changes[name] for name in view.reads if name in changes})
             if delta is not None:
@@ -93,7 +94,7 @@ class Upkeep:
     def drop(self, view: ViewInfo) -> None:
         """Forget a view and the state behind it."""
         view.job.drop()
-        self.changelogs.pop(view.relation.name, None)
+        self._changes.pop(view.relation.name, None)
 
     def gather(self) -> None:
         """Wait until tables with a connector hold what there is to read."""
@@ -139,15 +140,16 @@ class Upkeep:
         if named is not None:
             relation = view.relation
             apply_to(self._storage, relation.storage, named, [column.name for column in relation.columns], relation.key)
-        self._log(view, named)
+            self._changes[relation.name] = self._storage.arrow(f"SELECT * FROM {named}")
         return named
 
-    def _log(self, view: ViewInfo, named: str | None) -> None:
-        """Remember what changed in a view, for those who ask."""
+    def changelog(self, view: ViewInfo) -> pa.Table:
+        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``."""
         relation = view.relation
-        changed = named or f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} LIMIT 0)"
-        words = with_words(self._storage.arrow(f"SELECT * FROM {changed}"), relation.key)
-        self.changelogs[relation.name] = words.drop_columns([column.name for column in relation.columns if column.hidden])
+        changes = self._changes.get(relation.name)
+        if changes is None:
+            changes = self._storage.arrow(f"{self._content(relation.name)} LIMIT 0")
+        return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
 
     def explain(self, node: Node) -> list[str]:
         """Return how a plan would run as a view, as lines."""

@@ -91,7 +91,7 @@ class StreamedUpkeep(Upkeep):
         """Take the changes of tables, and let them wait for the views that read them."""
         changes = self._pending()
         number = self._mail.begin(self._clock.values)
-        self.changelogs.clear()
+        self._changes.clear()
         for name, delta in changes.items():
             self._post(name, delta, number)
         self._fill_outboxes(changes)

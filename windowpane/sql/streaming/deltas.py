@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.engines.over_program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.kernels.over_sorting import partition_numbers
 from windowpane.sql.expr import quoted
 from windowpane.sql.storage import Storage
 
@@ -50,31 +54,27 @@ def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
 
     The words are insert, update_preimage, update_postimage, delete.
     """
-    rows = delta.drop_columns([WEIGHT])
-    weights = delta.column(WEIGHT).to_pylist()
-    keys = list(zip(*(_hashable(delta.column(name)) for name in key), strict=True)) if key else [()] * len(weights)
-    went = {identity: index for index, (identity, weight) in enumerate(zip(keys, weights, strict=True)) if weight < 0}
-    came = {identity: index for index, (identity, weight) in enumerate(zip(keys, weights, strict=True)) if weight > 0}
-    order: list[int] = []
-    words: list[str] = []
-    for identity in dict.fromkeys(keys):
-        before, after = went.get(identity), came.get(identity)
-        both = before is not None and after is not None
-        if before is not None:
-            order.append(before)
-            words.append(UPDATE_PREIMAGE if both else DELETE)
-        if after is not None:
-            order.append(after)
-            words.append(UPDATE_POSTIMAGE if both else INSERT)
-    return rows.take(pa.array(order, pa.int64())).append_column(CHANGE_TYPE, pa.array(words, pa.string()))
+    rows, came = delta.drop_columns([WEIGHT]), pc.greater(delta.column(WEIGHT), 0).to_numpy()
+    if came.all():
+        return rows.append_column(CHANGE_TYPE, pa.array([INSERT]).take(pa.array(np.zeros(len(came), np.int64))))
+    numbers = _key_numbers([delta.column(name).combine_chunks() for name in key], delta.num_rows)
+    firsts = np.unique(numbers, return_index=True)[1]
+    order = np.lexsort((came, firsts[numbers]))
+    is_update = (np.bincount(numbers[came], minlength=len(firsts)) > 0) & (np.bincount(numbers[~came], minlength=len(firsts)) > 0)
+    words = np.where(came, 0, 2) + is_update[numbers]
+    named = pa.array([INSERT, UPDATE_POSTIMAGE, DELETE, UPDATE_PREIMAGE]).take(pa.array(words[order]))
+    return rows.take(pa.array(order)).append_column(CHANGE_TYPE, named)
 
 
-def _hashable(column: pa.ChunkedArray) -> list[object]:
-    return [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]
+def _key_numbers(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
+    """Return a number for the key of each row, dense from 0."""
+    if any(pa.types.is_nested(column.type) or pa.types.is_interval(column.type) for column in columns):
+        columns = [pa.array([repr(cell) for cell in column.to_pylist()]) for column in columns]
+    return np.unique(partition_numbers(columns, rows), return_inverse=True)[1].reshape(-1)
 
 
 def to_weights(table: pa.Table) -> pa.Table:
     """Return a batch with weights in place of ``_change_type``."""
-    words = table.column(CHANGE_TYPE).to_pylist()
-    weights = pa.array([1 if word in (INSERT, UPDATE_POSTIMAGE) else -1 for word in words], pa.int32())
+    came = pc.is_in(table.column(CHANGE_TYPE), pa.array([INSERT, UPDATE_POSTIMAGE]))
+    weights = pc.if_else(came, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32()))
     return table.drop_columns([CHANGE_TYPE]).append_column(WEIGHT, weights)
