@@ -56,7 +56,7 @@ processing_time_assigners = st.one_of(
 fixed_assigners = st.one_of(event_time_assigners, processing_time_assigners)
 evictors = st.one_of(
     st.none(),
-    st.builds(wp.CountEvictor.of, st.integers(1, 5), st.booleans()),
+    st.builds(wp.CountEvictor.of, st.integers(0, 5), st.booleans()),
     st.builds(wp.TimeEvictor.of, small, st.booleans()),
 )
 lateness = st.sampled_from([0, 0, 3, 20])

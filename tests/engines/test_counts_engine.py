@@ -94,7 +94,6 @@ def test_equal_keys_of_floating_point_are_one_and_late_rows_keep_their_spelling(
     [
         ({"assigner": wp.EventTimeSessionWindows.with_gap(5)}, "neither global nor of fixed size"),
         ({"trigger": wp.EventTimeTrigger.create()}, "EventTimeTrigger does not count"),
-        ({"evictor": wp.CountEvictor.of(0)}, "leaves nothing"),
         ({"evictor": wp.DeltaEvictor.of(1, lambda old, last: 0)}, "compares rows one by one"),
         ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.emptying import empties, emptying_refusal
 from windowpane.engines.program import TIME, Program
 from windowpane.kernels.aggregates import ARRIVAL
 from windowpane.kernels.grouped_fold import GroupedFold
@@ -13,15 +14,14 @@ from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
 from windowpane.windowing.times import MIN
 
 
-def evictor_refusal(evictor: Evictor | None) -> str | None:
-    """Return why the columnar engines cannot evict so, ``None`` if they can."""
+def evictor_refusal(program: Program) -> str | None:
+    """Return why the engines of panes cannot evict so, ``None`` if they can."""
+    evictor = program.spec.evictor
     if evictor is None:
         return None
     if type(evictor) not in (CountEvictor, TimeEvictor):
         return f"{type(evictor).__name__} compares rows one by one"
-    assert isinstance(evictor, CountEvictor | TimeEvictor)
-    bound = evictor.max_count if isinstance(evictor, CountEvictor) else evictor.window_size
-    return None if bound > 0 else f"{evictor!r} leaves nothing"
+    return emptying_refusal(program) if empties(evictor) else None
 
 
 def survivors_of(evictor: Evictor) -> Survivors:

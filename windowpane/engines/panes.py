@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import fold_of, refuse_null_times
+from windowpane.engines.columnar import refuse_null_times
 from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.emptying import purging
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices import ROWS, SLICE
@@ -34,9 +35,7 @@ class PanesEngine(ABC):
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
-        fold = fold_of(program)
-        assert fold is not None, "the planner asked"
-        self.program, self.fold = program, fold
+        self.program, self.fold = purging(program)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""

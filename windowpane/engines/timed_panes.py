@@ -92,7 +92,7 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
     if refines_each(spec):
         return "refine='each' fires for every late row"
-    return evictor_refusal(spec.evictor) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+    return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
 def _rule(spec: WindowSpec) -> _Rule | None:

@@ -180,11 +180,11 @@ class WindowOperator:
     def _act(self, result: TriggerResult, window: Window, state_window: Window) -> None:
         if result.is_fire:
             self._running = self.spec.evictor or self.spec.function.accumulate
-            self.counters.firings += self._contents.fire(state_window, window, self._emit)
+            fired = self._contents.fire(state_window, window, self._emit)
+            self.counters.firings += fired
+            self.counters.windows_closed += fired and self.spec.evictor is not None and self._contents.is_empty(state_window)
         if result.is_purge:
             self._clear_contents(state_window)
-        elif result.is_fire and self.spec.evictor is not None:
-            self.counters.windows_closed += self._contents.is_empty(state_window)
 
     def _emit(self, elements: Sequence[Any]) -> None:
         assert self._window is not None

@@ -45,6 +45,11 @@ def _nothing_is_zero(result: Json) -> list[Json]:
     return [{**result, "value": result["value"] or 0}]
 
 
+def _accumulated(result: Json) -> list[Json]:
+    """Return what an accumulator says, which learns its key from elements: without any it has none."""
+    return [{**result, "value": result["value"] or 0, "key": result["key"] if result["value"] is not None else ""}]
+
+
 def _reduced(result: Json) -> list[Json]:
     return [result if result["value"] is not None else {**result, "key": None}]
 
@@ -61,8 +66,8 @@ def _each(result: Json) -> list[Json]:
 _FUNCTIONS = MappingProxyType(
     {
         "reduce_sum": BuiltIn(_SUM, _reduced),
-        "aggregate_sum": BuiltIn(_SUM, _nothing_is_zero),
-        "aggregate_stats": BuiltIn(_STATISTICS, _nothing_is_zero),
+        "aggregate_sum": BuiltIn(_SUM, _accumulated),
+        "aggregate_stats": BuiltIn(_STATISTICS, _accumulated),
         "reduce_process": BuiltIn(_SUM, _as_they_are),
         "reduce_apply": BuiltIn(_SUM, _as_they_are),
         "reduce_session": BuiltIn(_SUM, _as_they_are),

@@ -90,7 +90,7 @@ def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers
 
 def random_evictor(draw: Random) -> evictors.Evictor | None:
     """Return an evictor, mostly none."""
-    count, after = draw.randint(1, 4), draw.random() < 0.2
+    count, after = draw.randint(0, 4), draw.random() < 0.2
     return draw.choice([None] * 8 + [evictors.CountEvictor.of(count, after), evictors.TimeEvictor.of(count * 3, after)])
 
 
