@@ -40,6 +40,7 @@ from windowpane.errors import (
 )
 from windowpane.plan import make_engine
 from windowpane.spark.bounded import bounded_processor
+from windowpane.spark.wire import Wire
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.windows import TimeWindow
 
@@ -278,7 +279,7 @@ def run_here(result: Any) -> None:
     """Run the stages of a static result in this process; all its rows must be of one bucket."""
     windowed = result._built
     encoded = pa.Table.from_batches(windowed._encoder()(windowed._projected.toArrow().to_batches()))
-    bounded_processor(partial(make_engine, windowed.program))(encoded)
+    bounded_processor(partial(make_engine, windowed.program), Wire())(encoded)
 
 
 @pytest.mark.parametrize("name", RAISED)

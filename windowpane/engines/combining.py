@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pyarrow as pa
-
 from windowpane.engines.columnar import fold_of
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.sessions import SessionsEngine
 from windowpane.engines.slices import SlicesEngine, refines_each
@@ -14,8 +11,6 @@ from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import is_staggered
 from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
-
-Combiner = Callable[[pa.Table], pa.Table]
 
 _COMBINING: dict[str, type[SlicesEngine | SessionsEngine | TimedPanesEngine]] = {
     engine.name: engine for engine in (SlicesEngine, SessionsEngine, TimedPanesEngine)
@@ -44,6 +39,8 @@ def _refusal_by_windows(program: Program) -> str | None:
     """Return why the windows of a row are not known outside its bucket."""
     assigner = program.spec.assigner
     if program.engine == SessionsEngine.name:
+        if program.order_by:
+            return "order_by tells which rows of a session come late"
         return None if assigner.is_event_time else "sessions begin by the clock of the bucket"
     slices = SharedSlices.of(assigner)
     if is_staggered(assigner):
@@ -59,4 +56,7 @@ def _refusal_by_windows(program: Program) -> str | None:
 
 def combiner_of(program: Program) -> Combiner | None:
     """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
-    return None if combiner_refusal(program) else _COMBINING[program.engine](program).fold_rows
+    if combiner_refusal(program):
+        return None
+    engine = _COMBINING[program.engine](program)
+    return Combiner(engine.fold_rows, engine.folding) if isinstance(engine, SlicesEngine) else Combiner(engine.fold_rows)

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.combiner import Folding
 from windowpane.engines.each_refinement import EachRefinement
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import PARTITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slice_merging import merged_windows
 from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import staggered
+from windowpane.kernels.cardinality import expected_groups
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
@@ -34,6 +36,12 @@ SLICE = "__windowpane_slice"
 ROWS = "__windowpane_rows"
 """Number of rows that were folded into one of partials, which tells how many were late."""
 _TOUCHED = "__windowpane_touched"
+
+_SAMPLE = 1 << 15
+_TOGETHER = 4
+"""A task is taken to have so many times its first rows."""
+_FEW, _MANY = 0.05, 0.4
+"""Partials a row: below the one, pieces fold as well as all at once; above the other, folding twice costs more than it saves."""
 
 
 class SlicesEngine:
@@ -68,6 +76,18 @@ class SlicesEngine:
         """
         rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
         return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
+
+    def folding(self, rows: pa.Table) -> Folding:
+        """Return how the rows of a task are best folded, judged by a sample of its first ones."""
+        stride = rows.num_rows // _SAMPLE
+        if stride < 2:
+            return Folding.TOGETHER
+        sample = rows.take(pa.array(np.arange(0, rows.num_rows, stride)))
+        groups = self.fold_rows(sample).num_rows
+        if expected_groups(sample.num_rows, groups, rows.num_rows) < _FEW * rows.num_rows:
+            return Folding.PIECEWISE
+        together = _TOGETHER * rows.num_rows
+        return Folding.NOT if expected_groups(sample.num_rows, groups, together) > _MANY * together else Folding.TOGETHER
 
     def sliced(self, rows: pa.Table, slices: SharedSlices, now: int) -> pa.Table:
         """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
@@ -163,13 +183,8 @@ class _Batch(ColumnarBatch):
 
     def take(self, tables: list[pa.Table]) -> None:
         self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
-        groups = [SLICE, *self._engine.groups]
-        if all(SLICE in table.column_names for table in tables):
-            folded = self._resliced(pa.concat_tables(tables))
-            starts, rows = folded[SLICE].to_numpy(), folded[ROWS].to_numpy()
-            if self.is_event_time:
-                self.missed.count(self._slices, starts, rows, self.is_late)
-            self._add(self.fold.merge([folded], groups))
+        if any(SLICE in table.column_names or PARTITION not in table.column_names for table in tables):
+            self._take_combined(tables)
         else:
             rows = self._engine.sliced(self.arrived(tables, self._engine.refines_each), self._slices, self.now)
             if self.is_event_time:
@@ -177,7 +192,20 @@ class _Batch(ColumnarBatch):
             rows = with_plain_keys(self.program, self._without_gaps(rows))
             if self._engine.refines_each:
                 self._refine_each(rows)
-            self._add(self.fold.fold(rows, groups))
+            self._add(self.fold.fold(rows, [SLICE, *self._engine.groups]))
+
+    def _take_combined(self, tables: list[pa.Table]) -> None:
+        """Take what the combiner sent: partials, and rows where folding did not pay."""
+        partials = [table for table in tables if SLICE in table.column_names]
+        rows = [table for table in tables if SLICE not in table.column_names]
+        if rows:
+            partials.append(self._engine.fold_rows(pa.concat_tables(rows)))
+        folded = self._resliced(pa.concat_tables(partials))
+        if self.is_event_time:
+            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
+        groups = [SLICE, *self._engine.groups]
+        merged = folded.drop_columns([ROWS]) if rows and len(partials) == 1 else self.fold.merge([folded], groups)
+        self._add(merged)
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from windowpane.spark.process import COUNTERS
+from windowpane.spark.wire import COUNTERS
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
 _PROCESSING_TIME = ", ProcessingTime, "

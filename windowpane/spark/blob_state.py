@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import types as T
+
 
 class SparkBlobStore:
     """A bucket's blobs in a MapState with the columns (name string, blob binary)."""
 
-    KEY_SCHEMA = "name string"
-    VALUE_SCHEMA = "blob binary"
+    # Types rather than texts: Python would ask the JVM to parse a text, in every task.
+    KEY_SCHEMA = T.StructType([T.StructField("name", T.StringType(), True)])
+    VALUE_SCHEMA = T.StructType([T.StructField("blob", T.BinaryType(), True)])
 
     def __init__(self, map_state: Any) -> None:
         """Keep the blobs in ``map_state``, of whatever bucket is current in Spark."""

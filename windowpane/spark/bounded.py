@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.blobs import unpack
-from windowpane.spark.process import output_rows
+from windowpane.spark.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
 
 
-def bounded_processor(make_engine: Callable[[], Engine]) -> Callable[[pa.Table], pa.Table]:
+def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that runs an engine on one whole bucket."""
 
     def run(bucket: pa.Table) -> pa.Table:
@@ -26,6 +26,6 @@ def bounded_processor(make_engine: Callable[[], Engine]) -> Callable[[pa.Table],
         tables = [unpack(blob) for blob in bucket["blob"].to_pylist()]
         taken = engine.run(store, tables, Clock(MIN, now))
         ended = engine.run(store, [], Clock(MAX, MAX))
-        return pa.concat_tables([output_rows(taken), output_rows(ended)])
+        return pa.concat_tables([wire.rows(taken), wire.rows(ended)])
 
     return run

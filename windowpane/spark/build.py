@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.combining import combiner_of
@@ -23,6 +22,7 @@ from windowpane.spark.project import Projection
 from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import Source
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
+from windowpane.spark.wire import Wire, counter_columns, wire_of
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
@@ -150,16 +150,27 @@ class Windowed:
     # The stages.
 
     @cached_property
-    def operator_df(self) -> Any:
-        """The DataFrame of tagged blobs and counters that all outputs are decoded from."""
+    def blobs(self) -> Any:
+        """The rows of the operator, every output as blobs: what is small to keep while several sinks read it."""
+        return self._operated(Wire())
+
+    @cached_property
+    def _wired(self) -> tuple[Any, Wire]:
+        """The rows of the operator, main rows as columns where they can be."""
+        main = self.outputs["main"]
+        wire = wire_of(main.arrow, main.spark)
+        return (self._operated(wire), wire) if wire.main is not None else (self.blobs, wire)
+
+    def _operated(self, wire: Wire) -> Any:
         encoded = self._projected.mapInArrow(self._encoder(), encode.SCHEMA)
         grouped = encoded.groupBy(encode.BUCKET)
+        engine = partial(make_engine, self.program)
         if not self.is_streaming:
-            return grouped.applyInArrow(bounded.bounded_processor(partial(make_engine, self.program)), process.SCHEMA)
+            return grouped.applyInArrow(bounded.bounded_processor(engine, wire), wire.spark_schema)
         choose_settings(self.spark)
-        processor = process.BucketProcessor(partial(make_engine, self.program), self.time_mode, self.source.delay)
-        blobs = grouped.transformWithStateInPandas(processor, process.SCHEMA, "append", self.time_mode)
-        return blobs.observe(self.source.name, *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in process.COUNTERS])
+        processor = process.BucketProcessor(engine, wire, self.time_mode, self.source.delay)
+        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", self.time_mode)
+        return rows.observe(self.source.name, *counter_columns())
 
     def _encoder(self) -> encode.Encoder:
         event_time = self.source.event_time
@@ -191,7 +202,7 @@ class Windowed:
         """Return a DataFrame of output ``name``."""
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self.spark)
-        return self.named(name).of(self.operator_df, with_system)
+        return self.named(name).of(*self._wired, with_system)
 
     def named(self, name: str) -> Output:
         """Return output ``name``; refuse a name nobody declared."""

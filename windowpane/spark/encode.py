@@ -6,14 +6,15 @@ to judge. Heartbeat rows end here, after they have moved the watermark; a filter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.spark.arriving import arriving
 from windowpane.spark.blobs import pack
@@ -25,7 +26,8 @@ from windowpane.spark.worker_memory import keep_freed_memory
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
 
-_FLUSH_ROWS = 1_000_000
+_FLUSH_ROWS = 200_000
+_FOLD_ROWS = 1_000_000
 _FLUSH_BYTES = 64 << 20
 _RADIX_SORTED = 2**16
 """numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
@@ -51,7 +53,7 @@ class Encoder:
     heartbeat: str | None
     dropped: tuple[str, ...]
     partitions: int
-    combiner: Callable[[pa.Table], pa.Table] | None = None
+    combiner: Combiner | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -59,16 +61,16 @@ class Encoder:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
-        position, pending, size = 0, [], 0
+        position, pending, folding = 0, _Pending(), None
         for batch in batches:
-            table = self._prepared(pa.Table.from_batches([batch]), partition, position)
+            rows = self._prepared(pa.Table.from_batches([batch]), partition, position)
             position += batch.num_rows
-            pending.append(table)
-            size += table.nbytes
-            if size > _FLUSH_BYTES or sum(waiting.num_rows for waiting in pending) > _FLUSH_ROWS:
-                yield from self._flush(pending, ids)
-                pending, size = [], 0
-        yield from self._flush(pending, ids)
+            if folding is None and rows.num_rows:
+                folding = Folding.NOT if self.combiner is None else self.combiner.folding(rows)
+            pending.add(self.combiner(rows) if self.combiner is not None and folding is Folding.PIECEWISE else rows)
+            if pending.is_full(folding):
+                yield from self._flush(pending.taken(), ids, folding)
+        yield from self._flush(pending.taken(), ids, folding)
 
     def _prepared(self, table: pa.Table, partition: int, position: int) -> pa.Table:
         rows = table.num_rows
@@ -88,7 +90,7 @@ class Encoder:
         micros = table[self.event_time].cast(pa.int64())
         return pc.subtract(micros, 1) if self.window_end else micros
 
-    def _flush(self, tables: list[pa.Table], ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    def _flush(self, tables: list[pa.Table], ids: tuple[int, ...], folding: Folding | None) -> Iterator[pa.RecordBatch]:
         rows = pa.concat_tables(tables) if tables else None
         if rows is None or not rows.num_rows:
             return
@@ -96,7 +98,7 @@ class Encoder:
             passed = rows[PASSED].drop_null().combine_chunks()
             yield pa.RecordBatch.from_arrays([pa.array([ids[0]] * len(passed), pa.int32()), passed], [BUCKET, "blob"])
             rows = rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED])
-        parts = self._folded(rows, len(ids)) if self.combiner is not None else self._parts(rows, len(ids))
+        parts = self._folded(rows, len(ids)) if folding is Folding.TOGETHER else self._parts(rows, len(ids))
         numbers = pa.array([ids[number] for number, _ in parts], pa.int32())
         blobs = pa.array([pack(part) for _, part in parts], pa.binary())
         yield pa.RecordBatch.from_arrays([numbers, blobs], [BUCKET, "blob"])
@@ -119,3 +121,28 @@ class Encoder:
         body, ends = body.take(pa.array(order)), np.cumsum(counts)
         present = np.flatnonzero(counts).tolist()
         return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
+
+
+@dataclass
+class _Pending:
+    """Tables that wait to be sent together."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Let a table wait."""
+        self.tables.append(table)
+        self.rows += table.num_rows
+        self.size += table.nbytes
+
+    def is_full(self, folding: Folding | None) -> bool:
+        """Whether it is time: rows that will not fold go early, so that Spark has them while it reads on."""
+        most = _FLUSH_ROWS if folding is Folding.NOT else _FOLD_ROWS
+        return self.size > _FLUSH_BYTES or self.rows >= most
+
+    def taken(self) -> list[pa.Table]:
+        """Return what waits, which then waits no more."""
+        tables, self.tables, self.rows, self.size = self.tables, [], 0, 0
+        return tables

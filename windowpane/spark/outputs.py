@@ -1,7 +1,8 @@
-"""Outputs: which blobs belong to an output, and the columns they decode to. Small and picklable, for batch functions."""
+"""Outputs: which rows of an operator belong to an output, and the columns they hold. Small and picklable, for batch functions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from windowpane.spark.decode import Decoder
 from windowpane.spark.project import RESERVED, quoted
 from windowpane.spark.source import PASSED_ON
 from windowpane.spark.source import WINDOW_END as END_OF_WINDOW
+from windowpane.spark.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Output:
 
     Args:
         name: ``"main"`` or the name of a side output.
-        number: the number that tags its blobs.
-        arrow: names and types of its columns in the blobs.
+        number: the number that tags its rows.
+        arrow: names and types of its columns as the operator emits them.
         spark: the same as Spark has them.
     """
 
@@ -32,15 +34,19 @@ class Output:
     arrow: pa.Schema
     spark: T.StructType
 
-    def of(self, blobs: Any, with_system: bool = False) -> Any:
-        """Return this output of a DataFrame of tagged blobs; ``with_system`` keeps what a window downstream needs."""
-        arrow, spark = self.arrow, self.spark
-        if not with_system:
-            arrow = pa.schema([column for column in arrow if not column.name.startswith(RESERVED)])
-            spark = T.StructType([column for column in spark.fields if not column.name.startswith(RESERVED)])
-        tagged = blobs.filter(F.col("output") == self.number).select("blob")
-        decoded = tagged.mapInArrow(Decoder(arrow).__call__, spark)
+    def of(self, rows: Any, wire: Wire, with_system: bool = False) -> Any:
+        """Return this output of an operator's rows; ``with_system`` keeps what a window downstream needs."""
+        names = [name for name in self.arrow.names if with_system or not name.startswith(RESERVED)]
+        read = self.read(rows, wire, names)
         if self.number != MAIN:
-            return decoded
+            return read
         marked = F.col(WINDOW_END).alias(WINDOW_END, metadata={PASSED_ON: END_OF_WINDOW})
-        return decoded.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in decoded.columns])
+        return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names])
+
+    def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
+        """Return columns of this output: as they travelled, or from its blobs."""
+        tagged = rows.filter(F.col("output") == self.number)
+        if self.number == MAIN and wire.main is not None:
+            return tagged.select(*wire.main_columns(names))
+        arrow = pa.schema([self.arrow.field(name) for name in names])
+        return tagged.select("blob").mapInArrow(Decoder(arrow).__call__, T.StructType([self.spark[name] for name in names]))

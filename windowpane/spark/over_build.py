@@ -21,6 +21,7 @@ from windowpane.spark.passing import PASSED, Passer
 from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import DELAY, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.types import spark_schema
+from windowpane.spark.wire import COUNTER_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.expressions import Name
 
 _SYSTEM = (TIME, JUDGED)
@@ -82,30 +83,37 @@ class Overed:
     # The stages.
 
     @cached_property
-    def operator_df(self) -> Any:
-        """The DataFrame of tagged blobs and counters of the last operator, which all outputs are decoded from."""
-        dataframe = self._names.projected
-        for number, program in enumerate(self.programs):
-            hashed = self._names.with_hash(dataframe, program.spec.partition_by)
-            blobs = self._operated(hashed, number)
-            if number + 1 < len(self.programs):
-                dataframe = self._passed(blobs, program)
-        return blobs
+    def blobs(self) -> Any:
+        """The rows of the last operator, every output as blobs: what is small to keep while several sinks read it."""
+        return self._operated(len(self.programs) - 1, Wire())
 
-    def _operated(self, dataframe: Any, number: int) -> Any:
-        """Return the blobs that operator ``number`` makes of rows."""
+    @cached_property
+    def _wired(self) -> tuple[Any, Wire]:
+        """The rows of the last operator, main rows as columns where they can be."""
+        main = self.outputs["main"]
+        wire = wire_of(main.arrow, main.spark)
+        return (self._operated(len(self.programs) - 1, wire), wire) if wire.main is not None else (self.blobs, wire)
+
+    def _operated(self, number: int, wire: Wire) -> Any:
+        """Return the rows of operator ``number``, after those before it."""
         program, stage = self.programs[number], self.plan.stages[number]
+        dataframe = self._names.with_hash(self._rows_for(number), program.spec.partition_by)
         encoded = dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA)
         grouped = encoded.groupBy(encode.BUCKET)
-        make_engine = partial(make_over_engine, program)
+        engine = partial(make_over_engine, program)
         if not self.is_streaming:
-            return grouped.applyInArrow(bounded.bounded_processor(make_engine), process.SCHEMA)
+            return grouped.applyInArrow(bounded.bounded_processor(engine, wire), wire.spark_schema)
         choose_settings(self.spark)
         time_mode = "EventTime" if self.source.has_watermark else "None"
-        processor = process.BucketProcessor(make_engine, time_mode, self.source.delay + stage.behind)
-        blobs = grouped.transformWithStateInPandas(processor, process.SCHEMA, "append", time_mode)
-        name = self.source.name if number == 0 else f"{self.source.name}_{number + 1}"
-        return blobs.observe(name, *[F.coalesce(F.sum(each), F.lit(0)).alias(each) for each in process.COUNTERS])
+        processor = process.BucketProcessor(engine, wire, time_mode, self.source.delay + stage.behind)
+        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
+        return rows.observe(self.source.name if number == 0 else f"{self.source.name}_{number + 1}", *counter_columns())
+
+    def _rows_for(self, number: int) -> Any:
+        """Return what operator ``number`` reads: the input, or the main rows of the operator before it."""
+        if number == 0:
+            return self._names.projected
+        return self._passed(self._operated(number - 1, Wire()), self.programs[number - 1])
 
     def _encoder(self, dataframe: Any, program: OverProgram, is_first: bool) -> encode.Encoder:
         kept = {*program.columns.names, CHANGE_TYPE, *_SYSTEM}
@@ -122,7 +130,7 @@ class Overed:
         """Return the main rows of an operator as a DataFrame for the next one."""
         arrow = pa.schema([field for field in program.main_schema if field.name not in _SYSTEM])
         carried = T.StructType([*self._spark_types(arrow).fields, T.StructField(PASSED, T.BinaryType(), True)])
-        tagged = blobs.filter(F.col("output") != process.COUNTER_ROW).select("output", "blob")
+        tagged = blobs.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         return tagged.mapInArrow(Passer(arrow).__call__, carried)
 
     # The outputs.
@@ -135,7 +143,7 @@ class Overed:
 
     def output(self, name: str) -> Any:
         """Return a DataFrame of output ``name``."""
-        return self.named(name).of(self.operator_df)
+        return self.named(name).of(*self._wired)
 
     def named(self, name: str) -> Output:
         """Return output ``name``; refuse a name nobody declared."""

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import functions as F
-
-from windowpane.spark.decode import Decoder
 from windowpane.spark.expressions import column_of
 from windowpane.spark.outputs import Output
+from windowpane.spark.wire import Wire
 from windowpane.windowing.expressions import Expression, Name
 
 
@@ -28,10 +26,10 @@ class OverOutput(Output):
     event_time: str | None = None
     metadata: Mapping[str, Any] | None = None
 
-    def of(self, blobs: Any, with_system: bool = False) -> Any:
-        """Return this output of a DataFrame of tagged blobs."""
-        decoded = blobs.filter(F.col("output") == self.number).select("blob").mapInArrow(Decoder(self.arrow).__call__, self.spark)
-        return decoded.select(*[self._column(name, expression) for name, expression in self.selected])
+    def of(self, rows: Any, wire: Wire, with_system: bool = False) -> Any:
+        """Return this output of an operator's rows."""
+        read = self.read(rows, wire, self.arrow.names)
+        return read.select(*[self._column(name, expression) for name, expression in self.selected])
 
     def _column(self, name: str, expression: Expression) -> Any:
         column = column_of(expression)

@@ -11,25 +11,20 @@ operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
-from windowpane.spark.blobs import pack, unpack
+from windowpane.spark.blobs import unpack
 from windowpane.spark.passing import output_passed
+from windowpane.spark.wire import Wire, pandas_of
 from windowpane.spark.worker_memory import keep_freed_memory
 from windowpane.windowing.times import MIN
-
-COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
-SCHEMA = "output int, blob binary, " + ", ".join(f"{name} bigint" for name in COUNTERS)
-COUNTER_ROW = -1
-
-_ARROW = pa.schema([("output", pa.int32()), ("blob", pa.binary()), *[(name, pa.int64()) for name in COUNTERS]])
 
 _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"
@@ -40,12 +35,14 @@ class BucketProcessor(StatefulProcessor):
 
     Args:
         make_engine: makes the engine that runs the program.
+        wire: how its outputs travel.
         time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
         delay: microseconds by which the operator's watermark stays behind Spark's.
     """
 
-    def __init__(self, make_engine: Callable[[], Engine], time_mode: str, delay: int = 0) -> None:
+    def __init__(self, make_engine: Callable[[], Engine], wire: Wire, time_mode: str, delay: int = 0) -> None:
         self._make_engine = make_engine
+        self._wire = wire
         self._time_mode = time_mode
         self._delay = delay
 
@@ -79,7 +76,7 @@ class BucketProcessor(StatefulProcessor):
         if self._time_mode != _NO_TIMERS and not output.is_idle:
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
-        return output_rows(output, passed).to_pandas()
+        return pandas_of(self._wire.rows(output, passed))
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay
@@ -94,11 +91,3 @@ def parted(tables: list[pa.Table]) -> tuple[list[pa.Table], list[tuple[int, pa.T
     outputs = [output_passed(table) for table in tables]
     rows = [table for output, table in zip(outputs, tables, strict=True) if output is None]
     return rows, [(output, table) for output, table in zip(outputs, tables, strict=True) if output is not None]
-
-
-def output_rows(output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = ()) -> pa.Table:
-    """Return what a bucket emitted and passed on as rows of ``SCHEMA``: one blob a table, and one row of counters."""
-    counters = [getattr(output.counters, name) for name in COUNTERS]
-    rows = [(number, pack(table), *[0] * len(COUNTERS)) for number, table in (*output.tables, *passed)]
-    columns = zip(*rows, (COUNTER_ROW, b"", *counters), strict=True)
-    return pa.table([pa.array(values, field.type) for values, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)

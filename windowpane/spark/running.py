@@ -16,6 +16,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.available_now import stop_when_consumed
 from windowpane.spark.outputs import Output
+from windowpane.spark.wire import Wire
 
 
 class Built(Protocol):
@@ -30,8 +31,8 @@ class Built(Protocol):
         """Whether the program has processing-time timers."""
 
     @property
-    def operator_df(self) -> Any:
-        """The DataFrame of tagged blobs that all outputs are decoded from."""
+    def blobs(self) -> Any:
+        """The rows of the operator, every output as blobs."""
 
     def named(self, name: str) -> Any:
         """Return an output by name: what decodes its blobs."""
@@ -59,7 +60,7 @@ def start(
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
-    writer = built.operator_df.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
+    writer = built.blobs.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:
@@ -83,7 +84,7 @@ class BatchWriter:
             present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
                 if output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
-                    write(output.of(blobs), batch_id)
+                    write(output.of(blobs, Wire()), batch_id)
         finally:
             blobs.unpersist()
 

@@ -11,8 +11,8 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_MANY_ROWS = "1000000"
-"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; bytes bound a batch, too."""
+_MANY_ROWS = "250000"
+"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; beyond these, Python only waits longer."""
 
 
 def choose_settings(spark: Any) -> None:

@@ -22,6 +22,7 @@ from windowpane.spark import encode, process
 from windowpane.spark.blobs import pack, unpack
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.spark.settings import choose_settings
+from windowpane.spark.wire import COUNTER_ROW, Wire
 
 CLOCK = ""
 RESULT = "blob binary"
@@ -75,10 +76,10 @@ def staged(letters: Any, stages: Sequence[Stage], result: Sequence[Inlet], stage
             for inlet in stage.inlets
         ]
         buckets = reduce(lambda one, other: one.unionByName(other), arriving).groupBy(encode.BUCKET)
-        processor = process.BucketProcessor(stage.make_engine, "None")
-        blobs = buckets.transformWithStateInPandas(processor, process.SCHEMA, "append", "None")
+        processor = process.BucketProcessor(stage.make_engine, Wire(), "None")
+        blobs = buckets.transformWithStateInPandas(processor, Wire().spark_schema, "append", "None")
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
-        made.append(blobs.filter(F.col("output") != process.COUNTER_ROW).select(relation, "blob"))
+        made.append(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob"))
     leaving = [_source(letters, made, inlet).mapInArrow(Leave(inlet.rows).__call__, RESULT) for inlet in result]
     return reduce(lambda one, other: one.unionByName(other), leaving)
 
