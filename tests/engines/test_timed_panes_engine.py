@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.columnar_programs import (
+    AGGREGATES,
     KEPT,
     Pair,
     event_time_assigners,
@@ -49,6 +50,14 @@ def timed(draw: st.DrawFn):
 def pair_of(program) -> Pair:
     """Return the pair; keys that fire at one instant come out in any order."""
     return Pair(program, TimedPanesEngine, in_order=False)
+
+
+@settings(max_examples=60, deadline=None, print_blob=True)
+@given(timed(), st.sampled_from([3, 20]), st.booleans(), batches(), st.sampled_from([AGGREGATES, KEPT]))
+def test_windows_that_have_ended_fire_for_each_late_row_where_that_is_asked(parts, late, keyed, stream, aggregates):
+    program = program_of(parts[0], parts[1], None, late, keyed, aggregates=aggregates, refine="each")
+    assert refusal(program) is None
+    pair_of(program).run_all(stream)
 
 
 @settings(max_examples=60, deadline=None, print_blob=True)
@@ -106,10 +115,10 @@ def test_processing_time_windows_take_rows_without_a_time(parts, evictor, stream
 
 
 @settings(max_examples=12, deadline=None, print_blob=True)
-@given(evictors, st.booleans(), batches())
-def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream):
+@given(evictors, st.booleans(), batches(), st.sampled_from(["last", "each"]))
+def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream, refine):
     trigger = wp.PurgingTrigger.of(wp.EndOfStreamTrigger()) if purges else None
-    program = program_of(wp.GlobalWindows.create_with_end_of_stream_trigger(), trigger, evictor)
+    program = program_of(wp.GlobalWindows.create_with_end_of_stream_trigger(), trigger, evictor, refine=refine)
     pair_of(program).run_all([*stream, Batch(MAX, MAX, ()), Batch(MAX, MAX, (("a", 1, 1),))])
 
 
@@ -139,7 +148,7 @@ def test_the_bucket_asks_for_the_clock_at_the_next_fire_time():
         ({"trigger": wp.CountTrigger.of(5)}, "fires by more than the clock"),
         ({"trigger": wp.ProcessingTimeTrigger.create()}, "fires by more than the clock"),
         ({"assigner": wp.GlobalWindows.create()}, "fires by more than the clock"),
-        ({"refine": "each", "lateness": 3}, "for every late row"),
+        ({"refine": "each", "lateness": 3, "evictor": wp.CountEvictor.of(2)}, "at every late row"),
         ({"aggregates": {"m": wp.sum("u")}}, "no columnar form"),
     ],
 )

@@ -141,7 +141,7 @@ class PaneWindows:
         if self.is_global:
             return Elements(rows, np.arange(rows.num_rows), starts)
         codes, firsts = dense_codes([pa.chunked_array([pa.array(starts)])], len(starts))
-        ends = [self._open_ends(start) for start in starts[firsts].tolist()]
+        ends = [[window.end for window in self.open_windows(start)] for start in starts[firsts].tolist()]
         counts = np.array([len(each) for each in ends], np.int64)
         flat = np.array([end for each in ends for end in each], np.int64)
         offsets = np.cumsum(counts) - counts
@@ -149,11 +149,11 @@ class PaneWindows:
         places = exploded(Ranges(offsets[codes], offsets[codes] + counts[codes] - 1))
         return Elements(rows, numbers, flat[places])
 
-    def _open_ends(self, start: int) -> list[int]:
+    def open_windows(self, start: int) -> list[TimeWindow]:
+        """Return the windows of a slice that are not late, in the assigner's order."""
         assert self._slices is not None, "the global window has no slices"
-        windows = self._slices.windows_of(start)
-        is_event_time = self._batch.is_event_time
-        return [window.end for window in windows if not (is_event_time and self._batch.is_late(window))]
+        windows, is_event_time = self._slices.windows_of(start), self._batch.is_event_time
+        return [window for window in windows if not (is_event_time and self._batch.is_late(window))]
 
     def _settled(self) -> SharedSlices:
         base = SharedSlices.of(self._assigner)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.each_refinement import EachRefinement
 from windowpane.engines.evicting import evictor_refusal, survivors_of
 from windowpane.engines.fire_times import FireTimes
 from windowpane.engines.pane_store import split
@@ -25,11 +26,12 @@ from windowpane.engines.panes import Elements, PanesEngine, PaneWindows, windows
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.slices import ROWS, SLICE, fires_at_window_end, refines_each
-from windowpane.engines.slicing import SharedSlices
+from windowpane.engines.slicing import Integers, SharedSlices
 from windowpane.engines.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import (
@@ -38,7 +40,7 @@ from windowpane.windowing.triggers import (
     EndOfStreamTrigger,
     NeverTrigger,
 )
-from windowpane.windowing.windows import Window
+from windowpane.windowing.windows import TimeWindow, Window
 
 _END = "__windowpane_end"
 
@@ -90,8 +92,10 @@ def refusal(program: Program) -> str | None:
         return refused
     if _rule(spec) is None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
-    if refines_each(spec):
-        return "refine='each' fires for every late row"
+    if refines_each(spec) and spec.evictor is not None:
+        return "refine='each' evicts at every late row"
+    if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
     return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
@@ -130,6 +134,7 @@ class _Batch(ColumnarBatch):
         self._purges = program.spec.purges
         self._keys = list(key_names(program))
         self._windows = PaneWindows(self)
+        self._refines_each = rule.by_event_time and refines_each(program.spec) and not self._windows.is_global
         self._contents = _contents(program, fold, store, self._keys)
         self._fire_times = None if rule.interval is None else FireTimes(store, self._keys, rule.interval)
 
@@ -198,10 +203,12 @@ class _Batch(ColumnarBatch):
         if all(SLICE in table.column_names for table in tables):
             self._take_folded(pa.concat_tables(tables))
             return
-        always_in_order = self.program.spec.evictor is not None or self._fire_times is not None
+        always_in_order = self.program.spec.evictor is not None or self._fire_times is not None or self._refines_each
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order)))
         if rows.num_rows and self._rule.fires:  # what never fires need not be kept: it would never be seen
             rows = with_plain_keys(self.program, rows)
+            if self._refines_each:
+                self._refine_each(rows, starts)
             self._add(self._windows.in_open_windows(*self._contents.reduced(rows, starts)))
 
     def _take_folded(self, folded: pa.Table) -> None:
@@ -218,7 +225,7 @@ class _Batch(ColumnarBatch):
     def _add_to(self, end: int, rows: pa.Table) -> None:
         window = self._windows.window(end)
         contents = rows.select(list(dict.fromkeys([*self._keys, *self._contents.columns])))
-        if self._rule.by_event_time and window.max_timestamp <= self.watermark and not self._windows.is_global:
+        if self._is_refined(window):
             self._refine(end, window, contents)
             return
         self._contents.append(end, contents)
@@ -226,8 +233,31 @@ class _Batch(ColumnarBatch):
             times = rows[TIME].to_numpy() if self._rule.by_event_time else np.full(rows.num_rows, self.now)
             self._fire_times.start(end, rows.select(self._keys), times, window.max_timestamp)
 
+    def _is_refined(self, window: Window) -> bool:
+        """Whether a window fires for each element that comes, since it has ended."""
+        return self._rule.by_event_time and window.max_timestamp <= self.watermark and not self._windows.is_global
+
+    def _refine_each(self, rows: pa.Table, starts: Integers) -> None:
+        """Fire again for late rows, once for each."""
+        each = EachRefinement(self.fold, self._keys, self._purges, self._refined_windows, self._held)
+        fired = each.firings(rows, starts)
+        if fired is not None:
+            self.results.emit_panes(fired.starts, fired.ends, fired.partials, self.watermark)
+
+    def _refined_windows(self, start: int) -> list[TimeWindow | None]:
+        windows = self._windows.open_windows(start)
+        return [window if self._is_refined(window) else None for window in windows]
+
+    def _held(self, window: TimeWindow) -> pa.Table | None:
+        panes = self._contents.evaluate(window.end)
+        return None if panes is None else panes.results
+
     def _refine(self, end: int, window: Window, rows: pa.Table) -> None:
         """Fire again for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
+        if self._refines_each:
+            if not self._purges:
+                self._contents.append(end, rows)
+            return
         self._contents.append(end, rows)
         panes = self._contents.evaluate(end)
         assert panes is not None, "rows were just added"
