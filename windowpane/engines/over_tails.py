@@ -21,7 +21,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import table_from_blob, table_to_blob
 
-_SHARD_KIND, _INDEX_KIND, _VERSION = "over-tail", "over-tails-index", 1
+_SHARD_KIND, _INDEX_KIND, _VERSION = "over-tail", "over-tails-index", 2
 SHARD_ROWS = 16_384
 """Rows of a shard, on average, past which there are twice as many."""
 

@@ -15,9 +15,8 @@ A page is addressed by its ordinal, its place among all pages; ordinals hold unt
 when the first row of its page goes, so that the index changes only when pages are cut or joined. The first page has no lower
 bound.
 
-Who may mutate: one object at a time for a name. Pages are written at once,
-blocks and root at ``flush``. Recovery: none, the
-blob store commits all of a batch or nothing.
+Who may mutate: one object at a time for a name. Pages are written at once, blocks and root at ``flush``. Recovery: none, the blob
+store commits all of a batch or nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from windowpane.state.tables import batch_from_blob, batch_to_blob
 Bytes = npt.NDArray[np.bytes_]
 Numbers = npt.NDArray[np.int64]
 
-_PAGE, _BLOCK, _ROOT, _VERSION = "row-pages-page", "row-pages-block", "row-pages-root", 1
+_PAGE, _BLOCK, _ROOT, _VERSION = "row-pages-page", "row-pages-block", "row-pages-root", 2
 BLOCK_PAGES = 512
 """Most pages of an index block."""
 
