@@ -225,10 +225,10 @@ def _over_close() -> tuple[Case, ...]:
 
 
 def _over_lag() -> Case:
-    parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 4),)
+    parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 6),)
     peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.TWS, 1, 1))
     goals = (Goal("tws", "rows_per_s", 30),)
-    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update")
+    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update", steady_from=2)
 
 
 def _over_growth() -> Case:

@@ -324,7 +324,7 @@ class _Batch:
         kept = ~computed.dropped
         page, marked = spans.page[computed.there], spans.went.copy()
         marked[computed.there] = changed | ~kept
-        altered = Altered.of(spans.page, marked)
+        altered = Altered.of(spans.page, marked, spans.starts)
         rows = np.flatnonzero(kept & altered.among(page))
         keys = spans.keys[computed.there][rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[computed.there][rows]))

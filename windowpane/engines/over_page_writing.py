@@ -37,17 +37,18 @@ _LONG = 64
 class Altered:
     """Where a batch altered rows: the page of each row that came, went or changed, and of each stretch of such rows.
 
-    All pages were read; while there are none, they are 0.
+    A stretch ends with its partition, whose end is where more rows are likely to come. All pages were read; while there are none,
+    they are 0.
     """
 
     rows: Numbers
     stretches: Numbers
 
     @classmethod
-    def of(cls, page: Numbers, altered: npt.NDArray[np.bool_]) -> Self:
-        """Return it for rows in order, from the page of each and whether it is altered."""
+    def of(cls, page: Numbers, altered: npt.NDArray[np.bool_], starts_partition: npt.NDArray[np.bool_]) -> Self:
+        """Return it for rows in order, from the page of each, whether it is altered, and whether it starts a partition."""
         starts = altered.copy()
-        starts[1:] &= ~altered[:-1]
+        starts[1:] &= ~altered[:-1] | starts_partition[1:]
         return cls(page[altered], page[starts])
 
     def among(self, page: Numbers) -> npt.NDArray[np.bool_]:
