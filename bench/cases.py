@@ -135,13 +135,13 @@ def _tumbling(keys: int, ratio: float) -> Case:
         goals += [Goal("tws", "rows_per_s", 10), Goal("pyflink", "rows_per_s", 10), Goal("bytewax", "rows_per_s", 10)]
         goals += [Goal("hop", "batch_s", 1.3, at_most=True)]
     if keys == 100_000:
-        peers += [Contender(systems.TWS, 1, 1)]
+        peers += [Contender(systems.TWS, 2, 1)]
         goals += [Goal("tws", "rows_per_s", 80)]
     if keys == 1_000_000:
         peers += [Contender(systems.SHUFFLE)]
         goals += [Goal("shuffle", "batch_s", 1.6, at_most=True)]
     feed = Feed(keys, 1_000_000)
-    return Case("tumbling, batches of 1 M", _TUMBLING, (Part(feed, 0, 6),), tuple(peers), tuple(goals), steady_from=2)
+    return Case("tumbling, batches of 1 M", _TUMBLING, (Part(feed, 0, 10),), tuple(peers), tuple(goals), steady_from=4)
 
 
 def _large_batches(keys: int, ratio: float) -> Case:
@@ -173,7 +173,7 @@ def _sliding() -> tuple[Case, ...]:
 def _session() -> Case:
     peers = (Contender(systems.WINDOWPANE, runs=2), Contender(systems.NATIVE, 4, 2))
     goals = (Goal("spark", "rows_per_s", 8),)
-    return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 6),), peers, goals)
+    return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 6),), peers, goals, steady_from=2)
 
 
 def _csv(keys: int, ratio: float) -> Case:

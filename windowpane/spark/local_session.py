@@ -8,7 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_QUIET = {"spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+_SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Over TCP, what Python and the JVM tell each other waits 40 ms now and then.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
 
 
 def local_session() -> Any:
@@ -18,7 +23,7 @@ def local_session() -> Any:
         return running
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("windowpane")
-    for name, value in _QUIET.items():
+    for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
