@@ -185,6 +185,28 @@ def test_aggregates_that_keep_values_hold_them_in_the_order_of_merged_sessions(e
         run_both(engine, program, stores, batch, table_of(batch))
 
 
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(
+    engines,
+    assigners,
+    st.one_of(st.builds(wp.CountEvictor.of, small, st.booleans()), st.builds(wp.TimeEvictor.of, small, st.booleans())),
+    st.sampled_from([(False, 0), (True, 0), (True, 20)]),
+    st.sampled_from(["", "k"]),
+    batches(),
+    st.sampled_from([AGGREGATES, ORDERED, {"n": wp.count()}]),
+)
+def test_evictors_leave_what_they_leave_of_the_elements_of_merged_sessions(
+    engine, assigner, evictor, firing, keys, stream, aggregates
+):
+    trigger = default_trigger(assigner, firing[0])
+    program = program_of(assigner, trigger, firing[1], tuple(keys), aggregates=aggregates, evictor=evictor)
+    note(repr(program.spec))
+    assert program.engine == "sessions"
+    stores = MemoryBlobStore(), MemoryBlobStore()
+    for batch in stream:
+        run_both(engine, program, stores, batch, table_of(batch))
+
+
 # Rows folded before the shuffle.
 
 
@@ -263,7 +285,8 @@ def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
         ({"assigner": wp.TumblingEventTimeWindows.of(5)}, "makes no sessions"),
         ({"assigner": wp.EventTimeSessionWindows(5), "trigger": wp.CountTrigger.of(3)}, "fires by more than the end"),
         ({"assigner": wp.ProcessingTimeSessionWindows(5), "trigger": wp.EventTimeTrigger.create()}, "fires by more than the end"),
-        ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(2)}, "needs every row"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(2), "lateness": 3}, "an evictor has left"),
+        ({"assigner": wp.EventTimeSessionWindows(5), "evictor": wp.CountEvictor.of(0)}, "leaves nothing"),
         ({"assigner": wp.EventTimeSessionWindows(5), "lateness": 3, "refine": "each"}, "every late row"),
         ({"assigner": wp.EventTimeSessionWindows(5), "key_type": pa.map_(pa.string(), pa.int64())}, "key column"),
     ],

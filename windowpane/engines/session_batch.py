@@ -21,6 +21,8 @@ from windowpane.engines.columnar import group_columns, with_encoded_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.program import POSITION, Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.results import Results
+from windowpane.engines.session_evictions import Evictions
 from windowpane.engines.session_meeting import END, FILLED, ROWS, START, Arrivals
 from windowpane.engines.session_rule import Mask
 from windowpane.engines.session_step import Grown, SessionStep
@@ -59,9 +61,20 @@ class _Group:
 class SessionBatch(ColumnarBatch):
     """Moves the clock and takes rows in one step, so that a page is touched once."""
 
-    def __init__(self, program: Program, fold: GroupedFold, step: SessionStep, store: BlobStore, sizes: PageSizes) -> None:
-        """Open the pages."""
+    def __init__(
+        self,
+        program: Program,
+        fold: GroupedFold,
+        step: SessionStep,
+        store: BlobStore,
+        sizes: PageSizes,
+        evictions: Evictions | None = None,
+    ) -> None:
+        """Open the pages; with ``evictions``, ``fold`` keeps elements."""
         super().__init__(program, fold, store)
+        self._evictions = evictions
+        if evictions is not None:
+            self.results = Results(program, evictions.results_fold)
         self._rule, self._steps, self._sizes = step.rule, step, sizes
         self._pages = HashPages(store, "p", self._hashes, self._summary, sizes.page_rows, sizes.dense_rows)
         self._moved: tuple[int, int] | None = None
@@ -228,7 +241,8 @@ class SessionBatch(ColumnarBatch):
         self._fired, self._refired = [], []
 
     def _emit_sessions(self, sessions: pa.Table, judged: int) -> None:
-        self.results.emit_panes(sessions[START].to_numpy(), sessions[END].to_numpy(), sessions, judged)
+        fired = sessions if self._evictions is None or not sessions.num_rows else self._evictions.fired(sessions)
+        self.results.emit_panes(sessions[START].to_numpy(), sessions[END].to_numpy(), fired, judged)
 
 
 def _together(left: pa.Table | None, added: pa.Table | None) -> pa.Table | None:

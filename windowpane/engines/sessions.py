@@ -19,6 +19,7 @@ from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_ke
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.session_batch import PageSizes, SessionBatch
+from windowpane.engines.session_evictions import Evictions, eviction_refusal
 from windowpane.engines.session_meeting import Arrivals
 from windowpane.engines.session_rule import SessionRule
 from windowpane.engines.session_step import SessionStep
@@ -40,7 +41,8 @@ class SessionsEngine:
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
-        fold = fold_of(program)
+        self.evictions = None if program.spec.evictor is None else Evictions(program)
+        fold = fold_of(program) if self.evictions is None else self.evictions.kept_fold
         assert fold is not None, "the planner asked"
         self.program = program
         self.rule = SessionRule.of(program.spec)
@@ -49,7 +51,7 @@ class SessionsEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return SessionBatch(self.program, self.fold, self.step, store, self.sizes).run(rows, clock)
+        return SessionBatch(self.program, self.fold, self.step, store, self.sizes, self.evictions).run(rows, clock)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
@@ -69,8 +71,8 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.assigner).__name__} makes no sessions"
     if not fires_at_window_end(spec):
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
-    if spec.evictor is not None:
-        return "an evictor needs every row"
+    if (refused := eviction_refusal(program)) is not None:
+        return refused
     if refines_each(spec):
         return "refine='each' fires for every late row"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)

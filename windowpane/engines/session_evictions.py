@@ -1,0 +1,66 @@
+"""Evictors on sessions that fire once: a session keeps its elements, and what it fires with is what an evictor leaves of them.
+
+Each firing is the last that sees what was held: the session is over then, or its trigger purges. So nothing evicted need be taken
+out of a session, and an evictor that comes after the function changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import fold_of, group_columns
+from windowpane.engines.emptying import empties
+from windowpane.engines.evicting import argument_columns, evictor_refusal, evicts_after, survivors_of
+from windowpane.engines.program import TIME, Program
+from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.kernels.aggregates.user_code import KeptRows
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.lists import Lists
+from windowpane.kernels.range_merge import fold_groups
+from windowpane.kernels.survivors import Firings
+from windowpane.windowing.times import MIN
+
+_PREFIX = "__windowpane_kept_"
+
+
+def eviction_refusal(program: Program) -> str | None:
+    """Return why sessions cannot evict as a program asks, ``None`` if they can."""
+    spec = program.spec
+    if spec.evictor is None:
+        return None
+    if program.arrow is not None:
+        return "an evictor leaves few rows to a function on tables of many keys"
+    if empties(spec.evictor):
+        return f"{spec.evictor!r} leaves nothing"
+    if spec.assigner.is_event_time and spec.allowed_lateness and not spec.purges:
+        return "late rows meet what an evictor has left"
+    return evictor_refusal(program)
+
+
+class Evictions:
+    """Keeps elements in place of partials, and folds what an evictor leaves when they fire."""
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``, which has an evictor."""
+        fold, evictor = fold_of(program), program.spec.evictor
+        assert fold is not None, "the planner asked"
+        assert evictor is not None, "the planner asked"
+        self.results_fold = fold
+        self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
+        self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))
+        self._survivors = None if evicts_after(evictor) else survivors_of(evictor)
+        self._groups = group_columns(program)
+
+    def fired(self, sessions: pa.Table) -> pa.Table:
+        """Return keys and partials of sessions that fire, none of them empty."""
+        lists = Lists.of(self.kept_fold.finish(sessions)[0])
+        rows = pa.table({name: lists.values.field(at) for at, name in enumerate(self._columns)})
+        if self.results_fold.is_ordered:
+            rows = rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))
+        if self._survivors is None:
+            partials = fold_groups(self.results_fold, rows, lists.numbers)
+        else:
+            times = rows[TIME].fill_null(MIN).to_numpy()
+            partials = self._survivors.fold(self.results_fold, rows, times, Firings(lists.offsets[:-1], lists.offsets[1:] - 1))
+        return pa.table({name: sessions[name] for name in self._groups} | {n: partials[n] for n in self.results_fold.columns})
