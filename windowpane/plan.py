@@ -43,7 +43,7 @@ STATE_FORMAT = "1"
 _STATE = {
     "row": "sorted pages: keyed state, event-time timers, processing-time timers",
     "slices": "a segment log: partial aggregates by slice and key",
-    "sessions": "hash pages: open sessions with their partial aggregates, or with an evictor their elements, by a hash of the key",
+    "sessions": "hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
     "panes": "segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
     "never": "nothing",
     "counts": "a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
