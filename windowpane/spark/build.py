@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -56,7 +57,7 @@ class Windowed:
         projection.add_system()
         key_columns, key_fields = projection.add_keys(keys)
         arguments = projection.add_arguments(plan.function)
-        order = tuple(_order_column(projection, item, number) for number, item in enumerate(order_by))
+        order = _order_columns(projection, order_by)
         rows = self._row_columns(plan)
         for name in (*rows, self.source.heartbeat):
             if name is not None and (TIME not in projection.columns or name in self._dataframe.columns):
@@ -224,18 +225,22 @@ class Windowed:
         return self.program.side_outputs[number - 1].is_late
 
 
-def _order_column(projection: Projection, item: Any, number: int) -> OrderColumn:
+def _order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
     """Select what orders the rows of a batch.
 
     Raises:
-        UnsupportedTypeError: values of its type have no order that Arrow knows.
+        UnsupportedTypeError: values of a type have no order that Arrow knows.
     """
-    sort = sort_of(item)
-    by = sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression)
-    name = projection.add(by, "order_by", f"order_{number}")
-    kind = projection.select().schema[name].dataType
-    if not isinstance(kind, T.AtomicType):
-        raise UnsupportedTypeError(
-            f"order_by: {item!r} is {kind.simpleString()}, which has no order here. Order by a field of it."
-        )
-    return OrderColumn(name, sort.descending, nulls_first=sort.nulls_first)
+    sorts = [sort_of(item) for item in order_by]
+    names = [projection.add(_by(sort), "order_by", f"order_{number}") for number, sort in enumerate(sorts)]
+    schema = projection.select().schema if names else T.StructType([])
+    for item, name in zip(order_by, names, strict=True):
+        if not isinstance(schema[name].dataType, T.AtomicType):
+            kind = schema[name].dataType.simpleString()
+            raise UnsupportedTypeError(f"order_by: {item!r} is {kind}, which has no order here. Order by a field of it.")
+    found = zip(names, sorts, strict=True)
+    return tuple(OrderColumn(name, sort.descending, nulls_first=sort.nulls_first) for name, sort in found)
+
+
+def _by(sort: Any) -> Any:
+    return sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression)

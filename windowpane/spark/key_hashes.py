@@ -1,7 +1,7 @@
 """Key hashes: which bucket a key belongs to, computed where it is cheapest.
 
-Integer keys are hashed here, a few milliseconds a million rows; a hash that Spark computes is one more column on the way from
-the JVM, which costs ten times as much. All other keys are hashed by Spark, or by their canonical encoding where it cannot.
+Integer keys are hashed here: a hash that Spark computes is one more column on the way from the JVM, which costs more. All other
+keys are hashed by Spark, or by their canonical encoding where it cannot.
 """
 
 from __future__ import annotations
