@@ -45,6 +45,7 @@ SLOW = (
     "tests/sql/test_on_spark.py::test_rows_come_out_once_when_the_window_closes[spread",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[2",
     "tests/sql/test_random_sql.py::test_views_equal_duckdb_after_every_flush[3",
+    "tests/test_cli.py::test_a_script_runs_on_spark",
     "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[2",
     "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[3",
     "tests/testing/test_fuzz.py::test_random_programs_agree_with_the_reference[4",

@@ -38,6 +38,13 @@ def test_a_script_prints_its_views() -> None:
     assert "CREATE_MATERIALIZED_VIEW" in done.stderr
 
 
+@pytest.mark.spark
+def test_a_script_runs_on_spark() -> None:
+    view = "CREATE TABLE t (v int); CREATE MATERIALIZED VIEW m AS SELECT v + 1 AS w FROM t"
+    done = run("sql", "-", "--spark", "--json", stdin=f"{view}; INSERT INTO t VALUES (1); FLUSH; SELECT w FROM m")
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == [["2"]], done.stderr
+
+
 def test_json_for_machines() -> None:
     done = run("sql", "-", "--json", stdin="SELECT 1 AS one, NULL AS nothing, 1.50 AS price; FLUSH")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import ChangedPlanError, SqlRunError, UnsupportedStoreError
 from windowpane.sql import Session
+from windowpane.sql.nodes import Filter
 from windowpane.sql.on_spark.upkeep import StreamedUpkeep
 from windowpane.stores import open_store
 
@@ -108,6 +109,31 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 2), (2, 3)]
         session.run("INSERT INTO t VALUES (1, 4); FLUSH")
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 6), (2, 3)]
+
+
+def test_a_view_that_fails_does_not_hold_up_the_others(spark) -> None:
+    with Session(spark) as session:
+        session.run("SET streaming_parallelism = 1; CREATE TABLE t (v text)")
+        session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
+        session.run(
+            "CREATE MATERIALIZED VIEW texts AS SELECT v FROM t; CREATE MATERIALIZED VIEW last AS SELECT max(v) FROM texts"
+        )
+        with pytest.raises(SqlRunError, match="'one'"):
+            session.run("INSERT INTO t VALUES ('1'), ('one'); FLUSH")
+        assert session.query("SELECT * FROM last").rows() == [("one",)]
+        session.run("DROP MATERIALIZED VIEW numbers; INSERT INTO t VALUES ('two'); FLUSH")
+        assert session.query("SELECT * FROM last").rows() == [("two",)]
+
+
+def test_state_of_another_plan_is_refused(spark, tmp_path: Path, monkeypatch) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(spark, store=store) as session:
+        session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW mv AS SELECT v + 1 AS w FROM t WHERE v > 0")
+    with pytest.raises(UnsupportedStoreError, match="mv"):
+        Session(store=store)
+    monkeypatch.setattr(Filter, "label", "Sieve")
+    with pytest.raises(ChangedPlanError, match=r"(?s)the plan of 'mv'.*Filter.*Sieve"):
+        Session(spark, store=store)
 
 
 def test_explain_says_where_a_view_runs(spark) -> None:

@@ -32,7 +32,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
     "CREATE TABLE IF NOT EXISTS windowpane.streams "
-    "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR)",
+    "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
 )
 

@@ -1,8 +1,9 @@
 """The mail of a store: changes on their way to views, and how far the query of each view is.
 
 Layout: ``windowpane.mail`` holds changes that no letter has taken yet; ``windowpane.streams`` holds for each view the folder of
-its inbox and checkpoint, whether its state is spread over Spark, the last batch that was written, the last letter sent and the
-last one answered, and the watermarks it was told; ``windowpane.flushes`` holds the number and the watermarks of the last flush.
+its inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was
+written, the last letter sent and the last one answered, and the watermarks it was told; ``windowpane.flushes`` holds the number
+and the watermarks of the last flush.
 
 Every method is part of a transaction of the store. Changes leave the mail after their letter lies in the inbox; a crash between
 the two writes the same letter again, which changes nothing.
@@ -36,6 +37,7 @@ class Stream:
     sent: int
     done: int
     clock: Mapping[str, str]
+    plan: str
 
 
 class Mail:
@@ -68,10 +70,10 @@ class Mail:
 
     # --- streams ---------------------------------------------------------------------------------------
 
-    def open(self, name: str, *, spread: bool) -> Stream:
-        """Begin the stream of a new view."""
+    def open(self, name: str, *, spread: bool, plan: str = "") -> Stream:
+        """Begin the stream of a new view, or table."""
         folder = f"{re.sub('[^a-zA-Z0-9_]', '_', name)}-{time.time_ns()}"
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}')", [name, folder, spread])
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?)", [name, folder, spread, plan])
         return self.stream(name)
 
     def adopt(self, name: str) -> None:
@@ -87,9 +89,9 @@ class Mail:
 
     def stream(self, name: str) -> Stream:
         """Return how far a view is."""
-        query = "SELECT folder, spread, batch, sent, done, clock FROM windowpane.streams WHERE name = ?"
-        ((folder, spread, batch, sent, done, clock),) = self._storage.run(query, [name])
-        return Stream(name, folder, spread, batch, sent, done, json.loads(clock))
+        query = "SELECT folder, spread, batch, sent, done, clock, plan FROM windowpane.streams WHERE name = ?"
+        ((folder, spread, batch, sent, done, clock, plan),) = self._storage.run(query, [name])
+        return Stream(name, folder, spread, batch, sent, done, json.loads(clock), plan)
 
     def folders(self) -> set[str]:
         """Return the folders in use."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, with_connector
@@ -46,13 +47,25 @@ class StreamedUpkeep(Upkeep):
         self._is_due = True
 
     def open(self) -> None:
-        """Take up what the store holds, once the catalog is read."""
+        """Take up what the store holds, once the catalog is read.
+
+        Raises:
+            ChangedPlanError: a view would be planned in another way than the state in its checkpoint.
+        """
         with self._storage.transaction():
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in with_connector(self._catalog.tables()))]:
                 self._mail.adopt(name)
+        for view in self._catalog.views():
+            self._check_plan(view)
         self._queries.tidy()
         self.deliver()
+
+    def _check_plan(self, view: ViewInfo) -> None:
+        """Refuse to go on with state that another plan made: an operator would read what is another's."""
+        stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
+        if stream.spread and stream.plan != plan:
+            raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
 
     def close(self) -> None:
         """Stop the queries."""
@@ -100,7 +113,7 @@ class StreamedUpkeep(Upkeep):
     def fill(self, view: ViewInfo) -> None:
         """Let what the relations of a new view hold wait for it."""
         name = view.relation.name
-        self._mail.open(name, spread=not self._runs_here)
+        self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
             self._mail.post(name, source, self._storage.arrow(self._content(source)), self._mail.number)
         self._is_due = True
@@ -136,14 +149,23 @@ class StreamedUpkeep(Upkeep):
     # --- after it --------------------------------------------------------------------------------------
 
     def deliver(self) -> None:
-        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them."""
+        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them.
+
+        Raises:
+            WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
+        """
+        failures: list[Exception] = []
         if self._is_due:
             self._is_due = False
             for views in _rounds(self._catalog.views()):
-                sent = [view.relation.name for view in views if self._send(view)]
-                for name in sent:
-                    self._await(name)
+                for name in [view.relation.name for view in views if self._send(view)]:
+                    try:
+                        self._await(name)
+                    except Exception as failure:
+                        failures.append(failure)
         super().deliver()
+        if failures:
+            raise failures[0]
 
     def _send(self, view: ViewInfo) -> bool:
         """Write the letter that is due to a view; say whether there is one that it has not answered."""
@@ -212,6 +234,10 @@ def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:
     for view in views:
         found[depths[view.relation.name] - 1].append(view)
     return found
+
+
+def _plan_text(node: Node) -> str:
+    return "\n".join(explain_plan(node))
 
 
 def _watched(node: Node) -> set[str]:
