@@ -1,7 +1,7 @@
-"""Evictors on sessions that fire once: a session keeps its elements, and what it fires with is what an evictor leaves of them.
+"""Evictors on sessions: a session keeps its elements, and what it fires with is what an evictor leaves of them.
 
-Each firing is the last that sees what was held: the session is over then, or its trigger purges. So nothing evicted need be taken
-out of a session, and an evictor that comes after the function changes nothing.
+What is evicted at a firing leaves the session where a later one could see it: where late rows may fire the session again, and its
+trigger does not purge.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from windowpane.engines.columnar import fold_of, group_columns
 from windowpane.engines.emptying import empties
 from windowpane.engines.evicting import argument_columns, evictor_refusal, evicts_after, survivors_of
 from windowpane.engines.program import TIME, Program
+from windowpane.engines.session_rule import Mask
 from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.kernels.aggregates.collecting import by_arrival
+from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.aggregates.user_code import KeptRows
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.lists import Lists
@@ -33,8 +36,6 @@ def eviction_refusal(program: Program) -> str | None:
         return "an evictor leaves few rows to a function on tables of many keys"
     if empties(spec.evictor):
         return f"{spec.evictor!r} leaves nothing"
-    if spec.assigner.is_event_time and spec.allowed_lateness and not spec.purges:
-        return "late rows meet what an evictor has left"
     return evictor_refusal(program)
 
 
@@ -50,7 +51,20 @@ class Evictions:
         self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
         self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))
         self._survivors = None if evicts_after(evictor) else survivors_of(evictor)
+        self._kept = survivors_of(evictor)
         self._groups = group_columns(program)
+
+    def left(self, sessions: pa.Table, has_fired: Mask) -> pa.Table:
+        """Return sessions, of which some have fired, with the elements that this has left."""
+        if not has_fired.any():
+            return sessions
+        values, arrivals = by_arrival(*(Lists.of(sessions[name]) for name in self.kept_fold.columns))
+        firings = Firings(values.offsets[:-1][has_fired], values.offsets[1:][has_fired] - 1)
+        times = values.values.field(self._columns.index(TIME)).fill_null(MIN).to_numpy()
+        stays = np.flatnonzero(~has_fired[values.numbers] | self._kept.kept(times, firings))
+        for name, lists in zip(self.kept_fold.columns, (values, arrivals), strict=True):
+            sessions = replaced(sessions, name, lists.chosen(stays).to_arrow())
+        return sessions
 
     def fired(self, sessions: pa.Table) -> pa.Table:
         """Return keys and partials of sessions that fire, none of them empty."""

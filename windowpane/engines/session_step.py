@@ -19,6 +19,7 @@ import pyarrow as pa
 from windowpane.engines.columnar import group_columns, key_arrays
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys
+from windowpane.engines.session_evictions import Evictions
 from windowpane.engines.session_meeting import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, Meeting
 from windowpane.engines.session_rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
@@ -70,10 +71,12 @@ class SessionStep:
         program: the program.
         rule: when sessions fire and are over.
         fold: the aggregates.
+        evictions: what an evictor does to them, ``None`` without one.
     """
 
-    def __init__(self, program: Program, rule: SessionRule, fold: GroupedFold) -> None:
+    def __init__(self, program: Program, rule: SessionRule, fold: GroupedFold, evictions: Evictions | None = None) -> None:
         self.rule = rule
+        self._evictions = evictions if rule.lateness and not rule.purges else None
         self._program = program
         self._fold = fold
         self._groups = group_columns(program)
@@ -88,6 +91,8 @@ class SessionStep:
         if FILLED in sessions.column_names and fires.any():
             filled = pa.array(_is_filled(sessions) & ~fires)
             sessions = sessions.set_column(sessions.column_names.index(FILLED), FILLED, filled)
+        if self._evictions is not None:
+            sessions = self._evictions.left(sessions, fires)
         return fired, sessions, ~self.rule.is_over(ends, now)
 
     # Rows.
@@ -152,6 +157,8 @@ class SessionStep:
         added = self._as_sessions(self._merged_parts(parts, meeting.arrivals[0].is_folded), meeting)
         fires = self.rule.has_fired(added[END].to_numpy(), now)
         refired = added.filter(pa.array(fires)) if fires.any() else None
+        if self._evictions is not None:
+            added = self._evictions.left(added, fires)
         if self.rule.keeps_empty:
             added = added.append_column(FILLED, pa.array(~fires))
         return Grown(added, met[joined], refired, dropped, meeting.islands.growths)

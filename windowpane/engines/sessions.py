@@ -47,7 +47,7 @@ class SessionsEngine:
         self.program = program
         self.rule = SessionRule.of(program.spec)
         self.fold = fold
-        self.step = SessionStep(program, self.rule, fold)
+        self.step = SessionStep(program, self.rule, fold, self.evictions)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""

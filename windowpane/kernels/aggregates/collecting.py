@@ -45,7 +45,7 @@ class CollectList(SegmentAggregate):
         return {f"{self.prefix}a": list_array(arrivals.offsets, pa.array(numbers))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return _by_arrival(*(Lists.of(partials[name]) for name in self.columns))[0].to_arrow()
+        return by_arrival(*(Lists.of(partials[name]) for name in self.columns))[0].to_arrow()
 
 
 class StringAgg(CollectList):
@@ -68,13 +68,13 @@ class CollectSet(CollectList):
         return canonical(rows[self.slots[0]])
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        values, arrivals = _by_arrival(*(gathered_lists(partials[name], segments) for name in self.columns))
+        values, arrivals = by_arrival(*(gathered_lists(partials[name], segments) for name in self.columns))
         firsts = first_of_each([values])
         kept = values.chosen(firsts), arrivals.chosen(firsts)
         return dict(zip(self.columns, (lists.to_arrow() for lists in kept), strict=True))
 
 
-def _by_arrival(values: Lists, arrivals: Lists) -> tuple[Lists, Lists]:
+def by_arrival(values: Lists, arrivals: Lists) -> tuple[Lists, Lists]:
     """Return both with each list in order of arrival."""
     times, numbers = arrivals.values.to_numpy(), arrivals.numbers
     if np.all((np.diff(times) > 0) | (np.diff(numbers) > 0)):
