@@ -1,6 +1,7 @@
 """SQL: text to plans, and a session that keeps materialized views up to date.
 
-``Session`` is the embedded engine: tables, views and the state of their operators in one DuckDB database, no JVM.
+``Session`` keeps tables, views and the state of their operators in one DuckDB database, without a JVM; ``Session(spark)`` runs
+the same SQL with every view a streaming query of Spark.
 """
 
 from windowpane.sql.results import Result
