@@ -9,8 +9,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, OverProgram
-from windowpane.engines.program import JUDGED, MAIN, TIME
+from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
 from windowpane.over_plan import OverPlan, OverRequest, choose_over_engine, compile_stages, make_over_engine
 from windowpane.spark import bounded, encode, process
@@ -22,7 +23,7 @@ from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import DELAY, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.types import spark_schema
 from windowpane.spark.wire import COUNTER_ROW, Wire, counter_columns, wire_of
-from windowpane.windowing.expressions import Name
+from windowpane.windowing.expressions import Name, names_in
 
 _SYSTEM = (TIME, JUDGED)
 
@@ -122,7 +123,9 @@ class Overed:
             event_time=self.source.event_time,
             window_end=self.source.is_window_end,
             heartbeat=self.source.heartbeat if is_first else None,
-            dropped=tuple(name for name in dataframe.columns if name not in kept and name != PASSED),
+            dropped=tuple(
+                name for name in (*dataframe.columns, *_order_of_arrival(program)) if name not in kept and name != PASSED
+            ),
             partitions=int(self.spark.conf.get("spark.sql.shuffle.partitions")),
         )
 
@@ -152,7 +155,7 @@ class Overed:
         return self.outputs[name]
 
     def _main(self) -> OverOutput:
-        arrow = pa.schema([field for field in self.programs[-1].main_schema if field.name not in _SYSTEM])
+        arrow, selected = self._read_by_select(), self._selected()
         behind = self.plan.held_back
         passes = behind is not None and self.source.has_watermark
         return OverOutput(
@@ -160,10 +163,16 @@ class Overed:
             MAIN,
             arrow,
             self._spark_types(arrow),
-            selected=self._selected(),
+            selected=selected,
             event_time=self.source.event_time if passes else None,
             metadata={PASSED_ON: ROW_TIME, DELAY: self.source.delay + (behind or 0)},
         )
+
+    def _read_by_select(self) -> pa.Schema:
+        """Return the columns of the last operator that the selected ones are made of: no others leave it."""
+        read = {each for _, expression in self._selected() for each in names_in(expression)}
+        rows = [field for field in self.programs[-1].main_schema if field.name not in _SYSTEM]
+        return pa.schema([field for field in rows if field.name in read] or rows[:1])
 
     def _selected(self) -> tuple[Any, ...]:
         changes = [(CHANGE_TYPE, Name(CHANGE_TYPE))] if self.plan.mode is Emit.UPDATE else []
@@ -177,3 +186,9 @@ class Overed:
         """Return Spark's types of columns: those of the input where they come from there (Arrow knows no char(3))."""
         known = {field.name: field.dataType for field in self._names.schema.fields}
         return T.StructType([T.StructField(f.name, known.get(f.name, f.dataType), True) for f in spark_schema(arrow).fields])
+
+
+def _order_of_arrival(program: OverProgram) -> tuple[str, ...]:
+    """The columns with the order of arrival, if nothing asks for it: all are inserts, and a second of a key is an error."""
+    asks = not program.append_only or program.on_inconsistent is Inconsistent.WARN or program.engine == OverReferenceEngine.name
+    return () if asks else (PARTITION, POSITION)

@@ -282,6 +282,14 @@ def calls_in(expression: Expression) -> Iterator[Expression]:
         yield from calls_in(part)
 
 
+def names_in(expression: Expression) -> Iterator[str]:
+    """Yield the names of the columns of a tree, from left to right."""
+    if isinstance(expression, Name):
+        yield expression.name
+    for part in expression.operands:
+        yield from names_in(part)
+
+
 def signature(value: Any) -> Hashable:
     """Return what makes two pieces of a tree the same: texts and numbers by value, Columns by identity."""
     if isinstance(value, tuple):
