@@ -96,7 +96,7 @@ def counter_columns() -> list[Any]:
 
 def pandas_of(table: pa.Table) -> pd.DataFrame:
     """Return a table of single chunks as pandas holds Arrow arrays, so that PySpark's worker takes them without a copy."""
-    arrays = {name: pd.array(table[name].chunk(0), dtype=pd.ArrowDtype(table[name].type)) for name in table.column_names}
+    arrays: dict[str, Any] = {name: pd.arrays.ArrowExtensionArray(table[name].chunk(0)) for name in table.column_names}
     return pd.DataFrame(arrays, copy=False)
 
 
