@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,37 @@ from windowpane.kernels.over_picks import NOWHERE, taken
 from windowpane.kernels.over_rows import SortedRows
 from windowpane.kernels.over_running import Running, column_name, frame_ends
 from windowpane.kernels.over_scans import segment_scan
+from windowpane.windowing.over_spec import OverCall
 
 
-class RunningFirst(Running):
-    """The value of the partition's first row."""
+class _RunningValue(Running):
+    """A running call whose carry column is its value."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The carry column."""
-        return column_name("first", self.call)
 
     @property
     def carries(self) -> pa.Schema:
         return pa.schema([(self.name, self.kind)])
+
+    def value(self, rows: SortedRows) -> pa.Array:
+        return _at_ends(rows.carries[self.name], rows, self.call)
+
+
+def _at_ends(values: pa.Array, rows: SortedRows, call: OverCall) -> pa.Array:
+    """Return the values of the rows that frames end with, null for empty frames."""
+    ends = frame_ends(rows, call)
+    return taken(values, np.where(ends.some, ends.row, NOWHERE))
+
+
+class RunningFirst(_RunningValue):
+    """The value of the partition's first row."""
+
+    @property
+    def name(self) -> str:
+        return column_name("first", self.call)
 
     def scan(self, rows: SortedRows) -> None:
         if self.name in rows.carries:
@@ -38,10 +57,6 @@ class RunningFirst(Running):
             source, pick = values, rows.layout.segment_firsts
         rows.carries[self.name] = source.take(pa.array(np.repeat(pick, rows.layout.segment_ends - rows.layout.segment_firsts)))
 
-    def value(self, rows: SortedRows) -> pa.Array:
-        ends = frame_ends(rows, self.call)
-        return taken(rows.carries[self.name], np.where(ends.some, ends.row, NOWHERE))
-
 
 class RunningLast(Running):
     """The value of the frame's last row: the rows carry nothing."""
@@ -54,21 +69,15 @@ class RunningLast(Running):
         """There is nothing to carry."""
 
     def value(self, rows: SortedRows) -> pa.Array:
-        ends = frame_ends(rows, self.call)
-        return taken(rows.column(self.call.arguments[0]), np.where(ends.some, ends.row, NOWHERE))
+        return _at_ends(rows.column(self.call.arguments[0]), rows, self.call)
 
 
-class RunningRankedExtreme(Running):
+class RunningRankedExtreme(_RunningValue):
     """min and max of values that have no codes, by their ranks among those of a batch."""
 
     @property
     def name(self) -> str:
-        """The carry column."""
         return column_name(self.call.function, self.call)
-
-    @property
-    def carries(self) -> pa.Schema:
-        return pa.schema([(self.name, self.kind)])
 
     def scan(self, rows: SortedRows) -> None:
         if self.name in rows.carries:
@@ -83,7 +92,3 @@ class RunningRankedExtreme(Running):
             ranks[rows.seeded_firsts] = np.where(validity(seeds), codes[len(values) :], none)
         ranks = segment_scan(np.maximum if largest else np.minimum, ranks, rows.layout)
         rows.carries[self.name] = taken(ranked, np.where(ranks == none, NOWHERE, ranks))
-
-    def value(self, rows: SortedRows) -> pa.Array:
-        ends = frame_ends(rows, self.call)
-        return taken(rows.carries[self.name], np.where(ends.some, ends.row, NOWHERE))

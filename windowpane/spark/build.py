@@ -12,24 +12,24 @@ from pyspark.sql import types as T
 
 from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnsupportedTypeError
+from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.plan import InputTypes, WindowPlan, choose_engine, compile_program, make_engine
-from windowpane.spark import bounded, encode, process
+from windowpane.spark import encode
 from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.expressions import column_of, sort_of
 from windowpane.spark.key_hashes import KEY_HASH
+from windowpane.spark.operated import Operated, operate
 from windowpane.spark.outputs import Output
 from windowpane.spark.project import Projection
-from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import Source
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.spark.wire import Wire, counter_columns, wire_of
+from windowpane.spark.wire import Wire
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
 
 
-class Windowed:
+class Windowed(Operated):
     """A windowed program on a DataFrame: built once, with one DataFrame an output.
 
     Args:
@@ -150,28 +150,16 @@ class Windowed:
 
     # The stages.
 
-    @cached_property
-    def blobs(self) -> Any:
-        """The rows of the operator, every output as blobs: what is small to keep while several sinks read it."""
-        return self._operated(Wire())
-
-    @cached_property
-    def _wired(self) -> tuple[Any, Wire]:
-        """The rows of the operator, main rows as columns where they can be."""
-        main = self.outputs["main"]
-        wire = wire_of(main.arrow, main.spark)
-        return (self._operated(wire), wire) if wire.main is not None else (self.blobs, wire)
-
-    def _operated(self, wire: Wire) -> Any:
-        encoded = self._projected.mapInArrow(self._encoder(), encode.SCHEMA)
-        grouped = encoded.groupBy(encode.BUCKET)
-        engine = partial(make_engine, self.program)
-        if not self.is_streaming:
-            return grouped.applyInArrow(bounded.bounded_processor(engine, wire), wire.spark_schema)
-        choose_settings(self.spark)
-        processor = process.BucketProcessor(engine, wire, self.time_mode, self.source.delay)
-        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", self.time_mode)
-        return rows.observe(self.source.name, *counter_columns())
+    def rows(self, wire: Wire) -> Any:
+        """Return the rows of the operator, as they travel by ``wire``."""
+        return operate(
+            self._projected.mapInArrow(self._encoder(), encode.SCHEMA),
+            partial(make_engine, self.program),
+            wire,
+            time_mode=self.time_mode if self.is_streaming else None,
+            delay=self.source.delay,
+            counted_as=self.source.name,
+        )
 
     def _encoder(self) -> encode.Encoder:
         event_time = self.source.event_time
@@ -203,13 +191,7 @@ class Windowed:
         """Return a DataFrame of output ``name``."""
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self.spark)
-        return self.named(name).of(*self._wired, with_system)
-
-    def named(self, name: str) -> Output:
-        """Return output ``name``; refuse a name nobody declared."""
-        if name not in self.outputs:
-            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
-        return self.outputs[name]
+        return self.named(name).of(*self.wired, with_system)
 
     def _spark_schema(self, number: int, schema: pa.Schema) -> T.StructType:
         """Return Spark's types for an output: those of the input where columns come from there (Arrow knows no char(3))."""

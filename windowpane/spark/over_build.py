@@ -12,23 +12,23 @@ from pyspark.sql import types as T
 from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over_reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverPlan, OverRequest, choose_over_engine, compile_stages, make_over_engine
-from windowpane.spark import bounded, encode, process
+from windowpane.spark import encode
+from windowpane.spark.operated import Operated, operate
 from windowpane.spark.outputs import Output
 from windowpane.spark.over_names import Names
 from windowpane.spark.over_output import OverOutput
 from windowpane.spark.passing import PASSED, Passer
-from windowpane.spark.settings import choose_settings
 from windowpane.spark.source import DELAY, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.types import spark_schema
-from windowpane.spark.wire import COUNTER_ROW, Wire, counter_columns, wire_of
+from windowpane.spark.wire import COUNTER_ROW, Wire
 from windowpane.windowing.expressions import Name, names_in
 
 _SYSTEM = (TIME, JUDGED)
 
 
-class Overed:
+class Overed(Operated):
     """OVER windows on a DataFrame: built once, with one DataFrame an output.
 
     Args:
@@ -83,32 +83,26 @@ class Overed:
 
     # The stages.
 
-    @cached_property
-    def blobs(self) -> Any:
-        """The rows of the last operator, every output as blobs: what is small to keep while several sinks read it."""
-        return self._operated(len(self.programs) - 1, Wire())
-
-    @cached_property
-    def _wired(self) -> tuple[Any, Wire]:
-        """The rows of the last operator, main rows as columns where they can be."""
-        main = self.outputs["main"]
-        wire = wire_of(main.arrow, main.spark)
-        return (self._operated(len(self.programs) - 1, wire), wire) if wire.main is not None else (self.blobs, wire)
+    def rows(self, wire: Wire) -> Any:
+        """Return the rows of the last operator, as they travel by ``wire``."""
+        return self._operated(len(self.programs) - 1, wire)
 
     def _operated(self, number: int, wire: Wire) -> Any:
         """Return the rows of operator ``number``, after those before it."""
         program, stage = self.programs[number], self.plan.stages[number]
         dataframe = self._names.with_hash(self._rows_for(number), program.spec.partition_by)
-        encoded = dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA)
-        grouped = encoded.groupBy(encode.BUCKET)
-        engine = partial(make_over_engine, program)
-        if not self.is_streaming:
-            return grouped.applyInArrow(bounded.bounded_processor(engine, wire), wire.spark_schema)
-        choose_settings(self.spark)
-        time_mode = "EventTime" if self.source.has_watermark else "None"
-        processor = process.BucketProcessor(engine, wire, time_mode, self.source.delay + stage.behind)
-        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
-        return rows.observe(self.source.name if number == 0 else f"{self.source.name}_{number + 1}", *counter_columns())
+        return operate(
+            dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA),
+            partial(make_over_engine, program),
+            wire,
+            time_mode=self._time_mode if self.is_streaming else None,
+            delay=self.source.delay + stage.behind,
+            counted_as=self.source.name if number == 0 else f"{self.source.name}_{number + 1}",
+        )
+
+    @property
+    def _time_mode(self) -> str:
+        return "EventTime" if self.source.has_watermark else "None"
 
     def _rows_for(self, number: int) -> Any:
         """Return what operator ``number`` reads: the input, or the main rows of the operator before it."""
@@ -146,13 +140,7 @@ class Overed:
 
     def output(self, name: str) -> Any:
         """Return a DataFrame of output ``name``."""
-        return self.named(name).of(*self._wired)
-
-    def named(self, name: str) -> Output:
-        """Return output ``name``; refuse a name nobody declared."""
-        if name not in self.outputs:
-            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
-        return self.outputs[name]
+        return self.named(name).of(*self.wired)
 
     def _main(self) -> OverOutput:
         arrow, selected = self._read_by_select(), self._selected()

@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Engine
 from windowpane.engines.tagged import tag, tagged
-from windowpane.spark import encode, process
+from windowpane.spark import encode
 from windowpane.spark.blobs import pack, unpack
 from windowpane.spark.buckets import bucket_ids, state_partitions
+from windowpane.spark.operated import operate
 from windowpane.spark.settings import choose_settings
 from windowpane.spark.wire import COUNTER_ROW, Wire
 
@@ -75,9 +76,8 @@ def staged(letters: Any, stages: Sequence[Stage], result: Sequence[Inlet], stage
             )
             for inlet in stage.inlets
         ]
-        buckets = reduce(lambda one, other: one.unionByName(other), arriving).groupBy(encode.BUCKET)
-        processor = process.BucketProcessor(stage.make_engine, Wire(), "None")
-        blobs = buckets.transformWithStateInPandas(processor, Wire().spark_schema, "append", "None")
+        spread = reduce(lambda one, other: one.unionByName(other), arriving)
+        blobs = operate(spread, stage.make_engine, Wire(), time_mode="None")
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
         made.append(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob"))
     leaving = [_source(letters, made, inlet).mapInArrow(Leave(inlet.rows).__call__, RESULT) for inlet in result]

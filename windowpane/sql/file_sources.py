@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
 
-from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.errors import UnsupportedSqlError
 from windowpane.sql.catalog import TableInfo
+from windowpane.sql.connector_options import known_connector, refuse_other_options
 from windowpane.sql.expr import quoted, text_literal
 from windowpane.sql.places import Place
 from windowpane.sql.storage import Storage
 from windowpane.sql.tables import TableWriter
 
 READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
+_NEEDED = dict.fromkeys(READERS, ("path",))
 _SPARK_ONLY = ("delta", "kafka", "rate", "socket")
 
 
@@ -35,14 +37,8 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
             f"sql --spark; {', '.join(READERS)} read files here."
         )
         raise UnsupportedSqlError(message, place.line, place.column)
-    if connector not in READERS:
-        message = f"connector {connector!r} is not supported. There are {', '.join(READERS)}."
-        raise UnsupportedSqlError(message, place.line, place.column)
-    if "path" not in options:
-        raise SqlNameError(f"connector {connector!r} needs the option 'path' in WITH (...).", place.line, place.column)
-    unknown = set(options) - {"connector", "path"}
-    if unknown:
-        raise SqlNameError(f"connector {connector!r} has no option {unknown.pop()!r}.", place.line, place.column)
+    known_connector(options, _NEEDED, place)
+    refuse_other_options(options, ("path",), place)
 
 
 def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> None:

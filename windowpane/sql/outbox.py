@@ -13,8 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.errors import SqlNameError
 from windowpane.sql.catalog import SinkInfo
+from windowpane.sql.connector_options import known_connector, refuse_other_options
 from windowpane.sql.expr import quoted
 from windowpane.sql.places import Place
 from windowpane.sql.relations import Relation
@@ -38,16 +39,8 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
     Raises:
         SqlError: an unknown connector, or an option that is missing or unknown.
     """
-    connector = options.get("connector", "")
-    if connector not in CONNECTORS:
-        message = f"connector {connector!r} of a sink is not supported. There are {', '.join(CONNECTORS)}."
-        raise UnsupportedSqlError(message, place.line, place.column)
-    missing = [option for option in CONNECTORS[connector] if option not in options]
-    if missing:
-        raise SqlNameError(f"sink {name!r} needs the option {missing[0]!r} in WITH (...).", place.line, place.column)
-    unknown = set(options) - {"connector", "primary_key", *CONNECTORS[connector]}
-    if unknown:
-        raise SqlNameError(f"connector {connector!r} has no option {unknown.pop()!r}.", place.line, place.column)
+    connector = known_connector(options, CONNECTORS, place, sink=name)
+    refuse_other_options(options, ("primary_key", *CONNECTORS[connector]), place)
     for column in _key(options, relation):
         if column not in [each.name for each in relation.columns]:
             raise SqlNameError(f"primary_key of sink {name!r} names {column!r}, which is no column.", place.line, place.column)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql.catalog import Catalog, TableInfo
+from windowpane.sql.connector_options import known_connector
 from windowpane.sql.expr import quoted
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.places import Place, Text
@@ -39,15 +39,8 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     Raises:
         SqlError: naming it.
     """
-    if not options:
-        return
-    connector = options.get("connector", "")
-    if connector not in _NEEDED:
-        message = f"connector {connector!r} is not supported. There are {', '.join(_NEEDED)}."
-        raise UnsupportedSqlError(message, place.line, place.column)
-    missing = [name for name in _NEEDED[connector] if name not in options]
-    if missing:
-        raise SqlNameError(f"connector {connector!r} needs the option {missing[0]!r} in WITH (...).", place.line, place.column)
+    if options:
+        known_connector(options, _NEEDED, place)
 
 
 def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:

@@ -14,7 +14,7 @@ from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, difference, netted, same
-from windowpane.sql.streaming.operators import Deltas, closing_groups
+from windowpane.sql.streaming.operators import Deltas, drop_closed
 
 _ROWS = "windowpane_rows"
 
@@ -53,7 +53,7 @@ class Folded:
         changes = None
         if batch is not None or (initial and not self._node.groups):
             changes = self._taken(batch or self._nothing(), initial)
-        self._clean()
+        drop_closed(self._node, self._storage, self._clock, self.tables[0])
         return changes
 
     def _nothing(self) -> str:
@@ -96,12 +96,6 @@ class Folded:
         if self._node.groups:
             return f"SELECT {', '.join(items)} FROM {groups} WHERE {_ROWS} > 0"
         return f"SELECT {', '.join(items) or '1'} FROM (SELECT 1) LEFT JOIN {groups} ON TRUE"
-
-    def _clean(self) -> None:
-        for group in closing_groups(self._node):
-            limit = self._clock.of(self._node.watermarks[group])
-            if limit is not None:
-                self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {quoted(group)} < {limit}")
 
     def forget(self) -> None:
         """Nothing is cached."""

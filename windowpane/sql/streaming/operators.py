@@ -126,7 +126,7 @@ class Keyed:
             for delta, source in zip(deltas, self._node.inputs, strict=True)
         ]
         if not initial and all(batch is None for batch in batches):
-            self._clean()
+            drop_closed(self._node, self._storage, self._clock, self.tables[0])
             return None
         touched = self._touched(batches)
         old = None if initial else self._storage.temporary(self._node.sql(*self._restricted(touched)))
@@ -136,7 +136,7 @@ class Keyed:
         new = f"({self._node.sql(*self._restricted(touched))})"
         changes = difference(self._storage, old, new, [column.id for column in self._node.columns])
         self._trim(touched)
-        self._clean()
+        drop_closed(self._node, self._storage, self._clock, self.tables[0])
         return changes
 
     def _touched(self, batches: Sequence[str | None]) -> str | None:
@@ -170,12 +170,6 @@ class Keyed:
         name = self._storage.temporary(beyond)
         self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
-    def _clean(self) -> None:
-        for group in closing_groups(self._node):
-            limit = self._clock.of(self._node.watermarks[group])
-            if limit is not None:
-                self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {quoted(group)} < {limit}")
-
     def forget(self) -> None:
         """Nothing is cached."""
 
@@ -190,6 +184,14 @@ def closing_groups(node: Node) -> tuple[str, ...]:
     if not isinstance(node, Aggregate) or not node.input.append_only:
         return ()
     return tuple(group for group in node.groups if group in node.watermarks)
+
+
+def drop_closed(node: Node, storage: Storage, clock: Clock, table: str) -> None:
+    """Remove from a table of state what lies behind the watermark of a group column."""
+    for group in closing_groups(node):
+        limit = clock.of(node.watermarks[group])
+        if limit is not None:
+            storage.run(f"DELETE FROM {table} WHERE {quoted(group)} < {limit}")
 
 
 def keys_of(node: Node, index: int) -> tuple[str, ...]:
