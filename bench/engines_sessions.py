@@ -16,7 +16,7 @@ import pyarrow as pa
 import windowpane as wp
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
-from windowpane.engines.sessions import SessionsEngine
+from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN

@@ -13,12 +13,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.over_engines import columnar_engine
-from windowpane.engines.over_program import Emit, OverProgram
+from windowpane.engines.over.engines import columnar_engine
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
-from windowpane.kernels.over_sorting import key_codes, order_codes, partition_numbers, sorted_positions
-from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.packed_order import stable_order
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import Frame, preceding

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.engines.over_program import Emit
+from windowpane.engines.over.program import Emit
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverPlan, WindowedCall, compile_stages, resolved_frame

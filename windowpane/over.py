@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from windowpane.engines.over_program import Emit, Inconsistent
+from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverRequest
 from windowpane.result import Runnable

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines import over_engines
-from windowpane.engines.over_program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over import engines as over_engines
+from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError

@@ -13,17 +13,21 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines import counts, never, sessions, slices, timed_panes
+from windowpane.engines import never
 from windowpane.engines.combining import combiner_refusal
-from windowpane.engines.counts import CountsEngine
 from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.never import NeverEngine
+from windowpane.engines.panes import counts
+from windowpane.engines.panes import timed as timed_panes
+from windowpane.engines.panes.counts import CountsEngine
+from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.row import RowEngine
-from windowpane.engines.sessions import SessionsEngine
-from windowpane.engines.slices import SlicesEngine
-from windowpane.engines.timed_panes import TimedPanesEngine
+from windowpane.engines.sessions import engine as sessions
+from windowpane.engines.sessions.engine import SessionsEngine
+from windowpane.engines.slices import engine as slices
+from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow_by_key import ArrowByKey, ArrowByRow

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from bench.programs import Task
 from bench.systems.task_folder import read_task, write_figures
-from windowpane.engines.over_eowc import OverCloseEngine
-from windowpane.engines.over_program import Emit, OverProgram
+from windowpane.engines.over.eowc import OverCloseEngine
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock
 from windowpane.state.memory import MemoryBlobStore

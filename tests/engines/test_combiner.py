@@ -11,7 +11,7 @@ from windowpane.engines.combiner import Folding
 from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import Clock
-from windowpane.engines.slices import SLICE
+from windowpane.engines.slices.engine import SLICE
 from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, evictors, fixed_assigners, lateness, program_of, table_of
 from tests.engines.programs import LATE, Batch, batches
-from windowpane.engines.counts import CountsEngine, refusal
+from windowpane.engines.panes.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine

@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.engines import over_page_writing, over_tails
-from windowpane.engines.over_engines import columnar_engine, columnar_refusal
-from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over import page_writing as over_page_writing
+from windowpane.engines.over import tails as over_tails
+from windowpane.engines.over.engines import columnar_engine, columnar_refusal
+from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError

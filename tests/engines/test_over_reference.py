@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.over_program import CHANGE_TYPE, DELETE, INSERT, LATE, Emit, Inconsistent, OverProgram
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError

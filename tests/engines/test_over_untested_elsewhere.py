@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.over_program import LATE, Emit, OverProgram
+from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock
 from windowpane.state.memory import MemoryBlobStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windowpane.engines import pane_store
-from windowpane.engines.pane_store import SEGMENT, PaneStore, split
+from windowpane.engines.panes import store as pane_store
+from windowpane.engines.panes.store import SEGMENT, PaneStore, split
 from windowpane.state.memory import MemoryBlobStore
 
 

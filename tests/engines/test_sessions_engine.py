@@ -18,10 +18,10 @@ from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
-from windowpane.engines.session_batch import PageSizes
-from windowpane.engines.session_meeting import END, ROWS, START, Arrivals
-from windowpane.engines.session_windows import row_windows
-from windowpane.engines.sessions import SessionsEngine, refusal
+from windowpane.engines.sessions.batch import PageSizes
+from windowpane.engines.sessions.engine import SessionsEngine, refusal
+from windowpane.engines.sessions.meeting import END, ROWS, START, Arrivals
+from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
     InvalidDurationError,
     InvalidSessionGapError,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.engines.slice_merging import merged_windows
+from windowpane.engines.slices.merging import merged_windows
 from windowpane.windowing.windows import TimeWindow
 
 

@@ -24,10 +24,10 @@ from tests.engines.columnar_programs import (
 )
 from tests.engines.programs import Batch, batches
 from windowpane.engines.combining import combiner_refusal
+from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
-from windowpane.engines.timed_panes import TimedPanesEngine, refusal
 from windowpane.plan import choose_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX

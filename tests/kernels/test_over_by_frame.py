@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels import over_by_frame, over_elements
-from windowpane.kernels.over_by_frame import by_frame, values_by_frame
-from windowpane.kernels.over_elements import WrittenFrames
-from windowpane.kernels.over_folding import folded
-from windowpane.kernels.over_rows import SortedRows
-from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.over import by_frame as over_by_frame
+from windowpane.kernels.over import elements as over_elements
+from windowpane.kernels.over.by_frame import by_frame, values_by_frame
+from windowpane.kernels.over.elements import WrittenFrames
+from windowpane.kernels.over.folding import folded
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.window import OverWindow
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,

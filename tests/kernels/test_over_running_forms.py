@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels import over_running_moments
-from windowpane.kernels.over_folding import folded
-from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.over import running_moments as over_running_moments
+from windowpane.kernels.over.folding import folded
+from windowpane.kernels.over.window import OverWindow
 from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import bind_call

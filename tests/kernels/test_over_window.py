@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.kernels.over_sorting import key_codes, order_codes, partition_numbers, sorted_positions
-from windowpane.kernels.over_window import OverWindow
+from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.packed_order import stable_order
 from windowpane.windowing.frames import (
     CURRENT_ROW,

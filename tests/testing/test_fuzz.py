@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.slices import SlicesEngine
+from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.state.blob_store import BlobStore
 from windowpane.testing.fuzz import windowed
 from windowpane.testing.fuzz.__main__ import main, report

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.over_program import LATE, Emit
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over.program import LATE, Emit
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore

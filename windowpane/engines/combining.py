@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from windowpane.engines.columnar import fold_of
 from windowpane.engines.combiner import Combiner
+from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import Program, Upstream
-from windowpane.engines.sessions import SessionsEngine
-from windowpane.engines.slices import SlicesEngine, refines_each
+from windowpane.engines.sessions.engine import SessionsEngine
+from windowpane.engines.slices.engine import SlicesEngine, refines_each
 from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import is_staggered
-from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 _COMBINING: dict[str, type[SlicesEngine | SessionsEngine | TimedPanesEngine]] = {

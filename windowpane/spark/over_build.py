@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.over_program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverPlan, OverRequest, choose_over_engine, compile_stages, make_over_engine

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.over_program import CHANGE_TYPE
+from windowpane.engines.over.program import CHANGE_TYPE
 from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.expressions import column_of, is_column, plain_name, replaced, sort_of

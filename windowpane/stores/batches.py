@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from windowpane.engines.over_program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)

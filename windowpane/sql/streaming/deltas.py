@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.over_program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from windowpane.kernels.over_sorting import partition_numbers
+from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.sql.expr import quoted
 from windowpane.sql.storage import Storage
 

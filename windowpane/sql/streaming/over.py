@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from windowpane.engines.over_program import OverProgram
+from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windowpane.engines.over_eowc import OverCloseEngine, OverCloser
-from windowpane.engines.over_eowc import refusal as close_refusal
-from windowpane.engines.over_general import OverUpdateEngine
-from windowpane.engines.over_general import refusal as update_refusal
-from windowpane.engines.over_program import CHANGE_TYPE, Emit, OverProgram
+from windowpane.engines.over.eowc import OverCloseEngine, OverCloser
+from windowpane.engines.over.eowc import refusal as close_refusal
+from windowpane.engines.over.general import OverUpdateEngine
+from windowpane.engines.over.general import refusal as update_refusal
+from windowpane.engines.over.program import CHANGE_TYPE, Emit, OverProgram
 from windowpane.engines.program import MAIN, TIME
 from windowpane.engines.protocol import Clock
 from windowpane.state.entries import MemoryEntries

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from windowpane.engines.over_engines import columnar_engine, columnar_refusal
-from windowpane.engines.over_program import OverProgram
-from windowpane.engines.over_reference import OverReferenceEngine
+from windowpane.engines.over.engines import columnar_engine, columnar_refusal
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
 from windowpane.testing.fuzz.outcome import Outcome
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial

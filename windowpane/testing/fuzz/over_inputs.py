@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.over_program import Emit, OverProgram
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.over_windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row

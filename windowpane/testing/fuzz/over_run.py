@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.over_program import LATE, Emit, OverProgram
+from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import JUDGED, MAIN, TIME
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.operators.row_order import RowOrder

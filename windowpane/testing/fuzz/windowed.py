@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.combining import combiner_of
+from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
-from windowpane.engines.timed_panes import TimedPanesEngine
 from windowpane.errors import WindowpaneError
 from windowpane.plan import describe, make_engine
 from windowpane.state.memory import MemoryBlobStore

@@ -1,0 +1,68 @@
+"""What comes into a columnar OVER engine: the rows of a batch that are late, those that are not, and changes that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.over.program import CHANGE_TYPE, LATE, Inconsistent, OverProgram
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstream
+from windowpane.errors import InconsistentChangeError
+from windowpane.windowing.times import MIN
+
+_SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, JUDGED)
+
+
+class Arrivals:
+    """Takes in the rows of one batch of one bucket; counts what is late and what cannot be."""
+
+    def __init__(self, program: OverProgram) -> None:
+        """Take in rows for ``program``."""
+        self._program = program
+        self._names = [*program.columns.names, TIME]
+        self._late: list[pa.Table] = []
+        self.inconsistent = 0
+
+    @property
+    def late(self) -> int:
+        """How many rows were late."""
+        return sum(table.num_rows for table in self._late)
+
+    def report(self, error: InconsistentChangeError) -> None:
+        """Take a change that cannot be: raise it, or count it and go on."""
+        if self._program.on_inconsistent is Inconsistent.ERROR:
+            raise error
+        self.inconsistent += 1
+
+    def punctual(self, tables: Sequence[pa.Table], watermark: int) -> pa.Table:
+        """Return the rows that are not late under ``watermark``, or under the one each says it came under."""
+        kept = [table.select([*self._names, *(name for name in _SYSTEM if name in table.column_names)]) for table in tables]
+        rows = pa.concat_tables(kept, promote_options="default")
+        horizons = self._horizons(rows, watermark)
+        if horizons is None:
+            return rows
+        late = pc.less_equal(rows[TIME], horizons)
+        if late.null_count:
+            late = pc.coalesce(late, pc.greater(horizons, MIN) if self._program.null_is_late else pa.scalar(False))
+        if not pc.any(late).as_py():
+            return rows
+        dropped = rows.filter(late)
+        under = dropped[JUDGED] if JUDGED in dropped.column_names else pa.array(np.full(dropped.num_rows, watermark))
+        self._late.append(dropped.select(self._names).append_column(JUDGED, under).cast(self._program.late_schema))
+        return rows.filter(pc.invert(late))
+
+    def late_output(self) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the late output, if it is asked for and there is one."""
+        if self._late and self._program.has_late_output:
+            yield LATE, pa.concat_tables(self._late)
+
+    def _horizons(self, rows: pa.Table, watermark: int) -> pa.Scalar | pa.Array | None:
+        horizon = self._program.horizon(watermark)
+        if horizon is None:
+            return None
+        if self._program.upstream is not Upstream.JUDGED_WINDOW or JUDGED not in rows.column_names:
+            return pa.scalar(horizon, pa.int64())
+        return pa.array([self._program.horizon(judged) for judged in rows[JUDGED].to_pylist()], pa.int64())

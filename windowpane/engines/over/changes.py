@@ -1,0 +1,95 @@
+"""The net changes of a batch: which rows go, which come, each key at most once.
+
+The rules are those of ``operators.consolidation``. A key with one change stands for itself; only keys with several go through
+the reference, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
+from windowpane.engines.program import PARTITION, POSITION
+from windowpane.engines.rows import python_rows
+from windowpane.errors import InconsistentChangeError
+from windowpane.kernels.ordered_codes import Codes, has_codes, ordered_codes
+from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.operators.consolidation import consolidate
+from windowpane.operators.row_forms import RowForms
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
+
+_AT = "__windowpane_at"
+
+Report = Callable[[InconsistentChangeError], None]
+
+
+@dataclass(frozen=True)
+class NetChanges:
+    """Tables of the rows that go and of those that come."""
+
+    gone: pa.Table
+    came: pa.Table
+
+
+def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChanges:
+    """Return what the changes of a batch amount to; ``report`` takes those that cannot be.
+
+    Raises:
+        InconsistentChangeError: a change type that is none, whatever ``report`` does.
+    """
+    appears = _appearing(program, rows)
+    repeated = _repeated([rows[name].combine_chunks() for name in program.spec.key], rows.num_rows)
+    came, gone = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
+    if repeated.any():
+        more_gone, more_came = _merged(program, rows, np.flatnonzero(repeated), report)
+        came, gone = np.append(came, more_came), np.append(gone, more_gone)
+    return NetChanges(rows.take(pa.array(gone)), rows if len(came) == rows.num_rows else rows.take(pa.array(came)))
+
+
+def _repeated(key: list[pa.Array], rows: int) -> npt.NDArray[np.bool_]:
+    """Return which rows share their key with another."""
+    if any(has_codes(column.type) and not column.null_count and _is_distinct(ordered_codes(column)) for column in key):
+        return np.zeros(rows, np.bool_)
+    numbers = partition_numbers(key, rows)
+    return np.bincount(numbers, minlength=1)[numbers] > 1
+
+
+def _is_distinct(codes: Codes) -> bool:
+    ordered = np.sort(codes)
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def _appearing(program: OverProgram, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Return which rows are there after their change."""
+    if CHANGE_TYPE not in rows.column_names:
+        return np.ones(rows.num_rows, np.bool_)
+    words = rows[CHANGE_TYPE]
+    known = pc.fill_null(pc.is_in(words, pa.array(sorted(CHANGE_TYPES))), False).to_numpy()
+    if not known.all():
+        row = python_rows(rows.slice(int(np.flatnonzero(~known)[0]), 1))[0]
+        wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
+        raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
+    return pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy()  # type: ignore[no-any-return]
+
+
+def _merged(
+    program: OverProgram, rows: pa.Table, repeated: npt.NDArray[np.int64], report: Report
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows that go and those that come, of keys with several changes."""
+    some = rows.take(pa.array(repeated)).append_column(_AT, pa.array(repeated))
+    if PARTITION in some.column_names:
+        some = some.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
+    words = some[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in some.column_names else [INSERT] * some.num_rows
+    entries: list[tuple[str, dict[str, Any]]] = list(zip(words, python_rows(some), strict=True))
+    key, same = RowForms(program.columns, program.spec.key).frozen, RowForms(program.columns).same
+    changes = consolidate(entries, key, same, report)
+    gone = [change.before[_AT] for change in changes if change.before is not None]
+    came = [change.after[_AT] for change in changes if change.after is not None]
+    return np.array(gone, np.int64), np.array(came, np.int64)

@@ -1,0 +1,101 @@
+"""The changelog of a batch: what was put out for each changed row before, and what is right now.
+
+A row that only moved inside its partition is deleted at one place and inserted at another: one update. The two images of an
+update stand together; rows stand in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
+from windowpane.engines.over.spans import Spans
+from windowpane.engines.program import TIME
+from windowpane.kernels.row_differences import differing
+from windowpane.kernels.sort_keys import SortKeys
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+
+Numbers = npt.NDArray[np.int64]
+Columns = Mapping[str, pa.Array]
+
+
+def changelog(program: OverProgram, spans: Spans, there: Numbers, current: Columns, was: Columns) -> pa.Table:
+    """Return the changelog.
+
+    Args:
+        program: names the columns.
+        spans: the rows.
+        there: the positions of the rows that are there now.
+        current: their outputs.
+        was: the outputs emitted for them before, where they or what they overwrite were there.
+    """
+    source, before = spans.source[there], spans.before[there]
+    fresh = np.flatnonzero(before < 0)
+    updated = np.flatnonzero((before >= 0) & _differ(program, spans, source, before, current, was))
+    deleted = np.flatnonzero(spans.went)
+    moved, arrived = _moves(program, spans, deleted, there[fresh])
+    appearing = _Rows(source, current, program, spans)
+    vanishing = _Rows(before, was, program, spans)
+    gone = _Rows(spans.source, {name: spans.table[name] for name in program.outputs.names}, program, spans, stored=True)
+    parts = [
+        (vanishing.table(updated, UPDATE_PREIMAGE), 2 * there[updated]),
+        (appearing.table(updated, UPDATE_POSTIMAGE), 2 * there[updated] + 1),
+        (gone.table(deleted[moved], UPDATE_PREIMAGE), 2 * there[fresh[arrived]]),
+        (appearing.table(fresh[arrived], UPDATE_POSTIMAGE), 2 * there[fresh[arrived]] + 1),
+        (gone.table(np.delete(deleted, moved), DELETE), 2 * np.delete(deleted, moved)),
+        (appearing.table(np.delete(fresh, arrived), INSERT), 2 * there[np.delete(fresh, arrived)]),
+    ]
+    some = [(table, places) for table, places in parts if table.num_rows]
+    if not some:
+        return parts[0][0]
+    order = np.argsort(np.concatenate([places for _, places in some]), kind="stable")
+    merged = pa.concat_tables([table for table, _ in some])
+    return merged if len(some) == 1 else merged.take(pa.array(order))
+
+
+class _Rows:
+    """Rows of the spans' table with outputs, to be picked from."""
+
+    def __init__(self, source: Numbers, outputs: Columns, program: OverProgram, spans: Spans, stored: bool = False) -> None:
+        self._source, self._outputs, self._program, self._spans, self._stored = source, outputs, program, spans, stored
+
+    def table(self, rows: Numbers, word: str) -> pa.Table:
+        """Return some of the rows as entries of the changelog."""
+        program, at = self._program, pa.array(self._source[rows])
+        names = [*program.columns.names, TIME]
+        inputs = self._spans.table.select(names).take(at)
+        picked = at if self._stored else pa.array(rows)
+        outputs = [self._outputs[name].take(picked) for name in program.outputs.names]
+        words = pa.array(np.full(len(rows), word), pa.string()) if len(rows) else pa.array([], pa.string())
+        fields = [*program.columns, *program.outputs, pa.field(CHANGE_TYPE, pa.string()), pa.field(TIME, pa.int64())]
+        return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=pa.schema(fields))
+
+
+def _differ(
+    program: OverProgram, spans: Spans, source: Numbers, before: Numbers, current: Columns, was: Columns
+) -> npt.NDArray[np.bool_]:
+    """Return which rows are not what was emitted for them."""
+    found = np.zeros(len(source), np.bool_)
+    for name in program.outputs.names:
+        found |= differing(was[name], current[name])
+    rows = np.flatnonzero((before >= 0) & (source != before))
+    for name in program.columns.names if len(rows) else ():
+        column = spans.table[name].combine_chunks()
+        found[rows] |= differing(column.take(pa.array(before[rows])), column.take(pa.array(source[rows])))
+    return found
+
+
+def _moves(program: OverProgram, spans: Spans, deleted: Numbers, inserted: Numbers) -> tuple[Numbers, Numbers]:
+    """Return which of the deleted rows come back, and as which of the inserted: of one partition and key."""
+    none = np.empty(0, np.int64)
+    if not len(deleted) or not len(inserted):
+        return none, none
+    identity = SortKeys(program.spec, program.columns, with_order=False)
+    names = program.columns.names
+    old, new = (identity.of(spans.table.select(names).take(pa.array(spans.source[rows]))) for rows in (deleted, inserted))
+    _, moved, arrived = np.intersect1d(old, new, assume_unique=True, return_indices=True)
+    return moved, arrived

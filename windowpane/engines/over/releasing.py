@@ -1,0 +1,78 @@
+"""Between sort buffer and window: rows in order of arrival on their way in, in the order of the window on their way out.
+
+While they wait, rows can still be updated and deleted. All changes of a row have its time, so they leave the buffer
+together, and what they amount to is settled then, by the rules of ``operators.sort_buffer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
+from windowpane.engines.program import PARTITION, POSITION
+from windowpane.engines.rows import python_rows
+from windowpane.errors import InconsistentChangeError
+from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
+
+Report = Callable[[InconsistentChangeError], None]
+Positions = npt.NDArray[np.int64]
+
+
+def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
+    """Return a batch as the buffer takes it: with its change types, in order of arrival, unless every row is an insert."""
+    if program.append_only:
+        return rows
+    if CHANGE_TYPE not in rows.column_names:
+        rows = rows.append_column(CHANGE_TYPE, pa.array([INSERT] * rows.num_rows, pa.string()))
+    for row in python_rows(rows.filter(pa.compute.invert(pa.compute.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))))):
+        wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
+        raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
+    return rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]) if PARTITION in rows.column_names else rows
+
+
+def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.Table:
+    """Return released rows, which stand in order of arrival, sorted by ORDER BY and key, changes applied."""
+    spec = program.spec
+    ordered = order_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
+    keys = [codes for name in spec.key for codes in key_codes(_one(rows, name))]
+    order = sorted_positions(ordered, keys)
+    same = np.all([each[order[1:]] == each[order[:-1]] for each in (*ordered, *keys)], axis=0)
+    if same.any() or CHANGE_TYPE in rows.column_names:
+        partitions = partition_numbers([_one(rows, name) for name in spec.partition_by], rows.num_rows)
+        order = _settled(program, rows, sorted_positions(ordered, [*keys, partitions]), [*ordered, *keys, partitions], report)
+    return rows.take(pa.array(order))
+
+
+def _settled(
+    program: OverProgram, rows: pa.Table, order: Positions, identity: list[npt.NDArray[np.int64]], report: Report
+) -> Positions:
+    """Return the rows that are there when all changes are applied, still in order."""
+    differs = np.any([each[order[1:]] != each[order[:-1]] for each in identity], axis=0)
+    group = np.append(0, np.cumsum(differs))[: len(order)]
+    words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
+    appears = np.array([word in APPEARING for word in words], np.bool_)
+    plain = appears & (np.bincount(group, minlength=1)[group] == 1)
+    kept = plain.copy()
+    last: dict[int, int | None] = {}
+    for at in np.flatnonzero(~plain).tolist():
+        held = last.get(int(group[at]))
+        if (held is not None) == bool(appears[at]):
+            row = python_rows(rows.slice(int(order[at]), 1).select(program.columns.names))[0]
+            report(
+                InconsistentChangeError(
+                    words[at], row, "it waits already" if held is not None else "it does not wait, or no longer"
+                )
+            )
+        last[int(group[at])] = at if appears[at] else None
+    kept[[at for at in last.values() if at is not None]] = True
+    settled: Positions = order[kept]
+    return settled
+
+
+def _one(table: pa.Table, name: str) -> pa.Array:
+    return table[name].combine_chunks()

@@ -1,0 +1,231 @@
+"""The part of a bucket's rows that a batch reads: pages in runs, with the batch's changes merged in.
+
+A run is a row of neighbouring pages. Rows of a partition may be missing before the first row of a run and behind its last one; a
+segment is *cut* there. ``needs`` of the engine says on which side of which run more must be read; ``extended`` reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.over.layout import Positions
+from windowpane.kernels.over.sorting import starts as partition_starts
+from windowpane.kernels.sort_keys import Bytes, SortKeys
+from windowpane.state.row_pages import RowPages
+
+Mask = npt.NDArray[np.bool_]
+
+KEY = "__windowpane_key"
+"""The column of a stored row with its sort key, where this is not made anew whenever the row is read."""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The changes of a batch, each side sorted by sort key.
+
+    Args:
+        gone: the sort keys of the rows that go.
+        came: those of the rows that come.
+        rows: the rows that come.
+    """
+
+    gone: Bytes
+    came: Bytes
+    rows: pa.Table
+
+    @classmethod
+    def none(cls, schema: pa.Schema) -> Self:
+        """Return the changes of a batch without any, to rows of ``schema``."""
+        return cls(np.empty(0, np.bytes_), np.empty(0, np.bytes_), schema.empty_table())
+
+    @cached_property
+    def keys(self) -> Bytes:
+        """All changed sort keys, ascending."""
+        return np.sort(np.concatenate([self.gone, self.came])) if len(self.gone) else self.came
+
+
+class PageCache:
+    """Pages read by this batch.
+
+    Args:
+        pages: where they are read.
+        schema: the schema of stored rows.
+        sort_keys: makes the sort keys of stored rows, where these are not stored.
+    """
+
+    def __init__(self, pages: RowPages, schema: pa.Schema, sort_keys: SortKeys) -> None:
+        self.pages = pages
+        self.schema = schema
+        self.sort_keys = sort_keys
+        self._read: dict[int, pa.RecordBatch] = {}
+        self._joined: tuple[bytes, pa.Table, Bytes] | None = None
+        self._located: tuple[Bytes, Positions] | None = None
+
+    def __getitem__(self, ordinal: int) -> pa.RecordBatch:
+        """Return the rows of a page."""
+        if ordinal not in self._read:
+            self._read[ordinal] = self.pages.read(ordinal)
+        return self._read[ordinal]
+
+    def pages_of(self, keys: Bytes) -> Positions:
+        """Return the ordinal of the page of each key; what was asked last is remembered."""
+        if self._located is None or self._located[0] is not keys:
+            self._located = (keys, self.pages.locate(keys))
+        return self._located[1]
+
+    def rows(self, ordinals: Positions) -> tuple[pa.Table, Bytes]:
+        """Return the rows of some pages together, and their sort keys."""
+        what = ordinals.tobytes()
+        if self._joined is None or self._joined[0] != what:
+            batches = [self[ordinal] for ordinal in ordinals.tolist()]
+            table = pa.Table.from_batches(batches, self.schema).combine_chunks()
+            keys = stored_keys(table[KEY]) if KEY in table.column_names else self.sort_keys.of(table)
+            self._joined = (what, table, keys)
+        return self._joined[1], self._joined[2]
+
+
+class Spans:
+    """The rows of some pages with a delta merged in; all arrays are in the order of the rows, those that went among them.
+
+    ``source`` is the row's number in ``table``, which holds the stored rows of the pages, then the rows of the delta.
+    """
+
+    def __init__(self, cache: PageCache, ordinals: Positions, delta: Delta) -> None:
+        """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
+        self.ordinals = ordinals
+        self.count = len(cache.pages)
+        self._pages = cache.pages
+        self._sort_keys = cache.sort_keys
+        held, held_keys = cache.rows(ordinals)
+        self.held = held.num_rows
+        joined = pa.concat_tables([held, delta.rows], promote_options="default").select(cache.schema.names)
+        self.table = joined.combine_chunks()
+        at, exists = _places(held_keys, delta.came)
+        out, self.is_known = _places(held_keys, delta.gone)
+        dropped = np.zeros(self.held, np.bool_)
+        dropped[out[self.is_known]] = True
+        self.is_double = exists & ~np.append(dropped, False)[at]
+        dropped[at[exists]] = True
+        self._arrange(held_keys, at, exists, delta, dropped)
+        sizes = [cache[ordinal].num_rows for ordinal in ordinals.tolist()]
+        self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.came))
+
+    def _arrange(self, held_keys: Bytes, at: Positions, exists: Mask, delta: Delta, dropped: Mask) -> None:
+        merged = _interleaved(self.held, at)
+        if exists.any():
+            replaced = np.zeros(self.held + len(delta.came), np.bool_)
+            replaced[at[exists]] = True
+            merged = merged[~replaced[merged]]
+        self.source = merged
+        self.keys = np.concatenate([held_keys, delta.came])[merged]
+        self.came = merged >= self.held
+        self.went = np.append(dropped, np.zeros(len(delta.came), np.bool_))[merged]
+        self.before = np.full(len(merged), -1)
+        self.before[~self.came] = merged[~self.came]
+        if exists.any():
+            doubles = np.where(exists, at, -1)
+            self.before[self.came] = doubles[merged[self.came] - self.held]
+
+    def _segment(self, page_of_held: Positions, came_pages: Positions) -> None:
+        """Find where segments start and end, and where they are cut."""
+        self.page = np.append(page_of_held, came_pages)[self.source]
+        gaps = np.diff(self.ordinals) > 1
+        self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
+        self._run_lasts = self.ordinals[np.append(gaps, True)[: len(self.ordinals)]]
+        run = np.searchsorted(self._run_firsts, self.page, side="right")
+        columns = self.table.select(self._sort_keys.partition_by).take(pa.array(self.source))
+        starts = partition_starts([column.combine_chunks() for column in columns.columns], len(self.source))
+        starts[1:] |= run[1:] != run[:-1]
+        self.starts = starts
+        firsts = np.flatnonzero(starts)
+        lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
+        self.cut_left: Mask = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
+        ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
+        self.cut_right: Mask = ends_run & np.array(
+            [bool(end) and self._goes_on(int(last)) for end, last in zip(ends_run, lasts.tolist(), strict=True)], np.bool_
+        )
+        self.firsts, self.lasts = firsts, lasts
+
+    def _run(self, row: int) -> int:
+        """Return the number of a row's run."""
+        return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
+
+    def _goes_on(self, last: int) -> bool:
+        """Whether the partition of a run's last row may go on in the page behind the run."""
+        following = int(self._run_lasts[self._run(last)]) + 1 if len(self._run_lasts) else self.count
+        if following >= self.count:
+            return False
+        width = self._sort_keys.partition_width
+        key = bytes(self.keys[last])
+        return self._pages.fence(following).ljust(width, b"\0")[:width] == key.ljust(width, b"\0")[:width]
+
+    def extended(self, left: Mask, right: Mask, pages: int) -> Positions:
+        """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
+        wanted = [self.ordinals]
+        for segment in np.flatnonzero(left).tolist():
+            first = int(self._run_firsts[self._run(int(self.firsts[segment]))])
+            wanted.append(np.arange(max(first - pages, 0), first))
+        for segment in np.flatnonzero(right).tolist():
+            end = int(self._run_lasts[self._run(int(self.lasts[segment]))]) + 1
+            wanted.append(np.arange(end, min(end + pages, self.count)))
+        return np.unique(np.concatenate(wanted))
+
+
+def around(cache: PageCache, ordinals: Positions, keys: Bytes, reach: int) -> Positions:
+    """Return the pages at ``ordinals``, and the neighbours that a reach of so many rows around ``keys`` takes in."""
+    if not len(ordinals) or len(ordinals) == len(cache.pages):
+        return ordinals
+    held = cache.rows(ordinals)[1]
+    ends = np.cumsum([cache[ordinal].num_rows for ordinal in ordinals.tolist()])
+    page = np.searchsorted(ordinals, cache.pages_of(keys))
+    at = np.clip(np.searchsorted(held, keys), np.append(0, ends)[page], ends[page])
+    left = ordinals[page[at - reach < np.append(0, ends)[page]]] - 1
+    right = ordinals[page[at + reach >= ends[page]]] + 1
+    wanted = np.unique(np.concatenate([ordinals, left, right]))
+    return wanted[(wanted >= 0) & (wanted < len(cache.pages))]
+
+
+def stored_keys(column: pa.ChunkedArray) -> Bytes:
+    """Return stored sort keys as numpy has them."""
+    keys = column.combine_chunks()
+    if not len(keys):
+        return np.empty(0, "S1")
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    widths = np.diff(offsets)
+    width = int(widths[0])
+    if (widths == width).all():
+        return np.frombuffer(keys.buffers()[2], f"S{width}", len(keys), int(offsets[0]))
+    return np.array(keys.to_pylist(), np.bytes_)
+
+
+def _interleaved(held: int, at: Positions) -> Positions:
+    """Return the numbers of rows held, with those of rows that come, which follow them, before the places ``at``."""
+    merged = np.empty(held + len(at), np.int64)
+    fresh = at + np.arange(len(at))
+    merged[fresh] = np.arange(held, held + len(at))
+    stays = np.ones(len(merged), np.bool_)
+    stays[fresh] = False
+    merged[stays] = np.arange(held)
+    return merged
+
+
+def _places(among: Bytes, keys: Bytes) -> tuple[Positions, Mask]:
+    """Return where each key stands among others, and whether it is there; both ascend, and the fewer are looked up."""
+    if not len(among) or not len(keys):
+        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+    exists = np.zeros(len(keys), np.bool_)
+    if len(keys) <= len(among):
+        at = np.searchsorted(among, keys)
+        exists[:] = (at < len(among)) & (among[np.minimum(at, len(among) - 1)] == keys)
+        return at, exists
+    below = np.searchsorted(keys, among)
+    same = (below < len(keys)) & (keys[np.minimum(below, len(keys) - 1)] == among)
+    exists[below[same]] = True
+    passed = np.bincount(below + same, minlength=len(keys) + 1)
+    return np.cumsum(passed)[: len(keys)], exists

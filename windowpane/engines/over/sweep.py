@@ -1,0 +1,23 @@
+"""Which pages a batch sweeps, so that partitions that get no rows any more give up what no row to come can reach, too.
+
+A batch drops rows of the pages it reads for its changes. Of the others it looks at a few whenever the horizon moves, at a place
+that the horizon names: no state says where the sweep stands, a batch that runs again sweeps the same pages, and in time every
+page has its turn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.kernels.over.layout import Positions
+
+PAGES = 8
+"""How many pages a batch sweeps."""
+_SPREAD = 0x9E3779B97F4A7C15
+"""2**64 by the golden ratio: its multiples fall evenly (Knuth)."""
+
+
+def swept(pages: int, horizon: int) -> Positions:
+    """Return the ordinals of the pages to sweep, neighbours, of so many ``pages`` as there are."""
+    first = (horizon * _SPREAD % (1 << 64)) * pages >> 64
+    return np.arange(first, min(first + PAGES, pages))

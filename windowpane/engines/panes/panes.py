@@ -1,0 +1,162 @@
+"""Panes: what one window holds of one key. Rows of a batch as elements of panes, and the codes of the panes they meet.
+
+A window is named by its end, which no other window of the same assigner has; the global window by ``GLOBAL_END``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import refuse_null_times
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.emptying import purging
+from windowpane.engines.program import TIME, Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices.engine import ROWS, SLICE
+from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.staggering import staggered
+from windowpane.kernels.dense_codes import dense_codes
+from windowpane.kernels.range_merge import Ranges, exploded
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.times import MAX
+from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
+
+GLOBAL_END = MAX
+
+
+class PanesEngine(ABC):
+    """Runs a program on the panes of a bucket: each batch is a ``ColumnarBatch`` of its own."""
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self.program, self.fold = purging(program)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return self.batch(store).run(rows, clock)
+
+    @abstractmethod
+    def batch(self, store: BlobStore) -> ColumnarBatch:
+        """Open the state of a bucket for one batch."""
+
+
+def windows_refusal(assigner: WindowAssigner) -> str | None:
+    """Return why the windows of an assigner cannot be panes, ``None`` if they can."""
+    if type(assigner) is GlobalWindows or SharedSlices.of(assigner) is not None:
+        return None
+    return f"the windows of {type(assigner).__name__} are neither global nor of fixed size"
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Rows of a batch, one element for each window a row is in, in the order in which an operator takes them.
+
+    Args:
+        rows: the rows.
+        numbers: the row of each element.
+        ends: the end of the window of each element.
+    """
+
+    rows: pa.Table
+    numbers: Integers
+    ends: Integers
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Return these columns, one row an element."""
+        selected = self.rows.select(list(names))
+        is_each_once = np.array_equal(self.numbers, np.arange(selected.num_rows))
+        return selected if is_each_once else selected.take(pa.array(self.numbers))
+
+
+class PaneWindows:
+    """The windows of a program on one bucket: fixed-size ones by their slices, or the global one."""
+
+    def __init__(self, batch: ColumnarBatch) -> None:
+        """Speak of the bucket of ``batch``."""
+        self._batch = batch
+        self._assigner = batch.program.spec.assigner
+        self.is_global = isinstance(self._assigner, GlobalWindows)
+        base = SharedSlices.of(self._assigner)
+        self._slices = None if base is None else staggered(base, self._assigner, batch.store, None)
+
+    def window(self, end: int) -> Window:
+        """Return the window that ends at ``end``."""
+        if self._slices is None:
+            return GLOBAL_WINDOW
+        return TimeWindow(int(self._slices.window_starts(np.array([end]))[0]), end)
+
+    def starts(self, ends: Integers) -> Integers:
+        """Return the starts of the windows of fixed size that end at ``ends``."""
+        assert self._slices is not None, "the global window has no start"
+        return self._slices.window_starts(ends)
+
+    def sliced(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
+        """Return the rows that are in windows, and their slices: rows of one slice are in the same windows.
+
+        Rows that missed windows are reported.
+
+        Raises:
+            MissingTimestampError: a row without an event time in event-time windows.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        count = rows.num_rows
+        if self.is_global:
+            return rows, np.full(count, GLOBAL_END)
+        batch, slices = self._batch, self._settled()
+        if batch.is_event_time:
+            refuse_null_times(batch.program, rows)
+            times = rows[TIME].to_numpy()
+        else:
+            times = np.full(count, batch.now)
+        starts = slices.starts(times)
+        if batch.is_event_time:
+            batch.missed.report(slices, rows, starts, batch.watermark, batch.is_late)
+        if slices.has_gaps:
+            inside = slices.covers(times, starts)
+            rows, starts = rows.filter(pa.array(inside)), starts[inside]
+        return rows, starts
+
+    def folded(self, rows: pa.Table) -> tuple[pa.Table, Integers]:
+        """Return partials from before the shuffle that are in windows, and their slices; rows that missed some are counted."""
+        if self.is_global:
+            return rows, np.full(rows.num_rows, GLOBAL_END)
+        batch, slices = self._batch, self._settled()
+        if batch.is_event_time:
+            starts = rows[SLICE].to_numpy()
+            batch.missed.count(slices, starts, rows[ROWS].to_numpy(), batch.is_late)
+            return rows, starts
+        now = np.array([batch.now])
+        start = slices.starts(now)
+        rows = rows if slices.covers(now, start)[0] else rows.slice(0, 0)
+        return rows, np.full(rows.num_rows, start[0])
+
+    def in_open_windows(self, rows: pa.Table, starts: Integers) -> Elements:
+        """Return rows in the windows of their slices that are not late."""
+        if self.is_global:
+            return Elements(rows, np.arange(rows.num_rows), starts)
+        codes, firsts = dense_codes([pa.chunked_array([pa.array(starts)])], len(starts))
+        ends = [[window.end for window in self.open_windows(start)] for start in starts[firsts].tolist()]
+        counts = np.array([len(each) for each in ends], np.int64)
+        flat = np.array([end for each in ends for end in each], np.int64)
+        offsets = np.cumsum(counts) - counts
+        numbers = np.repeat(np.arange(len(starts)), counts[codes])
+        places = exploded(Ranges(offsets[codes], offsets[codes] + counts[codes] - 1))
+        return Elements(rows, numbers, flat[places])
+
+    def open_windows(self, start: int) -> list[TimeWindow]:
+        """Return the windows of a slice that are not late, in the assigner's order."""
+        assert self._slices is not None, "the global window has no slices"
+        windows, is_event_time = self._slices.windows_of(start), self._batch.is_event_time
+        return [window for window in windows if not (is_event_time and self._batch.is_late(window))]
+
+    def _settled(self) -> SharedSlices:
+        base = SharedSlices.of(self._assigner)
+        assert base is not None, "windows are global or of fixed size"
+        self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
+        return self._slices

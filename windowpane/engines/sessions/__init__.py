@@ -1,0 +1,1 @@
+"""Sessions: windows that rows of one key open and join, on Arrow tables."""

@@ -1,0 +1,250 @@
+"""One batch of one bucket of sessions: which pages it reads, and what they hold after it.
+
+State, by name: ``header``, and pages ``p`` of open sessions by a hash of their key. A batch reads and writes the pages of its
+keys, and those to which the clock makes something happen; one that would touch every page replaces them all at once. Who may
+mutate: this batch. Recovery: read them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.arrival import arrival_order
+from windowpane.engines.columnar import group_columns, with_encoded_keys
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.program import POSITION, Program
+from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.results import Results
+from windowpane.engines.sessions.evictions import Evictions
+from windowpane.engines.sessions.meeting import END, FILLED, ROWS, START, Arrivals
+from windowpane.engines.sessions.rule import Mask
+from windowpane.engines.sessions.step import Grown, SessionStep
+from windowpane.engines.sessions.windows import row_windows
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.islands import Int64s, order_by
+from windowpane.kernels.key_codes import Hashes, key_hashes, plain_key
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import HashPages, PageSummary
+
+
+@dataclass(frozen=True)
+class PageSizes:
+    """How state is cut.
+
+    Args:
+        page_rows: most sessions of a page.
+        dense_rows: the same where a batch replaces all pages.
+        step_rows: about how many sessions and rows are worked on at once: bounds the memory of a batch, whatever is open.
+    """
+
+    page_rows: int = 1 << 12
+    dense_rows: int = 1 << 18
+    step_rows: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Pages that are worked on together, and what arrives for them; all that come out take their place if they are a run."""
+
+    positions: Sequence[int]
+    arrivals: list[Arrivals]
+    is_run: bool
+
+
+class SessionBatch(ColumnarBatch):
+    """Moves the clock and takes rows in one step, so that a page is touched once."""
+
+    def __init__(
+        self,
+        program: Program,
+        fold: GroupedFold,
+        step: SessionStep,
+        store: BlobStore,
+        sizes: PageSizes,
+        evictions: Evictions | None = None,
+    ) -> None:
+        """Open the pages; with ``evictions``, ``fold`` keeps elements."""
+        super().__init__(program, fold, store)
+        self._evictions = evictions
+        if evictions is not None:
+            self.results = Results(program, evictions.results_fold)
+        self._rule, self._steps, self._sizes = step.rule, step, sizes
+        self._pages = HashPages(store, "p", self._hashes, self._summary, sizes.page_rows, sizes.dense_rows)
+        self._moved: tuple[int, int] | None = None
+        self._fired: list[pa.Table] = []
+        self._refired: list[pa.Table] = []
+        self._merges = 0
+
+    def on_watermark(self, before: int) -> None:
+        """Remember that the clock moved, and which watermark downstream has seen."""
+        if self.is_event_time and self._moved is None:
+            self._moved = before, before
+
+    def on_processing_time(self, before: int) -> None:
+        """Remember that the clock moved."""
+        if not self.is_event_time and self._moved is None:
+            self._moved = before, self.watermark
+
+    def take(self, tables: list[pa.Table]) -> None:
+        """Fire what is due, take rows, fire again what late ones touched."""
+        self._step(self._arriving(tables))
+
+    def close(self) -> BucketOutput:
+        """Fire what is due if no rows came, and write the index."""
+        if self._moved is not None:
+            self._step([])
+        pages = self._pages
+        next_time = None if self.is_event_time else pages.next_due
+        return self.output(pages.live, pages.byte_size, not len(pages), next_time, self._merges)
+
+    def _hashes(self, table: pa.Table) -> Hashes:
+        return key_hashes([plain_key(table[name]) for name in group_columns(self.program)], table.num_rows)
+
+    def _summary(self, sessions: pa.Table) -> PageSummary:
+        due = self._rule.next_time(sessions[END].to_numpy(), self.clock)
+        live = pc.sum(sessions[FILLED]).as_py() if FILLED in sessions.column_names else sessions.num_rows
+        return PageSummary(int(due.min()), live)
+
+    # A step.
+
+    def _step(self, arrivals: list[Arrivals]) -> None:
+        before, judged = self._moved or (None, self.watermark)
+        self._moved = None
+        due = [] if before is None else self._pages.due(self.clock)
+        for group in self._groups(arrivals, due):
+            self._run_group(group, before)
+        self._pages.commit()
+        self._emit(judged)
+
+    def _arriving(self, tables: list[pa.Table]) -> list[Arrivals]:
+        """Return the rows and the pieces of a batch."""
+        arrivals = []
+        whole = [table for table in tables if ROWS not in table.column_names]
+        pieces = [table for table in tables if ROWS in table.column_names]
+        if whole:
+            rows = with_encoded_keys(self.program, self.arrived(whole)).combine_chunks()
+            arrivals.append(Arrivals(rows, *row_windows(self.program, rows, self.now)))
+        if pieces:
+            folded = pa.concat_tables(pieces).combine_chunks()
+            arrivals.append(Arrivals(folded, folded[START].to_numpy(), folded[END].to_numpy(), is_folded=True))
+        return arrivals
+
+    def _groups(self, arrivals: list[Arrivals], due: list[int]) -> Iterator[_Group]:
+        """Yield pages with what arrives for them, as many at once as ``step_rows`` allows."""
+        count, rows = len(self._pages), sum(len(part.ends) for part in arrivals)
+        is_dense = self._pages.is_dense(rows)
+        if count <= 1 or (is_dense and self._pages.rows + rows <= self._sizes.step_rows):
+            if arrivals or due:
+                yield _Group(range(max(count, 1)), arrivals, is_dense)
+            return
+        located = [self._pages.locate(self._hashes(part.table)) for part in arrivals]
+        counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *located]), minlength=count)
+        touched = sorted({*np.flatnonzero(counts).tolist(), *due}) if not is_dense else list(range(count))
+        for positions in self._cut(touched, counts):
+            wanted = np.isin(np.arange(count), positions)
+            parts = [part.select(wanted[at]) for part, at in zip(arrivals, located, strict=True)]
+            yield _Group(positions, [part for part in parts if len(part.ends)], is_dense)
+
+    def _cut(self, touched: list[int], counts: Int64s) -> Iterator[list[int]]:
+        """Yield the touched pages in groups of bounded size."""
+        sizes = np.cumsum([self._pages.rows_of(position) + int(counts[position]) for position in touched])
+        groups = sizes // self._sizes.step_rows
+        for group in np.unique(groups):
+            yield [position for position, which in zip(touched, groups, strict=True) if which == group]
+
+    def _run_group(self, group: _Group, before: int | None) -> None:
+        """Move the clock over the sessions of some pages, let rows join them, and write what is left and what is new."""
+        pages = [page for position in group.positions if (page := self._pages.read(position)) is not None]
+        sessions = pa.concat_tables(pages).combine_chunks() if pages else None
+        is_open = np.ones(sum(page.num_rows for page in pages), bool)
+        if sessions is not None and before is not None:
+            fired, sessions, is_open = self._steps.advance(sessions, before, self.clock)
+            self._fired.append(fired)
+        grown = self._grown(sessions, is_open, group.arrivals) if group.arrivals else None
+        if grown is not None:
+            is_open[grown.joined] = False
+        added = grown.added if grown is not None else None
+        if group.is_run:
+            left = None if sessions is None else sessions.filter(pa.array(is_open))
+            if (together := _together(left, added)) is not None:
+                self._pages.replace(group.positions, together)
+            return
+        ends = np.cumsum([page.num_rows for page in pages]).tolist()
+        parts = [
+            sessions.slice(end - page.num_rows, page.num_rows).filter(pa.array(is_open[end - page.num_rows : end]))
+            for page, end in zip(pages, ends, strict=True)
+            if sessions is not None
+        ]
+        self._write(group.positions, parts, added)
+
+    def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
+        """Return what rows make of the open sessions."""
+        order = None
+        if len(arrivals) == 1 and POSITION in arrivals[0].table.column_names:
+            order = partial(self._in_arrival_order, arrivals[0].table)
+        grown = self._steps.grow(sessions, is_open, arrivals, self.clock, order)
+        self._merges += grown.merges
+        for part, dropped in zip(arrivals, grown.dropped, strict=True):
+            self._report_late(part.take(dropped))
+        if grown.refired is not None:
+            self._refired.append(grown.refired)
+        return grown
+
+    def _in_arrival_order(self, rows: pa.Table, numbers: Int64s) -> Int64s:
+        """Return numbers of rows in the order in which the row engine takes them."""
+        order = arrival_order(rows.take(pa.array(numbers)), self.program.order_by)
+        in_order: Int64s = numbers[order.to_numpy()]
+        return in_order
+
+    def _write(self, positions: Sequence[int], left: list[pa.Table], added: pa.Table | None) -> None:
+        """Write the pages at ``positions``: what is left of each, and those of the added sessions that belong there."""
+        parts = self._by_page(positions, added) if added is not None else [None] * len(positions)
+        for position, kept, new in zip_longest(positions, left, parts):
+            if (together := _together(kept, new)) is not None:
+                self._pages.write(position, together)
+
+    def _by_page(self, positions: Sequence[int], sessions: pa.Table) -> list[pa.Table]:
+        """Return sessions by the page that each belongs to."""
+        if len(positions) == 1:
+            return [sessions]
+        places = self._pages.locate(self._hashes(sessions))
+        order = order_by(places, np.zeros_like(places))
+        sessions, places = sessions.take(pa.array(order)), places[order]
+        starts, ends = np.searchsorted(places, positions).tolist(), np.searchsorted(places, positions, side="right").tolist()
+        return [sessions.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
+
+    # What comes out.
+
+    def _report_late(self, late: Arrivals) -> None:
+        """Count what no session took; pieces are only made where late rows are not asked for."""
+        if late.is_folded:
+            self.missed.count_dropped(pc.sum(late.table[ROWS]).as_py() or 0)
+        else:
+            self.missed.drop(late.table, late.starts, late.ends)
+
+    def _emit(self, judged: int) -> None:
+        """Emit what the clock fired, in order of time as timers fire, then what late rows fired again."""
+        if self._fired:
+            fired = pa.concat_tables(self._fired)
+            ends = fired[END].to_numpy()
+            in_time = fired.take(pa.array(order_by(np.zeros_like(ends), ends))) if len(ends) else fired
+            self._emit_sessions(in_time, judged)
+        for refired in self._refired:
+            self._emit_sessions(refired, self.watermark)
+        self._fired, self._refired = [], []
+
+    def _emit_sessions(self, sessions: pa.Table, judged: int) -> None:
+        fired = sessions if self._evictions is None or not sessions.num_rows else self._evictions.fired(sessions)
+        self.results.emit_panes(sessions[START].to_numpy(), sessions[END].to_numpy(), fired, judged)
+
+
+def _together(left: pa.Table | None, added: pa.Table | None) -> pa.Table | None:
+    tables = [table for table in (left, added) if table is not None]
+    return pa.concat_tables([table.select(tables[0].column_names) for table in tables]) if tables else None

@@ -1,0 +1,78 @@
+"""The sessions engine: session windows of built-in aggregates, with a fixed gap or one told by row, on Arrow tables.
+
+A batch's rows and the open sessions of their keys become islands in one sort; an island's rows are folded and its sessions'
+partials merged, so a session costs the same however many rows it has. State, by name in the bucket's blob store: ``header``, and
+pages ``p`` of open sessions by a hash of their key. A batch reads and writes the pages of its keys, and those to which the clock
+makes something happen. Who may mutate: this engine, once a batch. Recovery: read them back.
+
+There are no timers: a session fires when the clock passes its end, is over when it passes its cleanup time, and each page
+knows the first time at which one of its sessions does either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.sessions.batch import PageSizes, SessionBatch
+from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
+from windowpane.engines.sessions.meeting import Arrivals
+from windowpane.engines.sessions.rule import SessionRule
+from windowpane.engines.sessions.step import SessionStep
+from windowpane.engines.sessions.windows import row_windows
+from windowpane.engines.slices.engine import fires_at_window_end, refines_each
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
+
+_WORTH_FOLDING = 3
+"""Rows a piece must have on average to be worth making: pieces have more columns than rows, and are sorted once more."""
+
+
+class SessionsEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "sessions"
+
+    sizes = PageSizes()
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self.evictions = None if program.spec.evictor is None else Evictions(program)
+        fold = fold_of(program) if self.evictions is None else self.evictions.kept_fold
+        assert fold is not None, "the planner asked"
+        self.program = program
+        self.rule = SessionRule.of(program.spec)
+        self.fold = fold
+        self.step = SessionStep(program, self.rule, fold, self.evictions)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return SessionBatch(self.program, self.fold, self.step, store, self.sizes, self.evictions).run(rows, clock)
+
+    def fold_rows(self, rows: pa.Table) -> pa.Table:
+        """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
+
+        Raises:
+            MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
+        """
+        rows = with_encoded_keys(self.program, rows)
+        arrivals = Arrivals(rows, *row_windows(self.program, rows, 0))
+        return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING else rows
+
+
+def refusal(program: Program) -> str | None:
+    """Return why the sessions engine cannot run a program, ``None`` if it can."""
+    spec = program.spec
+    if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
+        return f"{type(spec.assigner).__name__} makes no sessions"
+    if not fires_at_window_end(spec):
+        return f"{type(spec.trigger).__name__} fires by more than the end of a session"
+    if (refused := eviction_refusal(program)) is not None:
+        return refused
+    if refines_each(spec):
+        return "refine='each' fires for every late row"
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)

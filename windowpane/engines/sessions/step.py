@@ -1,0 +1,234 @@
+"""One step of sessions on tables: the clock moves and sessions fire, then rows come and sessions grow, merge and fire again.
+
+Invariant, as in Flink's merging window set: two open sessions of one key neither overlap nor touch.
+
+Rows that are late by themselves are judged in their order of arrival. Where rows may be folded no such order is known any more;
+then it is the one in which each late row comes after what it touches: the outcome of a micro-batch is that of some order of its
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import group_columns, key_arrays
+from windowpane.engines.program import Program
+from windowpane.engines.rows import python_keys
+from windowpane.engines.sessions.evictions import Evictions
+from windowpane.engines.sessions.meeting import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, Meeting
+from windowpane.engines.sessions.rule import Mask, SessionRule
+from windowpane.errors import MergeBehindWatermarkError
+from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.islands import Int64s, find_islands, order_by
+from windowpane.kernels.key_codes import plain_key
+from windowpane.kernels.segment_folds import counted
+from windowpane.kernels.segments import Runs
+from windowpane.windowing.times import MAX, wrap_int64
+from windowpane.windowing.windows import TimeWindow
+
+_SAMPLED = 16
+"""One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
+_FEW = 10_000
+
+
+class Joined(NamedTuple):
+    """Partials, each with the number of its island."""
+
+    numbers: Int64s
+    partials: pa.Table
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What rows made of sessions.
+
+    Args:
+        added: the sessions rows are part of; ``None`` if no session took any.
+        joined: the numbers of the sessions before that are part of those now.
+        refired: the added sessions that had fired before, or late, and fire for these rows.
+        dropped: for each of the arrivals, the numbers of what no session took.
+        merges: how many sessions grew or met, as if rows had come in order of time.
+    """
+
+    added: pa.Table | None
+    joined: Int64s
+    refired: pa.Table | None
+    dropped: list[Int64s]
+    merges: int
+
+
+class SessionStep:
+    """The steps of one program.
+
+    Args:
+        program: the program.
+        rule: when sessions fire and are over.
+        fold: the aggregates.
+        evictions: what an evictor does to them, ``None`` without one.
+    """
+
+    def __init__(self, program: Program, rule: SessionRule, fold: GroupedFold, evictions: Evictions | None = None) -> None:
+        self.rule = rule
+        self._evictions = evictions if rule.lateness and not rule.purges else None
+        self._program = program
+        self._fold = fold
+        self._groups = group_columns(program)
+
+    # The clock.
+
+    def advance(self, sessions: pa.Table, before: int, now: int) -> tuple[pa.Table, pa.Table, Mask]:
+        """Return what fires as the clock moves from ``before`` to ``now``, the sessions after that, and which are open still."""
+        ends = sessions[END].to_numpy()
+        fires = self.rule.fires(ends, before, now)
+        fired = sessions.filter(pa.array(fires & _is_filled(sessions)))
+        if FILLED in sessions.column_names and fires.any():
+            filled = pa.array(_is_filled(sessions) & ~fires)
+            sessions = sessions.set_column(sessions.column_names.index(FILLED), FILLED, filled)
+        if self._evictions is not None:
+            sessions = self._evictions.left(sessions, fires)
+        return fired, sessions, ~self.rule.is_over(ends, now)
+
+    # Rows.
+
+    def rows_a_piece(self, rows: Arrivals) -> float:
+        """Return how many rows a piece would have on average, by the pieces of some of the keys."""
+        codes = Meeting(self._groups, None, [rows]).codes
+        sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED - 1) == 0)
+        if _SAMPLED * _SAMPLED * len(sampled) < len(codes) or len(codes) < _FEW:
+            sampled = np.arange(len(codes))
+        pieces = find_islands(codes[sampled], rows.starts[sampled], rows.ends[sampled])
+        return len(sampled) / max(len(pieces.starts), 1)
+
+    def fold(self, rows: Arrivals) -> pa.Table:
+        """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
+        meeting = Meeting(self._groups, None, [rows])
+        numbers, segments = meeting.members(0)
+        folded = self._fold.fold_segments(rows.table, segments).append_column(ROWS, counted(segments))
+        return self._as_sessions(Joined(numbers, folded), meeting)
+
+    def grow(
+        self, sessions: pa.Table | None, is_open: Mask, arrivals: Sequence[Arrivals], now: int, order: ArrivalOrder | None
+    ) -> Grown:
+        """Return what rows make of sessions.
+
+        Args:
+            sessions: sessions, among them all of the rows' keys; ``None`` for none.
+            is_open: which of them take rows.
+            arrivals: rows, pieces or both.
+            now: the clock.
+            order: the order in which rows have arrived; ``None`` where that is not known.
+        """
+        met = np.flatnonzero(is_open)
+        meeting = Meeting(self._groups, sessions if is_open.all() else _taken(sessions, met), arrivals)
+        near = meeting.of_same_keys()
+        if len(near) < len(met):
+            met = met[near]
+            meeting = Meeting(self._groups, _taken(sessions, met), arrivals)
+        dropped = self._dropped(meeting, now, order)
+        kept = [part.without(gone) for part, gone in zip(arrivals, dropped, strict=True)]
+        kept = [part for part in kept if len(part.ends)]
+        if not kept:
+            return Grown(None, met[:0], None, dropped, 0)
+        if any(len(gone) for gone in dropped):
+            meeting = Meeting(self._groups, meeting.sessions, kept)
+        return self._merged(meeting, met, now, dropped)
+
+    def _dropped(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> list[Int64s]:
+        """Return, for each of the arrivals, the numbers of the late ones that join no live session."""
+        late = [self.rule.is_late(part.ends, now) for part in meeting.arrivals]
+        if not any(part.any() for part in late):
+            return [np.zeros(0, np.int64) for _ in late]
+        return meeting.unjoined(late, order)
+
+    def _merged(self, meeting: Meeting, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
+        self._refuse_overflow(meeting, now)
+        offsets = meeting.offsets() if self._fold.is_ordered else None
+        joined, of = meeting.touched_sessions()
+        parts = [self._of_part(meeting, number, offsets) for number in range(len(meeting.arrivals))]
+        if meeting.sessions is not None and len(joined):
+            parts.append(self._of_sessions(_taken(meeting.sessions, joined), of, None if offsets is None else offsets[joined]))
+        added = self._as_sessions(self._merged_parts(parts, meeting.arrivals[0].is_folded), meeting)
+        fires = self.rule.has_fired(added[END].to_numpy(), now)
+        refired = added.filter(pa.array(fires)) if fires.any() else None
+        if self._evictions is not None:
+            added = self._evictions.left(added, fires)
+        if self.rule.keeps_empty:
+            added = added.append_column(FILLED, pa.array(~fires))
+        return Grown(added, met[joined], refired, dropped, meeting.islands.growths)
+
+    def _of_part(self, meeting: Meeting, number: int, offsets: Int64s | None) -> Joined:
+        """Return the partials of some arrivals: of rows one for each island, of pieces one each."""
+        part = meeting.arrivals[number]
+        if part.is_folded:
+            return Joined(meeting.of_part(number), part.table.select(self._fold.columns))
+        rows = part.table if offsets is None else replaced(part.table, ARRIVAL, pa.array(meeting.part(offsets, number)))
+        islands, segments = meeting.members(number)
+        return Joined(islands, self._fold.fold_segments(rows, segments))
+
+    def _of_sessions(self, sessions: pa.Table, islands: Int64s, offsets: Int64s | None) -> Joined:
+        """Return the partials that sessions hold."""
+        is_filled = _is_filled(sessions)
+        partials = sessions.select(self._fold.columns)
+        partials = partials if offsets is None else self._fold.renumbered(partials, offsets)
+        return Joined(islands[is_filled], partials.filter(pa.array(is_filled)))
+
+    def _merged_parts(self, parts: Sequence[Joined], has_pieces: bool) -> Joined:
+        """Return partials with one row an island: those that stand alone pass, which most do."""
+        if len(parts) == 1 and not has_pieces:
+            return parts[0]
+        numbers = np.concatenate([part.numbers for part in parts])
+        partials = pa.concat_tables([part.partials for part in parts])
+        counts = np.bincount(numbers)
+        is_alone = counts[numbers] == 1
+        if is_alone.all():
+            return Joined(numbers, partials)
+        meeting = np.flatnonzero(~is_alone)
+        order = order_by(numbers[meeting], np.zeros_like(meeting))
+        gathered, in_order = meeting[order], numbers[meeting][order]
+        begins = np.flatnonzero(np.diff(in_order, prepend=-1))
+        together = partials.take(pa.array(gathered)).combine_chunks()
+        merged = self._fold.merge_segments(together, Runs.at(np.append(begins, len(gathered))))
+        tables = [merged, partials.filter(pa.array(is_alone))]
+        return Joined(np.concatenate([in_order[begins], numbers[is_alone]]), pa.concat_tables(tables))
+
+    def _as_sessions(self, joined: Joined, meeting: Meeting) -> pa.Table:
+        islands, numbers = meeting.islands, joined.numbers
+        first = pa.array(islands.first[numbers])
+        columns = {name: plain_key(meeting.key_column(name).take(first)) for name in self._groups}
+        columns |= {START: pa.array(islands.starts[numbers]), END: pa.array(islands.ends[numbers])}
+        if self._fold.is_ordered:
+            columns[HELD] = pa.array(meeting.totals()[numbers])
+        return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
+
+    def _refuse_overflow(self, meeting: Meeting, now: int) -> None:
+        """Refuse sessions that met and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
+        islands, (starts, ends) = meeting.islands, meeting.bounds
+        beyond = islands.ends - 1 > MAX - self.rule.lateness
+        if not beyond.any():
+            return
+        beyond[islands.of[(starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])]] = False
+        for number in np.flatnonzero(beyond).tolist():
+            window = TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
+            if wrap_int64(window.max_timestamp + self.rule.lateness) <= now:
+                columns = {name: meeting.key_column(name).slice(int(islands.first[number]), 1) for name in self._groups}
+                keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
+                key = python_keys(keys, keys.column_names)[0] if columns else None
+                raise MergeBehindWatermarkError(key, window, self.rule.lateness, "watermark", now).located(key=key)
+
+
+def _is_filled(sessions: pa.Table) -> Mask:
+    if FILLED not in sessions.column_names:
+        return np.ones(sessions.num_rows, bool)
+    filled: Mask = sessions[FILLED].to_numpy()
+    return filled
+
+
+def _taken(sessions: pa.Table | None, numbers: Int64s) -> pa.Table | None:
+    return None if sessions is None else sessions.take(pa.array(numbers))

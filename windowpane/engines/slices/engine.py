@@ -1,0 +1,318 @@
+"""The slices engine: tumbling, sliding and cumulating windows of built-in aggregates, on Arrow tables.
+
+Rows fold once into slices that overlapping windows share; a window merges its slices when it fires; late rows fire again only
+for the keys they touch. State, by name in the bucket's blob store: ``header``; a segment log ``s`` with one segment a slice,
+whose rows are the partial aggregates of each key; for processing-time windows a segment log ``a`` (see ``_add_at_end``); for
+staggered windows their ``stagger``. Who may mutate: this engine, once a batch. Recovery: read them back.
+
+There are no timers: the windows of a slice follow from its start, and a window fires when the clock of its kind passes its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.combiner import Folding
+from windowpane.engines.each_refinement import EachRefinement
+from windowpane.engines.program import PARTITION, TIME, Program
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.slices.merging import merged_windows
+from windowpane.engines.slicing import SharedSlices
+from windowpane.engines.staggering import staggered
+from windowpane.kernels.cardinality import expected_groups
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.segment_log import SegmentLog
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
+from windowpane.windowing.windows import TimeWindow
+
+SLICE = "__windowpane_slice"
+ROWS = "__windowpane_rows"
+"""Number of rows that were folded into one of partials, which tells how many were late."""
+_TOUCHED = "__windowpane_touched"
+
+_SAMPLE = 1 << 15
+_TOGETHER = 4
+"""A task is taken to have so many times its first rows."""
+_FEW, _MANY = 0.05, 0.4
+"""Partials a row: below the one, pieces fold as well as all at once; above the other, folding twice costs more than it saves."""
+
+
+class SlicesEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "slices"
+
+    def __init__(self, program: Program) -> None:
+        """Run ``program``."""
+        self.program = program
+        slices, fold = SharedSlices.of(program.spec.assigner), fold_of(program)
+        assert slices is not None, "the planner asked"
+        assert fold is not None, "the planner asked"
+        self.slices = slices
+        self.fold = fold
+        self.groups = key_names(program)
+        self.is_event_time = program.spec.assigner.is_event_time
+        self.refines_each = refines_each(program.spec)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self, store).run(rows, clock)
+
+    def fold_rows(self, rows: pa.Table) -> pa.Table:
+        """Return the partials of rows by slice and key: the combiner, before the shuffle.
+
+        The slice of processing-time windows is not known yet, and is any for all.
+
+        Raises:
+            MissingTimestampError: a row without an event time.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
+        return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
+
+    def folding(self, rows: pa.Table) -> Folding:
+        """Return how the rows of a task are best folded, judged by a sample of its first ones."""
+        stride = rows.num_rows // _SAMPLE
+        if stride < 2:
+            return Folding.TOGETHER
+        sample = rows.take(pa.array(np.arange(0, rows.num_rows, stride)))
+        groups = self.fold_rows(sample).num_rows
+        if expected_groups(sample.num_rows, groups, rows.num_rows) < _FEW * rows.num_rows:
+            return Folding.PIECEWISE
+        together = _TOGETHER * rows.num_rows
+        return Folding.NOT if expected_groups(sample.num_rows, groups, together) > _MANY * together else Folding.TOGETHER
+
+    def sliced(self, rows: pa.Table, slices: SharedSlices, now: int) -> pa.Table:
+        """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
+        if self.is_event_time:
+            refuse_null_times(self.program, rows)
+            times = rows[TIME].to_numpy()
+        else:
+            times = np.full(rows.num_rows, now, np.int64)
+        starts = slices.starts(times)
+        return keyed(self.program, rows.append_column(SLICE, pa.array(starts)))
+
+
+def refusal(program: Program) -> str | None:
+    """Return why the slices engine cannot run a program, ``None`` if it can."""
+    spec = program.spec
+    if SharedSlices.of(spec.assigner) is None:
+        return f"{type(spec.assigner).__name__} has no shared slices"
+    if not fires_at_window_end(spec):
+        return f"{type(spec.trigger).__name__} fires key by key"
+    if spec.evictor is not None:
+        return "an evictor needs every row"
+    if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+
+
+def fires_at_window_end(spec: WindowSpec) -> bool:
+    """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
+    return type(spec.firing_trigger) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
+
+
+def refines_each(spec: WindowSpec) -> bool:
+    """Whether a window that has fired fires again for each late row by itself."""
+    return spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness > 0
+
+
+class _Batch(ColumnarBatch):
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
+        super().__init__(engine.program, engine.fold, store)
+        self._engine = engine
+        self._log = SegmentLog(store, "s")
+        self._at_end = SegmentLog(store, "a")
+        self._slices = staggered(engine.slices, engine.program.spec.assigner, store, None)
+        self._purges = engine.program.spec.purges
+        self._merged: dict[int, pa.Table] = {}
+
+    # The clocks.
+
+    def on_watermark(self, before: int) -> None:
+        if self.is_event_time:
+            self._fire_due(before, judged=before)
+
+    def on_processing_time(self, before: int) -> None:
+        if not self.is_event_time:
+            self._fire_at_end()
+            self._fire_due(before, judged=self.watermark)
+
+    def _fire_due(self, before: int, judged: int) -> None:
+        """Fire the windows that end between the clock before and now, then drop what no window needs."""
+        windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
+        due = [w for w in windows if before < w.max_timestamp <= self.clock]
+        due.sort(key=lambda w: (w.max_timestamp, w))
+        for window, contents in zip(due, merged_windows(due, self._slices_between, self._merge), strict=True):
+            self.results.emit(window, contents, judged)
+        for start in self._log.segments():
+            if all(self._is_over(window) for window in self._slices.windows_of(start)):
+                self._log.drop(start)
+                self._merged.pop(start, None)
+
+    def _is_over(self, window: TimeWindow) -> bool:
+        """Whether nothing will read a window's slices any more: it was cleaned up, or purged at its firing."""
+        return self.is_late(window) or (self._purges and window.max_timestamp <= self.clock)
+
+    def _merge(self, partials: Sequence[pa.Table]) -> pa.Table:
+        return self.fold.merge(partials, self._engine.groups)
+
+    def _slices_between(self, start: int, end: int) -> list[pa.Table]:
+        return [self._slice(start) for start in range(start, end, self._slices.length) if start in self._log]
+
+    def _slice(self, start: int) -> pa.Table:
+        """Return the partials of a slice, one row a key."""
+        if start not in self._merged:
+            chunks = self._log.read(start)
+            merged = chunks[0] if len(chunks) == 1 else self.fold.merge(chunks, self._engine.groups)
+            if self._log.wants_compaction(start):
+                self._log.replace(start, merged)
+            self._merged[start] = merged
+        return self._merged[start]
+
+    # The rows.
+
+    def take(self, tables: list[pa.Table]) -> None:
+        self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
+        if any(SLICE in table.column_names or PARTITION not in table.column_names for table in tables):
+            self._take_combined(tables)
+        else:
+            rows = self._engine.sliced(self.arrived(tables, self._engine.refines_each), self._slices, self.now)
+            if self.is_event_time:
+                self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
+            rows = with_plain_keys(self.program, self._without_gaps(rows))
+            if self._engine.refines_each:
+                self._refine_each(rows)
+            self._add(self.fold.fold(rows, [SLICE, *self._engine.groups]))
+
+    def _take_combined(self, tables: list[pa.Table]) -> None:
+        """Take what the combiner sent: partials, and rows where folding did not pay."""
+        partials = [table for table in tables if SLICE in table.column_names]
+        rows = [table for table in tables if SLICE not in table.column_names]
+        if rows:
+            partials.append(self._engine.fold_rows(pa.concat_tables(rows)))
+        folded = self._resliced(pa.concat_tables(partials))
+        if self.is_event_time:
+            self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
+        groups = [SLICE, *self._engine.groups]
+        merged = folded.drop_columns([ROWS]) if rows and len(partials) == 1 else self.fold.merge([folded], groups)
+        self._add(merged)
+
+    def _resliced(self, folded: pa.Table) -> pa.Table:
+        """Return partials from before the shuffle with the slice of the processing time, where that is their time."""
+        if self.is_event_time:
+            return folded
+        start = self._slices.starts(np.array([self.now]))
+        in_window = self._slices.covers(np.array([self.now]), start)[0]
+        starts = pa.array(np.full(folded.num_rows, start[0]))
+        folded = folded.set_column(folded.column_names.index(SLICE), SLICE, starts)
+        return folded if in_window else folded.slice(0, 0)
+
+    def _without_gaps(self, rows: pa.Table) -> pa.Table:
+        if not self._slices.has_gaps:
+            return rows
+        starts = rows[SLICE].to_numpy()
+        times = rows[TIME].to_numpy() if self.is_event_time else np.full(len(starts), self.now)
+        return rows.filter(pa.array(self._slices.covers(times, starts)))
+
+    def _add(self, partials: pa.Table) -> None:
+        """Fire again the windows that partials came late for, for the keys they touch; then append them to their slices."""
+        by_slice = _by_slice(partials)
+        if self.is_event_time and not self._engine.refines_each:
+            self._refine(by_slice)
+        for start, rows in by_slice:
+            windows = self._slices.windows_of(start)
+            if not self.is_event_time:
+                self._add_at_end([window for window in windows if self._is_over(window)], rows)
+            if not all(self._is_over(window) for window in windows):
+                self._log.append(start, rows)
+                self._merged.pop(start, None)
+
+    def _refine(self, by_slice: list[tuple[int, pa.Table]]) -> None:
+        touched: dict[TimeWindow, list[pa.Table]] = {}
+        for start, rows in by_slice:
+            for window in self._slices.windows_of(start):
+                if self._is_refined(window):
+                    touched.setdefault(window, []).append(rows)
+        for window, late in touched.items():  # in the assigner's order, as Flink fires for a late element
+            self.results.emit(window, self._refined(window, late), judged=self.watermark)
+
+    def _is_refined(self, window: TimeWindow) -> bool:
+        return not self.is_late(window) and window.max_timestamp <= self.watermark
+
+    def _refine_each(self, rows: pa.Table) -> None:
+        """Fire again the windows that rows come late for, once for each row."""
+        each = EachRefinement(self.fold, self._engine.groups, self._purges, self._refined_windows, self._held)
+        fired = each.firings(rows, rows[SLICE].to_numpy())
+        if fired is not None:
+            self.results.emit_panes(fired.starts, fired.ends, fired.partials, self.watermark)
+
+    def _refined_windows(self, start: int) -> list[TimeWindow | None]:
+        return [window if self._is_refined(window) else None for window in self._slices.windows_of(start)]
+
+    def _held(self, window: TimeWindow) -> pa.Table | None:
+        slices = self._slices_between(window.start, window.end)
+        return self._merge(slices) if slices else None
+
+    def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
+        """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
+        groups = self._engine.groups
+        earlier = [] if self._purges else self._slices_between(window.start, window.end)
+        marked = [_marked(table, True) for table in late] + [_marked(table, False) for table in earlier]
+        merged = self.fold.merge(marked, groups, [(_TOUCHED, "max")])
+        return merged.filter(merged[_TOUCHED]).drop_columns([_TOUCHED])
+
+    # Processing-time windows in the microsecond of their end.
+
+    def _add_at_end(self, windows: list[TimeWindow], rows: pa.Table) -> None:
+        """Keep rows for windows whose last instant is now.
+
+        Such a window has fired and is gone, but rows still fall into it: it opens anew, for these rows alone, and fires when the
+        clock is next looked at. So they must not go into the slice that the window has in common with others.
+        """
+        for window in windows:
+            self._at_end.append(window.end, rows)
+
+    def _fire_at_end(self) -> None:
+        for end in self._at_end.segments():
+            start = self._slices.window_starts(np.array([end]))[0]
+            window = TimeWindow(int(start), end)
+            self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.groups), self.watermark)
+            self._at_end.drop(end)
+
+    # What comes out.
+
+    def close(self) -> BucketOutput:
+        self._log.flush()
+        self._at_end.flush()
+        windows = {w for s in self._log.segments() for w in self._slices.windows_of(s) if not self._is_over(w)}
+        ends = [window.max_timestamp for window in windows] + [end - 1 for end in self._at_end.segments()]
+        following = None if self.is_event_time else min(ends, default=None)
+        size = self._log.byte_size + self._at_end.byte_size
+        return self.output(len(ends), size, not ends and not self._log.segments(), following)
+
+
+def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:
+    """Return (slice, its rows without the slice column) for each slice present, in order."""
+    if not partials.num_rows:
+        return []
+    partials = partials.sort_by(SLICE)
+    starts = partials[SLICE].to_numpy()
+    present, firsts = np.unique(starts, return_index=True)
+    body = partials.drop_columns([SLICE])
+    ends = [*firsts[1:].tolist(), len(starts)]
+    spans = zip(present.tolist(), firsts.tolist(), ends, strict=True)
+    return [(start, body.slice(first, end - first).combine_chunks()) for start, first, end in spans]
+
+
+def _marked(table: pa.Table, touched: bool) -> pa.Table:
+    return table.append_column(_TOUCHED, pa.array(np.full(table.num_rows, touched)))

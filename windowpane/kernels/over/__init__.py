@@ -1,0 +1,1 @@
+"""Kernels of OVER windows: sorted rows in, frames and the values of calls out."""

@@ -1,0 +1,194 @@
+"""The frame finder on sorted arrays: the frame of every row as spans of row numbers, all rows at once.
+
+A frame is ``[lo, hi)`` in the row's segment, before EXCLUDE; ``spans`` are what EXCLUDE leaves of it, in order, at most three.
+Rows may be missing beyond the ends of a segment: ``reaches_first`` and ``reaches_end`` say where a frame would need to know what
+stands there. Both may be set too often, never too seldom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.kernels.order_axis import OrderAxis
+from windowpane.kernels.ordered_codes import Codes, Mask
+from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
+from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.times import MAX, MIN
+
+Span = tuple[Positions, Positions]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The frame of each row.
+
+    Args:
+        lo: its first row.
+        hi: its end; not below ``lo``.
+        reaches_first: where rows before the segment's first row might belong to it.
+        reaches_end: where rows from the segment's end on might.
+    """
+
+    lo: Positions
+    hi: Positions
+    reaches_first: Mask
+    reaches_end: Mask
+
+
+@dataclass(frozen=True)
+class SortedOrder:
+    """What the finder knows of the rows: their layout and, where offsets are measured, the axis of the ORDER BY column."""
+
+    layout: Layout
+    column: OrderColumn | None = None
+    axis: OrderAxis | None = None
+
+
+def find_frames(frame: Frame, order: SortedOrder) -> Frames:
+    """Return the frame of each row, before EXCLUDE."""
+    if frame.units is Units.ROWS:
+        return _rows(frame, order.layout)
+    if frame.units is Units.SESSION:
+        return _session(frame, order)
+    lo = _start(frame, order)
+    hi = np.maximum(_end(frame, order), lo)
+    return Frames(lo, hi, lo == order.layout.first, hi == order.layout.end)
+
+
+def spans(frame: Frame, found: Frames, layout: Layout) -> list[Span]:
+    """Return what EXCLUDE leaves of the frames."""
+    lo, hi, at = found.lo, found.hi, layout.numbers
+    if frame.exclude is Exclude.NO_OTHERS:
+        return [(lo, hi)]
+    if frame.exclude is Exclude.CURRENT_ROW:
+        return [_span(lo, np.minimum(hi, at)), _span(np.maximum(lo, at + 1), hi)]
+    before = _span(lo, np.minimum(hi, layout.peer_first))
+    after = _span(np.maximum(lo, layout.peer_end), hi)
+    if frame.exclude is Exclude.GROUP:
+        return [before, after]
+    return [before, _span(np.maximum(lo, at), np.minimum(hi, at + 1)), after]
+
+
+def _span(lo: Positions, hi: Positions) -> Span:
+    return lo, np.maximum(lo, hi)
+
+
+def _rows(frame: Frame, layout: Layout) -> Frames:
+    lo, reaches_first = layout.first, np.ones(layout.size, np.bool_)
+    hi, reaches_end = layout.end, reaches_first
+    if frame.start.steps is not None:
+        wanted = layout.numbers + _clamped(frame.start.steps)
+        lo, reaches_first = np.clip(wanted, layout.first, layout.end), wanted < layout.first
+    if frame.end.steps is not None:
+        wanted = layout.numbers + _clamped(frame.end.steps) + 1
+        hi, reaches_end = np.clip(wanted, layout.first, layout.end), wanted > layout.end
+    return Frames(lo, np.maximum(lo, hi), reaches_first, reaches_end)
+
+
+def _clamped(steps: int) -> int:
+    """A number of rows or groups, at most what any table has, so that adding it to a position cannot wrap."""
+    return max(min(steps, 1 << 40), -(1 << 40))
+
+
+def _start(frame: Frame, order: SortedOrder) -> Positions:
+    layout, bound = order.layout, frame.start
+    if bound.side is Side.UNBOUNDED_PRECEDING:
+        return layout.first
+    if bound.side is Side.CURRENT_ROW:
+        return layout.peer_first
+    if frame.units is Units.GROUPS:
+        return _group_bound(layout, bound)
+    return np.where(_valid(order), _search(order, _targets(order, bound), "left"), layout.peer_first)
+
+
+def _end(frame: Frame, order: SortedOrder) -> Positions:
+    layout, bound = order.layout, frame.end
+    if bound.side is Side.UNBOUNDED_FOLLOWING:
+        return layout.end
+    if bound.side is Side.CURRENT_ROW:
+        return layout.peer_end
+    if frame.units is Units.GROUPS:
+        return _group_bound(layout, bound, past=1)
+    return np.where(_valid(order), _search(order, _targets(order, bound), "right"), layout.peer_end)
+
+
+def _group_bound(layout: Layout, bound: Bound, past: int = 0) -> Positions:
+    """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
+    assert bound.steps is not None, "unbounded ones are told apart before"
+    if not layout.size:
+        return layout.first
+    lowest, highest = layout.group[layout.first], layout.group[layout.end - 1] + 1
+    wanted = layout.group + _clamped(bound.steps) + past
+    return layout.group_firsts[np.clip(wanted, lowest, highest)]
+
+
+def _valid(order: SortedOrder) -> Mask:
+    assert order.axis is not None, "frames with offsets come with an axis"
+    return order.axis.valid
+
+
+def _targets(order: SortedOrder, bound: Bound) -> Codes:
+    """Return the point that a RANGE bound of each row stands at, ascending in the order of rows."""
+    assert order.axis is not None, "frames with offsets come with an axis"
+    assert order.column is not None, "and with its column"
+    assert bound.offset is not None, "bounds without are told apart before"
+    descending = order.column.descending
+    moved = order.axis.shift(bound.offset, (bound.side is Side.FOLLOWING) != descending)
+    return ~moved if descending else moved
+
+
+def _search(order: SortedOrder, targets: Codes, side: str) -> Positions:
+    """Return for each row where its target stands in the row's own segment, NULLs left out.
+
+    Points and segments are packed into one sorted array: segment * width + point, where the NULLs of a segment stand before
+    (0) or behind (width - 1) all its points.
+    """
+    axis, column, layout = order.axis, order.column, order.layout
+    assert axis is not None, "frames with offsets come with an axis"
+    assert column is not None, "and with its column"
+    points = ~axis.points if column.descending else axis.points
+    if not axis.valid.any():
+        return layout.peer_first
+    points, targets, count = _narrowed(points, targets, axis.valid, len(layout.segment_firsts))
+    width = count + 2
+    packed = np.where(axis.valid, points, 0 if column.nulls_first else count + 1) + layout.segment * width
+    inside = np.clip(targets, 1, count + 1) if side == "left" else np.clip(targets, 0, count)
+    return np.searchsorted(packed, inside + layout.segment * width, side=side)  # type: ignore[call-overload,no-any-return]
+
+
+def _narrowed(points: Codes, targets: Codes, valid: Mask, segments: int) -> tuple[Codes, Codes, int]:
+    """Return points from 1 up and targets on the same scale, so narrow that it fits into int64 once for every segment."""
+    low, high = int(points[valid].min()), int(points[valid].max())
+    if (high - low + 3) * segments < 1 << 62:
+        near = np.clip(targets, max(low - 1, MIN), min(high + 1, MAX))
+        return points - low + 1, near - low + 1, high - low + 1
+    distinct = np.unique(points[valid])
+    at = np.searchsorted(distinct, targets)
+    hit = distinct[np.minimum(at, len(distinct) - 1)] == targets
+    return 2 * np.searchsorted(distinct, points) + 1, np.where(hit, 2 * at + 1, 2 * at), 2 * len(distinct) - 1
+
+
+def session_starts(frame: Frame, order: SortedOrder) -> Mask:
+    """Return where a row begins a session: not less than the gap behind the row before; NULLs are a session of their own."""
+    layout, axis = order.layout, order.axis
+    assert axis is not None, "SESSION comes with an axis"
+    assert order.column is not None, "and with its column"
+    assert frame.gap is not None, "SESSION has a gap"
+    starts = layout.starts_segment.copy()
+    descending = order.column.descending
+    points, moved = axis.points[1:], axis.shift(frame.gap, not descending)[:-1]
+    reached = points <= moved if descending else points >= moved
+    both = axis.valid[1:] & axis.valid[:-1]
+    starts[1:] |= np.where(both, reached, axis.valid[1:] != axis.valid[:-1])
+    return starts
+
+
+def _session(frame: Frame, order: SortedOrder) -> Frames:
+    layout = order.layout
+    firsts = np.append(np.flatnonzero(session_starts(frame, order)), layout.size)
+    number = np.searchsorted(firsts, layout.numbers, side="right") - 1
+    lo, hi = firsts[number], firsts[number + 1] if layout.size else firsts[:0]
+    return Frames(lo, hi, lo == layout.first, hi == layout.end)

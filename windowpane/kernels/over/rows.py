@@ -1,0 +1,100 @@
+"""Sorted rows on their way through the calls of an OVER window, and what the calls derive from them, each once.
+
+``seeded`` says of each segment whether its first row carries what the running calls knew up to it (the carry columns); if not,
+the segment begins where its partition does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.kernels.order_axis import order_axis
+from windowpane.kernels.ordered_codes import Codes, Mask, validity
+from windowpane.kernels.over.frames import Frames, SortedOrder, Span, find_frames, spans
+from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.windowing.frames import Frame
+from windowpane.windowing.over_spec import OverSpec
+
+
+@dataclass
+class SortedRows:
+    """The rows and their derivatives.
+
+    Args:
+        spec: the window.
+        table: the columns the calls read, and the carry columns of the rows that have them; without chunks.
+        layout: segments and peers.
+        seeded: for each segment, whether its first row has carry columns.
+        wanted: the rows whose outputs are asked for; others may come out as anything.
+    """
+
+    spec: OverSpec
+    table: pa.Table
+    layout: Layout
+    seeded: Mask
+    wanted: Mask
+    carries: dict[str, pa.Array] = field(default_factory=dict)
+    _frames: dict[Frame, Frames] = field(default_factory=dict)
+    _orders: dict[Frame, SortedOrder] = field(default_factory=dict)
+    _columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column as one array."""
+        if name not in self._columns:
+            chunks = self.table[name]
+            self._columns[name] = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+        return self._columns[name]
+
+    def frames(self, frame: Frame) -> Frames:
+        """Return the frame of each row, before EXCLUDE."""
+        if frame not in self._frames:
+            self._frames[frame] = find_frames(frame, self.order(frame))
+        return self._frames[frame]
+
+    def spans(self, frame: Frame) -> list[Span]:
+        """Return what EXCLUDE leaves of the frame of each row."""
+        return spans(frame, self.frames(frame), self.layout)
+
+    def order(self, frame: Frame) -> SortedOrder:
+        """Return what the frame finder needs."""
+        if not frame.has_range_offset:
+            return SortedOrder(self.layout)
+        if frame not in self._orders:
+            ordered = self.spec.order_by[0]
+            offsets = tuple(o for o in (frame.start.offset, frame.end.offset, frame.gap) if o is not None)
+            self._orders[frame] = SortedOrder(self.layout, ordered, order_axis(self.column(ordered.name), offsets))
+        return self._orders[frame]
+
+    def counted(self, arguments: tuple[str, ...], filter: str | None) -> Mask:
+        """Return the rows that pass a FILTER and have a value in every argument."""
+        mask = self.filtered(filter)
+        for name in arguments:
+            mask = mask & validity(self.column(name))
+        return mask
+
+    def filtered(self, filter: str | None) -> Mask:
+        """Return the rows that pass a FILTER."""
+        if filter is None:
+            return np.ones(self.layout.size, np.bool_)
+        return self.column(filter).fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+    @property
+    def seeded_firsts(self) -> Positions:
+        """The first rows of the seeded segments."""
+        return self.layout.segment_firsts[self.seeded]
+
+    def seeds(self, name: str) -> tuple[pa.Array, Mask]:
+        """Return the carry column of ``seeded_firsts``, and where it has a value."""
+        column = self.column(name).take(pa.array(self.seeded_firsts))
+        return column, validity(column)
+
+    def rebased(self, totals: Codes, values: Codes, seeds: Codes) -> Codes:
+        """Return totals of all rows as totals of each segment that begin with its seed, or with its first value."""
+        firsts = self.layout.segment_firsts
+        base = values[firsts].copy()
+        base[self.seeded] = seeds
+        shift = base - totals[firsts]
+        return totals + np.repeat(shift, self.layout.segment_ends - firsts)

@@ -1,0 +1,100 @@
+"""Sorting rows into (partition, ORDER BY, key), and the layout of rows so sorted.
+
+Partitions only need to lie together here, so they are numbered as they appear. Keys break ties, which are few: only tied rows are
+sorted by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
+from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.kernels.packed_order import lexical_order
+from windowpane.windowing.over_spec import OrderColumn
+
+
+def is_sortable(kind: pa.DataType) -> bool:
+    """Whether columns of a type can be sorted and compared here."""
+    return has_codes(kind) or has_ranks(kind)
+
+
+def codes_of(column: pa.Array) -> Codes:
+    """Return codes that compare within the column; of NULLs any."""
+    return ordered_codes(column) if has_codes(column.type) else ranked_codes(column)[0]
+
+
+def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Positions:
+    """Return the number of each row's partition, dense from 0; NULL is an ordinary value."""
+    numbers = np.zeros(rows, np.int64)
+    for column in columns:
+        plain = pa.array(ordered_codes(column), mask=~validity(column)) if pa.types.is_floating(column.type) else column
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        size = len(encoded.dictionary)
+        numbers = numbers * size + encoded.indices.to_numpy()
+        if len(columns) > 1:
+            numbers = np.unique(numbers, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def order_codes(column: pa.Array, order: OrderColumn) -> list[Codes]:
+    """Return the codes to sort an ORDER BY column by, the most significant first."""
+    codes = ~codes_of(column) if order.descending else codes_of(column)
+    if not column.null_count:
+        return [codes]
+    valid = validity(column)
+    last = valid if order.nulls_first else ~valid
+    return [last.astype(np.int64), np.where(valid, codes, 0)]
+
+
+def key_codes(column: pa.Array) -> list[Codes]:
+    """Return the codes to sort a key column by; NULL comes last, as the largest value."""
+    return order_codes(column, OrderColumn("", nulls_first=False))
+
+
+def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positions:
+    """Return the positions that sort rows by ``ordered``, then by ``keys``; most significant first."""
+    if not ordered:
+        return lexical_order(keys)
+    positions = lexical_order(ordered)
+    same = np.zeros(len(positions), np.bool_)
+    if len(positions):
+        same[1:] = np.all([each[positions[1:]] == each[positions[:-1]] for each in ordered], axis=0)
+    tied = same | np.append(same[1:], False)
+    if tied.any():
+        places = np.flatnonzero(tied)
+        rows = positions[places]
+        group = np.cumsum(~same)[places].astype(np.int64)
+        positions[places] = rows[lexical_order([group, *(key[rows] for key in keys)])]
+    return positions
+
+
+def starts(columns: Sequence[pa.Array], rows: int) -> Mask:
+    """Return where a row differs from the row before it in one of the columns; NULL equals NULL."""
+    changed = np.zeros(rows, np.bool_)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= _differs(column)
+    return changed
+
+
+def _differs(column: pa.Array) -> npt.NDArray[np.bool_]:
+    if has_codes(column.type):
+        codes = ordered_codes(column)
+        different: npt.NDArray[np.bool_] = codes[1:] != codes[:-1]
+    else:
+        different = pc.fill_null(pc.not_equal(column[1:], column[:-1]), False).to_numpy(zero_copy_only=False)
+    if column.null_count:
+        valid = validity(column)
+        different = different | (valid[1:] != valid[:-1])
+    return different
+
+
+def layout_of(starts_segment: Mask, ordered: Sequence[pa.Array]) -> Layout:
+    """Return the layout of sorted rows from where segments start and the ORDER BY columns; without any, all rows are peers."""
+    return Layout(starts_segment, starts_segment | starts(ordered, len(starts_segment)))

@@ -1,0 +1,83 @@
+"""An OVER window as one kernel: sorted rows in, the values of all calls out.
+
+Between a row's columns and its values stand the carry columns of running calls; whoever keeps a row, keeps those with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.kernels.ordered_codes import Mask
+from windowpane.kernels.over.calls import CallKernel, call_kernel
+from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.sorting import is_sortable, layout_of
+from windowpane.windowing.over_spec import OverSpec
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a window gives for sorted rows: the columns of the calls, and the carry columns."""
+
+    outputs: list[pa.Array]
+    carries: list[pa.Array]
+
+
+class OverWindow:
+    """The calls of a spec, bound to the types of its input."""
+
+    def __init__(self, spec: OverSpec, columns: pa.Schema) -> None:
+        """Compute ``spec`` over rows with ``columns``."""
+        self.spec = spec
+        self.calls: list[CallKernel] = [call_kernel(call, columns) for call in spec.calls]
+        self.carries = pa.schema(list({field.name: field for call in self.calls for field in call.carries}.values()))
+        self.read = list(spec.columns)
+
+    def rows(self, table: pa.Table, starts_segment: Mask, seeded: Mask, wanted: Mask | None = None) -> SortedRows:
+        """Return sorted rows ready to be computed.
+
+        Args:
+            table: the rows, with carry columns where a segment is seeded.
+            starts_segment: where segments begin.
+            seeded: for each segment, whether its first row has carry columns.
+            wanted: the rows whose values are asked for, ``None`` for all.
+        """
+        ordered = [_one(table[name]) for name in self.spec.order_names]
+        layout: Layout = layout_of(starts_segment, ordered)
+        every = np.ones(table.num_rows, np.bool_) if wanted is None else wanted
+        return SortedRows(self.spec, table, layout, seeded, every)
+
+    def values(self, rows: SortedRows) -> Values:
+        """Return the values of the rows wanted, and the carry columns of all."""
+        outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
+        return Values(outputs, [rows.carries[name] for name in self.carries.names])
+
+    def reaches_first(self, rows: SortedRows) -> Mask:
+        """Return where a value may depend on rows before the segment's first."""
+        return _any([call.reaches_first(rows) for call in self.calls])
+
+    def reaches_end(self, rows: SortedRows) -> Mask:
+        """Return where a value may depend on rows from the segment's end on."""
+        return _any([call.reaches_end(rows) for call in self.calls])
+
+
+def refusal(spec: OverSpec, columns: pa.Schema) -> str | None:
+    """Return why a window cannot be computed here, ``None`` if it can."""
+    for name in (*spec.partition_by, *spec.order_names, *spec.key):
+        kind = columns.field(name).type
+        if not is_sortable(kind):
+            return f"column {name!r} of type {kind} is not sorted by Arrow as Spark does"
+    return None
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _any(masks: Sequence[Mask]) -> Mask:
+    return reduce(np.logical_or, masks)
