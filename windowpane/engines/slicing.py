@@ -81,13 +81,20 @@ class SharedSlices:
         Raises:
             TimestampOverflowError: a window of an element does not fit into int64.
         """
-        if len(times):
-            for extreme in (int(times.min()), int(times.max())):
-                if extreme - self.slide < MIN + abs(self.offset) or extreme + self.reach > MAX - abs(self.offset):
-                    raise TimestampOverflowError(extreme, extreme - self.reach, extreme + self.reach)
+        for extreme in {int(times.min()), int(times.max())} if len(times) else ():
+            self._refuse_overflow(extreme)
         period = self.slide if self.has_gaps else self.length
-        starts: Integers = times - (times - self.offset) % period
+        starts: Integers = times - (times % period - self.offset % period) % period
         return starts
+
+    def _refuse_overflow(self, time: int) -> None:
+        last = window_start(time, self.offset, self.slide)
+        if time - last >= self.reach:
+            return
+        first = last - (last - time + self.reach - 1) // self.slide * self.slide
+        if first < MIN or last + self.reach > MAX:
+            start = first if first < MIN else last
+            raise TimestampOverflowError(time, start, start + self.reach)
 
     def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
         """Return whether each element is in its slice, and not in the gap behind it."""
