@@ -20,7 +20,7 @@ from windowpane.engines.protocol import Clock, Engine
 from windowpane.operators.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.comparison import difference, same
+from windowpane.testing.fuzz.comparison import difference, identical
 from windowpane.testing.fuzz.over_inputs import Batch, Trial
 from windowpane.testing.fuzz.over_oracle import Oracle
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
@@ -123,7 +123,7 @@ class _UpdateCheck:
                 self._remove(key, row)
             elif key in self._output:
                 raise UnsoundError(f"{word} of {row}, which is there")
-            elif before is not None and same(before, row):
+            elif before is not None and identical(before, row):
                 raise UnsoundError(f"an update that changes nothing: {row}")
             else:
                 self._output[key] = row
@@ -131,7 +131,7 @@ class _UpdateCheck:
 
     def _remove(self, key: bytes, row: Row) -> None:
         held = self._output.pop(key, None)
-        if held is None or not same(held, row):
+        if held is None or not identical(held, row):
             raise UnsoundError(f"{row} disappears, but what is there is {held}")
 
 
