@@ -18,7 +18,8 @@ from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionEr
 from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference
-from windowpane.testing.fuzz.windowed_programs import COLUMNS, LATE, TIMESTAMP, random_rows
+from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP
+from windowpane.testing.fuzz.windowed_streams import COLUMNS, random_rows
 from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 

@@ -21,9 +21,9 @@ from windowpane.testing.fuzz.windowed_programs import (
     program_of,
     random_aggregates,
     random_assigner,
-    random_rows,
     random_trigger,
 )
+from windowpane.testing.fuzz.windowed_streams import random_rows
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 

@@ -11,7 +11,8 @@ from windowpane.engines.protocol import Clock
 from windowpane.errors import ChangedPlanError
 from windowpane.plan import choose_engine, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import program_of, random_rows
+from windowpane.testing.fuzz.windowed_programs import program_of
+from windowpane.testing.fuzz.windowed_streams import random_rows
 
 GLOBAL = wp.GlobalWindows.create()
 

@@ -12,7 +12,7 @@ from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.state.blob_store import BlobStore
 from windowpane.testing.fuzz import windowed
 from windowpane.testing.fuzz.__main__ import main, report
-from windowpane.testing.fuzz.comparison import difference
+from windowpane.testing.fuzz.comparison import difference, identical
 
 BLOCK = 250
 
@@ -60,3 +60,22 @@ def test_an_engine_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, capsys
 def test_rows_are_compared_in_any_order_and_up_to_rounding(expected: list, got: list, found: str | None) -> None:
     differs = difference(expected, got)
     assert (differs is None) if found is None else (differs is not None and differs.startswith(found))
+
+
+def test_a_program_that_raises_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: SlicesEngine, store: BlobStore, rows: list[pa.Table], clock: Clock) -> BucketOutput:
+        raise ZeroDivisionError("out of order")
+
+    monkeypatch.setattr(SlicesEngine, "run", broken)
+    outcome = next(each for each in map(windowed.run, range(100)) if each.differences)
+    lines: list[str] = []
+    assert report([outcome], lines.append) == 1
+    assert lines[0].startswith(f"FAILED seed {outcome.seed} (windows); again with: python -m windowpane.testing.fuzz")
+    assert lines[2].endswith("ZeroDivisionError: out of order")
+
+
+def test_a_change_of_the_last_bit_is_a_change() -> None:
+    one, other = {"x": 0.1 + 0.2}, {"x": 0.3}
+    assert difference([one], [other]) is None
+    assert not identical(one, other)
+    assert identical({"x": float("nan")}, {"x": float("nan")})

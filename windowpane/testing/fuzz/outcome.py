@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass, field
 
 
@@ -20,3 +21,8 @@ class Outcome:
     program: str
     engine: str
     differences: list[str] = field(default_factory=list)
+
+
+def raised(error: Exception) -> str:
+    """Return an exception as text, with the places it came through."""
+    return "".join(traceback.format_exception(error)).rstrip()

@@ -8,7 +8,7 @@ from windowpane.engines.over.engines import columnar_engine, columnar_refusal
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
-from windowpane.testing.fuzz.outcome import Outcome
+from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
 from windowpane.testing.fuzz.over_oracle import Oracle
 from windowpane.testing.fuzz.over_run import MakeEngine, NotCoveredError, check_beside, check_trial
@@ -38,7 +38,7 @@ def run(seed: int, engine: str = "reference", against: str = "duckdb") -> Outcom
     except NotCoveredError as reason:
         return Outcome(seed, described(trial), f"{engine} does not cover it ({reason})")
     except Exception as error:  # a program that raises is a finding like any other
-        differences = [f"{type(error).__name__}: {error}"]
+        differences = [raised(error)]
     return Outcome(seed, described(trial), engine, differences)
 
 

@@ -7,7 +7,9 @@ errors, which end a program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,17 +19,21 @@ import pyarrow.compute as pc
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.combining import combiner_of
 from windowpane.engines.panes.timed import TimedPanesEngine
-from windowpane.engines.program import PARTITION, POSITION, TIME, Program
-from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
 from windowpane.plan import describe, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.comparison import difference
-from windowpane.testing.fuzz.outcome import Outcome
-from windowpane.testing.fuzz.windowed_programs import Batch, random_program, random_stream, with_engine
+from windowpane.testing.fuzz.comparison import difference, with_one_zero
+from windowpane.testing.fuzz.outcome import Outcome, raised
+from windowpane.testing.fuzz.windowed_programs import random_program, with_engine
+from windowpane.testing.fuzz.windowed_streams import Batch, random_stream
 
 REFERENCE = "row"
 _DRAWS = 40
+
+Outcoming = BucketOutput | WindowpaneError
+"""What a batch comes to."""
 
 
 def run(seed: int) -> Outcome:
@@ -35,7 +41,11 @@ def run(seed: int) -> Outcome:
     draw = Random(seed)
     program = _columnar_program(draw)
     stream = random_stream(draw, program)
-    return Outcome(seed, text_of(program), program.engine, _Race(program, draw).run(stream))
+    try:
+        differences = _Race(program, draw).run(stream)
+    except Exception as error:  # a program that raises is a finding like any other
+        differences = [raised(error)]
+    return Outcome(seed, text_of(program), program.engine, differences)
 
 
 def _columnar_program(draw: Random) -> Program:
@@ -66,6 +76,34 @@ def text_of(program: Program) -> str:
     return "\n".join(f"    {name:<10} {value}" for name, value in parts.items())
 
 
+class _Bucket:
+    """An engine and its state, called as Spark does: without rows only if it is not idle."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._engine = make_engine(program)
+        self._store = MemoryBlobStore()
+        self._is_idle = True
+
+    def run(self, parts: Callable[[], Sequence[pa.Table]], clock: Clock) -> Outcoming:
+        """Return what comes out of a batch, an error included."""
+        try:
+            rows = parts()
+            if self._is_idle and not any(part.num_rows for part in rows):
+                return BucketOutput()
+            output = self._engine.run(self._store, rows, clock)
+        except WindowpaneError as error:
+            return error
+        self._is_idle = output.is_idle
+        return output
+
+    def restart(self) -> None:
+        """Make the engine and its state anew from bytes."""
+        snapshot, self._store = self._store.snapshot(), MemoryBlobStore()
+        self._store.restore(snapshot)
+        self._engine = make_engine(self._program)
+
+
 class _Race:
     """The two engines on the same batches."""
 
@@ -73,27 +111,24 @@ class _Race:
         self._program = program
         self._draw = draw
         self._combine = combiner_of(program)
-        self._reference = make_engine(with_engine(program, REFERENCE))
-        self._engine = make_engine(program)
-        self._stores = MemoryBlobStore(), MemoryBlobStore()
+        self._reference = _Bucket(with_engine(program, REFERENCE))
+        self._bucket = _Bucket(program)
 
     def run(self, stream: Sequence[Batch]) -> list[str]:
         """Return what differs in the first batch where something does."""
         for number, batch in enumerate(stream):
             clock = Clock(batch.watermark, batch.processing_time)
             combine = self._combine if self._draw.random() < 0.5 and not self._tells_late_by_order(batch) else None
-            sent = batch.parts if combine is None else [self._sent(combine, part) for part in batch.parts if part.num_rows]
-            is_by_time = combine is not None and self._program.engine == TimedPanesEngine.name
-            taken = _by_time(batch.parts) if is_by_time and batch.parts else batch.parts
-            expected = _outcome(self._reference, self._stores[0], taken, clock)
-            got = _outcome(self._engine, self._stores[1], sent, clock)
+            by_time = combine is not None and self._program.engine == TimedPanesEngine.name
+            expected = self._reference.run(partial(_taken, batch.parts, by_time), clock)
+            got = self._bucket.run(partial(self._sent, batch.parts, combine), clock)
             found = _differences(self._program, expected, got)
             if found:
                 return [f"batch {number}, {clock}: {each}" for each in (*found, _shown(batch))]
             if isinstance(expected, WindowpaneError):
                 return []
             if self._draw.random() < 0.5:
-                self._restart()
+                self._bucket.restart()
         return []
 
     def _tells_late_by_order(self, batch: Batch) -> bool:
@@ -101,18 +136,17 @@ class _Race:
         times = (time for part in batch.parts for time in part[TIME].drop_null().to_pylist())
         return self._program.spec.merges and any(time <= batch.watermark for time in times)
 
-    def _sent(self, combine: Combiner, part: pa.Table) -> pa.Table:
-        """Return a part as the encoder sends it: without the numbers of its rows, folded where that may pay."""
-        rows = part.drop_columns([PARTITION, POSITION])
-        stays = combine.folding is not always_together and self._draw.random() < 0.5
-        return rows if stays else combine(rows)
+    def _sent(self, parts: Sequence[pa.Table], combine: Combiner | None) -> list[pa.Table]:
+        """Return the parts as the encoder sends them: if folded, without the numbers of rows, and only where that may pay."""
+        if combine is None:
+            return list(parts)
+        stays = [combine.folding is not always_together and self._draw.random() < 0.5 for _ in parts]
+        rows = [part.drop_columns([PARTITION, POSITION]) for part in parts]
+        return [part if stay else combine(part) for part, stay in zip(rows, stays, strict=True) if part.num_rows]
 
-    def _restart(self) -> None:
-        """Make the engine and its state anew from bytes."""
-        store = MemoryBlobStore()
-        store.restore(self._stores[1].snapshot())
-        self._stores = self._stores[0], store
-        self._engine = make_engine(self._program)
+
+def _taken(parts: Sequence[pa.Table], by_time: bool) -> Sequence[pa.Table]:
+    return _by_time(parts) if by_time and parts else parts
 
 
 def _by_time(parts: Sequence[pa.Table]) -> list[pa.Table]:
@@ -123,20 +157,14 @@ def _by_time(parts: Sequence[pa.Table]) -> list[pa.Table]:
     return [rows.take(order).set_column(positions, POSITION, pa.array(range(rows.num_rows), pa.int64()))]
 
 
-def _outcome(engine: Engine, store: MemoryBlobStore, parts: Sequence[pa.Table], clock: Clock) -> BucketOutput | WindowpaneError:
-    try:
-        return engine.run(store, parts, clock)
-    except WindowpaneError as error:
-        return error
-
-
-def _differences(program: Program, expected: BucketOutput | WindowpaneError, got: BucketOutput | WindowpaneError) -> list[str]:
+def _differences(program: Program, expected: Outcoming, got: Outcoming) -> list[str]:
     if isinstance(expected, WindowpaneError) or isinstance(got, WindowpaneError):
         same_error = type(expected) is type(got)
         return [] if same_error else [f"expected {expected!r}\n    got      {got!r}"]
     found = []
     for number in range(1 + len(program.side_outputs)):
-        differs = difference(_rows(expected, number), _rows(got, number))
+        rows = [_rows(output, number) for output in (expected, got)]
+        differs = difference(*([_numbered(program, each) for each in rows] if number == MAIN else rows))
         found += [] if differs is None else [f"output {number}: {differs}"]
     for name in ("late_elements", "late_dropped", "firings"):
         wanted, shown = getattr(expected.counters, name), getattr(got.counters, name)
@@ -146,6 +174,17 @@ def _differences(program: Program, expected: BucketOutput | WindowpaneError, got
 
 def _rows(output: BucketOutput, number: int) -> list[dict[str, Any]]:
     return [row for which, table in output.tables if which == number for row in table.to_pylist()]
+
+
+def _numbered(program: Program, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with their number among those of the same key and window, whose order says which result is the latest."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for row in rows:
+        pane = repr([with_one_zero(row[name]) for name in (*program.keys.names, WINDOW_START, WINDOW_END)])
+        seen[pane] += 1
+        numbered.append({**row, "number in its window": seen[pane]})
+    return numbered
 
 
 def _shown(batch: Batch) -> str:

@@ -1,4 +1,4 @@
-"""Random windowed programs of built-in parts, and random streams for them, made by a seeded generator."""
+"""Random windowed programs of built-in parts, made by a seeded generator."""
 
 from __future__ import annotations
 
@@ -9,43 +9,31 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.program import Program, Upstream
 from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
+from windowpane.testing.fuzz.windowed_streams import COLUMNS
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import MAX
 
 LATE = OutputTag("late")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-COLUMNS = pa.schema(
-    [
-        ("k", pa.string()),
-        ("f", pa.float64()),
-        ("i", pa.int64()),
-        ("n", pa.int32()),
-        ("d", pa.float64()),
-        ("s", pa.string()),
-        ("b", pa.bool_()),
-        ("m", pa.decimal128(12, 2)),
-        ("r", pa.struct([("x", pa.int32()), ("y", pa.float64())])),
-        ("l", pa.list_(pa.string())),
-    ]
+_KEYS: tuple[tuple[str, ...], ...] = (
+    ("k",),
+    ("k",),
+    ("k",),
+    ("n",),
+    ("f",),
+    ("k", "n"),
+    ("r",),
+    ("l", "n"),
+    (),
+    ("u",),
+    ("m", "b"),
 )
-_VALUES: dict[str, Callable[[Random], Any]] = {
-    "k": lambda draw: draw.choice(["a", "b", "c", None]),
-    "f": lambda draw: draw.choice([0.0, -0.0, 1.5, float("nan"), None]),
-    "i": lambda draw: draw.choice([None, 0, 1, -7, draw.randint(-(10**6), 10**6), 2**61]),
-    "n": lambda draw: draw.choice([None, draw.randint(-3, 3)]),
-    "d": lambda draw: draw.choice([None, 0.0, -0.0, round(draw.uniform(-9, 9), 3), draw.choice([1.5, float("nan")])]),
-    "s": lambda draw: draw.choice([None, "", "x", "y", "é"]),
-    "b": lambda draw: draw.choice([None, True, False]),
-    "m": lambda draw: draw.choice([None, "0.00", "12.34", "-99.90"]),
-    "r": lambda draw: draw.choice([None, {"x": None, "y": 0.0}, {"x": 1, "y": -0.0}, {"x": 1, "y": 0.0}, {"x": 1, "y": None}]),
-    "l": lambda draw: draw.choice([None, [], ["a"], ["a", None]]),
-}
-_KEYS: tuple[tuple[str, ...], ...] = (("k",), ("k",), ("k",), ("n",), ("f",), ("k", "n"), ("r",), ("l", "n"), ())
 
 
 @dataclass(frozen=True)
@@ -61,37 +49,48 @@ class GapBy:
 
 def random_assigner(draw: Random) -> assigners.WindowAssigner:
     """Return an assigner."""
-    size, slide, steps = draw.randint(1, 15), draw.randint(1, 15), draw.randint(1, 4)
+    size, slide, steps = _random_length(draw), _random_length(draw), draw.randint(1, 4)
+    slide = max(slide, size // 60)
+    longer, shorter = max(size, slide), min(size, slide)
+    offset, by_slide = draw.randint(1 - size, size - 1), draw.randint(1 - slide, slide - 1)
+    stagger = draw.choice([assigners.WindowStagger.ALIGNED] * 4 + [assigners.WindowStagger.NATURAL])
     makers: list[Callable[[], assigners.WindowAssigner]] = [
-        lambda: assigners.TumblingEventTimeWindows.of(size, draw.randrange(size)),
-        lambda: assigners.SlidingEventTimeWindows.of(size, slide),
-        lambda: assigners.SlidingEventTimeWindows.of(max(size, slide), min(size, slide)),
-        lambda: assigners.CumulateEventTimeWindows.of(slide * steps, slide),
-        lambda: assigners.TumblingProcessingTimeWindows.of(size),
-        lambda: assigners.SlidingProcessingTimeWindows.of(size, slide),
+        lambda: assigners.TumblingEventTimeWindows.of(size, offset, stagger),
+        lambda: assigners.SlidingEventTimeWindows.of(size, slide, by_slide),
+        lambda: assigners.SlidingEventTimeWindows.of(longer, shorter, draw.randint(1 - shorter, shorter - 1)),
+        lambda: assigners.CumulateEventTimeWindows.of(slide * steps, slide, by_slide),
+        lambda: assigners.TumblingProcessingTimeWindows.of(size, offset, stagger),
+        lambda: assigners.SlidingProcessingTimeWindows.of(size, slide, by_slide),
         lambda: assigners.EventTimeSessionWindows.with_gap(size),
         lambda: assigners.EventTimeSessionWindows.with_dynamic_gap(GapBy(size)),
         lambda: assigners.ProcessingTimeSessionWindows.with_gap(size),
+        lambda: assigners.ProcessingTimeSessionWindows.with_dynamic_gap(GapBy(size)),
         assigners.GlobalWindows.create,
+        assigners.GlobalWindows.create_with_end_of_stream_trigger,
     ]
     return draw.choice(makers)()
+
+
+def _random_length(draw: Random) -> int:
+    return draw.choice([draw.randint(1, 15)] * 6 + [draw.randint(1, 90)])
 
 
 def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers.Trigger | None:
     """Return a trigger that the assigner's windows can have; ``None`` for the default."""
     counting = triggers.CountTrigger.of(draw.randint(1, 4))
     if isinstance(assigner, assigners.GlobalWindows):
-        return draw.choice([counting, counting, triggers.PurgingTrigger.of(counting), None])
+        ending = triggers.EndOfStreamTrigger()
+        return draw.choice([counting, counting, triggers.PurgingTrigger.of(counting), ending, None])
     continuous = triggers.ContinuousEventTimeTrigger if assigner.is_event_time else triggers.ContinuousProcessingTimeTrigger
     made = [assigner.default_trigger(), counting, continuous.of(draw.randint(1, 12))]
-    trigger = draw.choice([None, None, *made])
+    trigger = draw.choice([None, None, *made, *made, triggers.NeverTrigger()])
     return triggers.PurgingTrigger.of(trigger) if trigger is not None and draw.random() < 0.4 else trigger
 
 
 def random_evictor(draw: Random) -> evictors.Evictor | None:
     """Return an evictor, mostly none."""
-    count, after = draw.randint(0, 4), draw.random() < 0.2
-    return draw.choice([None] * 8 + [evictors.CountEvictor.of(count, after), evictors.TimeEvictor.of(count * 3, after)])
+    count, after = draw.randint(0, 4), draw.random() < 0.3
+    return draw.choice([None] * 6 + [evictors.CountEvictor.of(count, after), evictors.TimeEvictor.of(count * 3, after)])
 
 
 _AGGREGATES: tuple[Aggregate, ...] = (
@@ -146,6 +145,7 @@ def program_of(
     aggregates: Mapping[str, Aggregate],
     keys: tuple[str, ...] = ("k",),
     upstream: Upstream = Upstream.SOURCE,
+    window_bound: pa.DataType = TIMESTAMP,
     **parts: Any,
 ) -> Program:
     """Return a compiled program over ``COLUMNS``: the planner has chosen its engine.
@@ -155,12 +155,13 @@ def program_of(
         aggregates: the aggregates by output name.
         keys: the key columns.
         upstream: where rows come from.
+        window_bound: type of window bounds.
         parts: trigger, evictor, allowed_lateness, late_tag, refine, order_by and engine, as a ``WindowPlan`` takes them.
     """
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
     plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **parts)
     slots = {name: aggregate.arguments for name, aggregate in aggregates.items()}
-    types = InputTypes(COLUMNS, pa.schema([COLUMNS.field(key) for key in keys]), keys, TIMESTAMP, slots)
+    types = InputTypes(COLUMNS, pa.schema([COLUMNS.field(key) for key in keys]), keys, window_bound, slots)
     return compile_program(plan, types, COLUMNS.names)
 
 
@@ -172,68 +173,18 @@ def random_program(draw: Random) -> Program:
         random_aggregates(draw),
         draw.choice(_KEYS),
         draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW]),
+        pa.int64(),
         trigger=random_trigger(draw, assigner),
         evictor=random_evictor(draw),
-        allowed_lateness=draw.choice([0, 0, 3, 20]) if assigner.is_event_time else 0,
+        allowed_lateness=draw.choice([0, 0, 3, 20, 20, 2**62, MAX]) if assigner.is_event_time else 0,
         late_tag=draw.choice([None, LATE]),
         refine=draw.choice(["last", "last", "each"]),
-        order_by=tuple(_order_column(draw, name) for name in draw.choice([(), (), ("n",), ("s", "i")])),
+        order_by=tuple(_order_column(draw, name) for name in draw.choice([(), (), ("n",), ("s", "i"), ("d",)])),
     )
 
 
 def _order_column(draw: Random, name: str) -> OrderColumn:
     return OrderColumn(name, draw.random() < 0.5, nulls_first=draw.random() < 0.5)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One micro-batch: the clocks at its start in microseconds, its rows as the parts that input partitions bring."""
-
-    watermark: int
-    processing_time: int
-    parts: tuple[pa.Table, ...]
-
-
-def random_stream(draw: Random, program: Program) -> list[Batch]:
-    """Return batches: disordered rows, some of them late, clocks that move on, and an end behind every window."""
-    before, watermark, now, made = -40, -30, 1, []
-    for _ in range(draw.randint(1, 7)):
-        rows = random_rows(draw, draw.randint(0, 8), watermark)
-        made.append(Batch(watermark, now, _parts(draw, _judged(draw, program, rows, (before, watermark)))))
-        before, watermark = watermark, watermark + draw.choice([0, draw.randint(0, 25)])
-        now += draw.randint(0, 9)
-    return [*made, Batch(watermark, now, ()), Batch(1000, now + 1000, ()), Batch(2000, now + 2000, ())]
-
-
-def random_rows(draw: Random, count: int, watermark: int) -> pa.Table:
-    """Return rows around a watermark, in order of arrival, with their system columns."""
-    columns = {field.name: _column(draw, field, count) for field in COLUMNS}
-    times = [watermark + draw.randint(-25, 40) for _ in range(count)]
-    system = {
-        TIME: pa.array(times, pa.int64()),
-        PARTITION: pa.array([0] * count, pa.int32()),
-        POSITION: pa.array(range(count), pa.int64()),
-    }
-    return pa.table({**columns, **system})
-
-
-def _column(draw: Random, field: pa.Field, count: int) -> pa.Array:
-    values = [_VALUES[field.name](draw) for _ in range(count)]
-    return pa.array(values, pa.string()).cast(field.type) if pa.types.is_decimal(field.type) else pa.array(values, field.type)
-
-
-def _judged(draw: Random, program: Program, rows: pa.Table, watermarks: tuple[int, int]) -> pa.Table:
-    """Return rows as an earlier window emits them: under the watermark before its batch, or under that of the batch."""
-    if program.upstream is not Upstream.JUDGED_WINDOW:
-        return rows
-    judged = [draw.choice(watermarks) for _ in range(rows.num_rows)]
-    return rows.append_column(JUDGED, pa.array(judged, pa.int64()))
-
-
-def _parts(draw: Random, rows: pa.Table) -> tuple[pa.Table, ...]:
-    """Return the rows as one or two tables, in no order."""
-    at = draw.randint(0, rows.num_rows)
-    return (rows.slice(at), rows.slice(0, at)) if draw.random() < 0.5 else (rows,)
 
 
 def with_engine(program: Program, engine: str) -> Program:

@@ -1,0 +1,131 @@
+"""Random streams for windowed programs: batches of disordered rows and the clocks they come under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.windowing.times import MAX, MIN
+
+COLUMNS = pa.schema(
+    [
+        ("k", pa.string()),
+        ("f", pa.float64()),
+        ("i", pa.int64()),
+        ("n", pa.int32()),
+        ("d", pa.float64()),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+        ("m", pa.decimal128(12, 2)),
+        ("r", pa.struct([("x", pa.int32()), ("y", pa.float64())])),
+        ("l", pa.list_(pa.string())),
+        ("u", pa.int64()),
+    ]
+)
+_INFINITE = float("inf")
+_VALUES: dict[str, Callable[[Random], Any]] = {
+    "k": lambda draw: draw.choice(["a", "b", "c", None]),
+    "f": lambda draw: draw.choice([0.0, -0.0, 1.5, float("nan"), None]),
+    "i": lambda draw: draw.choice([None, 0, 1, -7, draw.randint(-(10**6), 10**6), 2**61]),
+    "n": lambda draw: draw.choice([None, draw.randint(-3, 3)]),
+    "d": lambda draw: draw.choice(
+        [None, 0.0, -0.0, round(draw.uniform(-9, 9), 3), draw.choice([1.5, float("nan")]), draw.choice([2.5, _INFINITE])]
+    ),
+    "s": lambda draw: draw.choice([None, "", "x", "y", "é"]),
+    "b": lambda draw: draw.choice([None, True, False]),
+    "m": lambda draw: draw.choice([None, Decimal("0.00"), Decimal("12.34"), Decimal("-99.90")]),
+    "r": lambda draw: draw.choice([None, {"x": None, "y": 0.0}, {"x": 1, "y": -0.0}, {"x": 1, "y": 0.0}, {"x": 1, "y": None}]),
+    "l": lambda draw: draw.choice([None, [], ["a"], ["a", None]]),
+    "u": lambda draw: draw.choice([None, draw.randint(0, 400), draw.randint(0, 400), draw.randint(0, 2**62)]),
+}
+"""What makes the values of a column; ``u`` has many, as keys of large streams do."""
+
+_EPOCHS = [0] * 8 + [-(10**9), 1_700_000_000_000_000, MIN + 100, MAX - 10_000]
+"""Where a stream lies in time."""
+_END = 2_000
+"""Behind the last row: all windows have ended, but those of very long periods."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch: the clocks at its start in microseconds, its rows as the parts that input partitions bring."""
+
+    watermark: int
+    processing_time: int
+    parts: tuple[pa.Table, ...]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a stream is like: where it begins, how far apart rows are, how many a batch has, whether some have no time."""
+
+    epoch: int
+    unit: int
+    largest: int
+    lacks_times: bool
+
+
+def _random_shape(draw: Random) -> _Shape:
+    epoch = draw.choice(_EPOCHS)
+    unit = 1 if abs(epoch) > 2**62 else draw.choice([1] * 9 + [1_000_000])
+    return _Shape(epoch, unit, draw.choice([8] * 9 + [150]), draw.random() < 0.05)
+
+
+def random_stream(draw: Random, program: Program) -> list[Batch]:
+    """Return batches: disordered rows, some of them late, clocks that move on, and an end behind every window."""
+    shape = _random_shape(draw)
+    at, now, made = -30, 1, []
+    before, watermark = MIN, draw.choice([MIN, shape.epoch + at * shape.unit])
+    for _ in range(draw.randint(1, 7)):
+        rows = random_rows(draw, draw.randint(0, shape.largest), shape.epoch + at * shape.unit, shape.unit)
+        rows = _without_times(draw, rows) if shape.lacks_times else rows
+        made.append(Batch(watermark, now, _parts(draw, _judged(draw, program, rows, (before, watermark)))))
+        at += draw.choice([0, draw.randint(0, 25)])
+        before, watermark = watermark, draw.choice([watermark, *[shape.epoch + at * shape.unit] * 5])
+        now += draw.choice([draw.randint(0, 9), draw.randint(0, 9), 100])
+    end = shape.epoch + (at + _END) * shape.unit
+    clocks = [
+        (watermark, now),
+        (end, now + 1_000),
+        (end + 1_000, now + 2_000),
+        *([(MAX, now + 3_000)] if draw.random() < 0.3 else []),
+    ]
+    return [*made, *(Batch(*clock, ()) for clock in clocks)]
+
+
+def random_rows(draw: Random, count: int, around: int, unit: int = 1) -> pa.Table:
+    """Return rows around an instant, in order of arrival from up to three input partitions, with their system columns."""
+    columns = {field.name: pa.array([_VALUES[field.name](draw) for _ in range(count)], field.type) for field in COLUMNS}
+    times = [min(max(around + draw.randint(-25, 40) * unit, MIN + 1), MAX) for _ in range(count)]
+    partitions = draw.choice([1, 1, 3])
+    system = {
+        TIME: pa.array(times, pa.int64()),
+        PARTITION: pa.array(sorted(draw.randrange(partitions) for _ in range(count)), pa.int32()),
+        POSITION: pa.array(range(count), pa.int64()),
+    }
+    return pa.table({**columns, **system})
+
+
+def _without_times(draw: Random, rows: pa.Table) -> pa.Table:
+    times = pa.array([None if draw.random() < 0.05 else time for time in rows[TIME].to_pylist()], pa.int64())
+    return rows.set_column(rows.column_names.index(TIME), TIME, times)
+
+
+def _judged(draw: Random, program: Program, rows: pa.Table, watermarks: tuple[int, int]) -> pa.Table:
+    """Return rows as an earlier window emits them: under the watermark before its batch, or under that of the batch."""
+    if program.upstream is not Upstream.JUDGED_WINDOW:
+        return rows
+    judged = [draw.choice(watermarks) for _ in range(rows.num_rows)]
+    return rows.append_column(JUDGED, pa.array(judged, pa.int64()))
+
+
+def _parts(draw: Random, rows: pa.Table) -> tuple[pa.Table, ...]:
+    """Return the rows as one or two tables, in no order."""
+    at = draw.randint(0, rows.num_rows)
+    return (rows.slice(at), rows.slice(0, at)) if draw.random() < 0.5 else (rows,)
