@@ -1,0 +1,49 @@
+"""The logical plan: relational operators over columns with ids, each able to say itself in DuckDB's SQL.
+
+The same plan is run as one query (``compile_plan``) and as operators over changelogs (``streaming``). Every node has
+
+- ``columns``, among them all columns of
+- ``key``: what identifies a row of its result (empty: there is at most one row),
+- ``append_only``: whether rows of its result, once there, stay,
+- ``watermarks``: the columns of which rows below a value can be told to come no more.
+"""
+
+from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, explain_plan
+from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TopN
+from windowpane.sql.nodes.rowwise import (
+    BRANCH_TYPE,
+    IDENTITY_TYPE,
+    Filter,
+    Project,
+    Scan,
+    TimeWindows,
+    UnionAll,
+    Values,
+)
+from windowpane.sql.nodes.windowed import CloseSort, Over, SessionWindows
+
+__all__ = [
+    "BRANCH_TYPE",
+    "IDENTITY_TYPE",
+    "Aggregate",
+    "CloseSort",
+    "Filter",
+    "Fold",
+    "Join",
+    "Node",
+    "Order",
+    "Over",
+    "Project",
+    "Scan",
+    "SessionWindows",
+    "SetOperation",
+    "TimeWindows",
+    "TopN",
+    "Unary",
+    "UnionAll",
+    "Values",
+    "Watermark",
+    "Watermarks",
+    "compile_plan",
+    "explain_plan",
+]

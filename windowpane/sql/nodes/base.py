@@ -1,0 +1,103 @@
+"""What all nodes of a plan share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.scope import Column
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How the watermark of a column follows from those of base relations: the least of all parts.
+
+    Each part is (relation, DuckDB expression over ``{w}``, the relation's watermark).
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    def through(self, template: str) -> Watermark:
+        """Return the watermark of a monotonic expression over the column, ``{w}`` standing for it."""
+        return Watermark(tuple((relation, template.replace("{w}", f"({sql})")) for relation, sql in self.parts))
+
+
+Watermarks = Mapping[str, Watermark]
+
+
+@dataclass(frozen=True)
+class Order:
+    """One column of an ORDER BY inside a plan."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def sql(self) -> str:
+        """As DuckDB has it."""
+        nulls = "FIRST" if self.nulls_first else "LAST"
+        return f"{quoted(self.column)} {'DESC' if self.descending else 'ASC'} NULLS {nulls}"
+
+
+@dataclass(frozen=True)
+class Node(ABC):
+    """What all nodes share; see the module."""
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    append_only: bool
+    watermarks: Watermarks = field(default_factory=dict, compare=False)
+
+    label: ClassVar[str] = "node"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes it reads from."""
+        return ()
+
+    @abstractmethod
+    def sql(self, *relations: str, extra: str = "") -> str:
+        """Return its result as SQL over its inputs; ``extra`` is passed through by nodes that handle each row alone."""
+
+    @property
+    def detail(self) -> str:
+        """What ``EXPLAIN`` says behind its name."""
+        return ""
+
+    def column(self, column_id: str) -> Column:
+        """Return a column by id."""
+        return next(column for column in self.columns if column.id == column_id)
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    """A node with one input."""
+
+    input: Node = field(kw_only=True)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+def listed(ids: tuple[str, ...]) -> str:
+    """Return ids as a list of SQL columns."""
+    return ", ".join(quoted(column_id) for column_id in ids)
+
+
+def compile_plan(node: Node) -> str:
+    """Return a plan as one query."""
+    return node.sql(*(f"({compile_plan(source)})" for source in node.inputs))
+
+
+def explain_plan(node: Node, depth: int = 0) -> list[str]:
+    """Return a plan as lines, inputs indented."""
+    detail = f": {node.detail}" if node.detail else ""
+    lines = [f"{'  ' * depth}{node.label}{detail}"]
+    for source in node.inputs:
+        lines += explain_plan(source, depth + 1)
+    return lines

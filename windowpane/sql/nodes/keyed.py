@@ -1,0 +1,148 @@
+"""Nodes that put rows together by keys: groups, Top-N, joins, set operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.nodes.base import Node, Order, Unary, listed
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A call of an aggregate that can be kept as a partial result, and rows added to it.
+
+    Args:
+        function: ``count``, ``sum``, ``avg``, ``min`` or ``max``.
+        argument: SQL of the argument, ``None`` for ``count(*)``.
+        condition: SQL of ``FILTER``, ``None`` without.
+        kept: the DuckDB type of the partial result.
+        takes_back: whether rows can be taken away again.
+        combined: what combines two partial results, ``None`` where they are added.
+    """
+
+    function: str
+    argument: str | None
+    condition: str | None
+    kept: str
+    takes_back: bool
+    combined: str | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate(Unary):
+    """Groups by columns, with one call for each further column: ``calls`` as SQL, ``folds`` those that can be folded."""
+
+    groups: tuple[str, ...] = field(kw_only=True)
+    calls: tuple[str, ...] = field(kw_only=True)
+    folds: tuple[Fold | None, ...] = field(default=(), kw_only=True)
+    label: ClassVar[str] = "Aggregate"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        pairs = zip(self.calls, self.columns[len(self.groups) :], strict=True)
+        items = [quoted(group) for group in self.groups]
+        items += [f"{call} AS {quoted(column.id)}" for call, column in pairs]
+        by = f" GROUP BY {listed(self.groups)}" if self.groups else ""
+        return f"SELECT {', '.join(items) or '1'} FROM {relations[0]}{by}"
+
+    @property
+    def detail(self) -> str:
+        by = f" by {', '.join(self.groups)}" if self.groups else ""
+        return f"{', '.join(self.calls)}{by}"
+
+
+@dataclass(frozen=True)
+class TopN(Unary):
+    """The rows of each partition at places ``offset + 1`` to ``offset + limit``; ties of the last one too if ``with_ties``.
+
+    ``number`` is the column for the place, ``None`` if nobody wants it.
+    """
+
+    partition: tuple[str, ...] = field(kw_only=True)
+    order: tuple[Order, ...] = field(kw_only=True)
+    limit: int | None = field(kw_only=True)
+    offset: int = field(default=0, kw_only=True)
+    with_ties: bool = field(default=False, kw_only=True)
+    number: str | None = field(default=None, kw_only=True)
+    label: ClassVar[str] = "TopN"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        place = self.place_sql()
+        upto = "" if self.limit is None else f" AND {place} <= {self.offset + self.limit}"
+        number = f", {place} AS {quoted(self.number)}" if self.number else ""
+        return f"SELECT *{number} FROM {relations[0]} QUALIFY {place} > {self.offset}{upto}"
+
+    def place_sql(self) -> str:
+        """Return the place of a row in its partition as SQL."""
+        by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
+        order = [item.sql for item in self.order]
+        if not self.with_ties:
+            order += [f"{quoted(name)} ASC NULLS LAST" for name in self.input.key]
+        ordered = f"ORDER BY {', '.join(order)}" if order else ""
+        return f"{'rank' if self.with_ties else 'row_number'}() OVER ({by}{ordered})"
+
+    @property
+    def detail(self) -> str:
+        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
+        ties = " with ties" if self.with_ties else ""
+        return f"limit {self.limit}, offset {self.offset}{ties}{by} order by {', '.join(item.sql for item in self.order)}"
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold."""
+
+    left: Node = field(kw_only=True)
+    right: Node = field(kw_only=True)
+    kind: str = field(kw_only=True)
+    keys: tuple[tuple[str, str], ...] = field(kw_only=True)
+    null_safe: bool = field(default=False, kw_only=True)
+    residual: Expr | None = field(default=None, kw_only=True)
+    label: ClassVar[str] = "Join"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        left, right = relations
+        equal = "IS NOT DISTINCT FROM" if self.null_safe else "="
+        conditions = [f"l.{quoted(one)} {equal} r.{quoted(other)}" for one, other in self.keys]
+        conditions += [self.residual.sql] if self.residual is not None else []
+        if not conditions and self.kind == "inner":
+            return f"SELECT * FROM {left} AS l CROSS JOIN {right} AS r"
+        condition = " AND ".join(conditions) or "TRUE"
+        return f"SELECT * FROM {left} AS l {self.kind.upper()} JOIN {right} AS r ON {condition}"
+
+    @property
+    def detail(self) -> str:
+        keys = ", ".join(f"{one} = {other}" for one, other in self.keys)
+        residual = f" and {self.residual.sql}" if self.residual is not None else ""
+        return f"{self.kind} on {keys}{residual}"
+
+
+@dataclass(frozen=True)
+class SetOperation(Node):
+    """EXCEPT or INTERSECT of the columns of two inputs, duplicates removed."""
+
+    left: Node = field(kw_only=True)
+    right: Node = field(kw_only=True)
+    kind: str = field(kw_only=True)
+    label: ClassVar[str] = "SetOperation"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        width = len(self.columns)
+        parts = []
+        for node, relation in zip(self.inputs, relations, strict=True):
+            items = zip(node.columns[:width], self.columns, strict=True)
+            parts.append(f"SELECT {', '.join(f'{quoted(a.id)} AS {quoted(b.id)}' for a, b in items)} FROM {relation}")
+        return f" {self.kind.upper()} ".join(parts)
+
+    @property
+    def detail(self) -> str:
+        return self.kind

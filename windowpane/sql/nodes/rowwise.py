@@ -1,0 +1,140 @@
+"""Nodes that handle each row alone, and where rows come from. They keep nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.nodes.base import Node, Unary, listed
+from windowpane.sql.types import INTEGER, VARCHAR
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """The rows of a stored relation; ``stored`` are the names of its columns there, in order of ``columns``."""
+
+    relation: str = ""
+    stored: tuple[str, ...] = ()
+    storage: str = ""
+    label: ClassVar[str] = "Scan"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        pairs = zip(self.stored, self.columns, strict=True)
+        items = ", ".join(f"{quoted(stored)} AS {quoted(column.id)}" for stored, column in pairs)
+        return f"SELECT {items}{extra} FROM {relations[0] if relations else self.storage}"
+
+    @property
+    def detail(self) -> str:
+        return self.relation
+
+
+@dataclass(frozen=True)
+class Values(Node):
+    """Rows written in the text: ``VALUES``, or the one row without columns of a SELECT without FROM."""
+
+    rows: tuple[tuple[str, ...], ...] = ()
+    label: ClassVar[str] = "Values"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        if not self.rows:
+            return "SELECT 0 AS " + ", ".join(quoted(column.id) for column in self.columns) + " WHERE FALSE"
+        rows = ", ".join(f"({', '.join(row)})" for row in self.rows)
+        return f"SELECT * FROM (VALUES {rows}) AS v({listed(tuple(column.id for column in self.columns))})"
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Filter(Unary):
+    """The rows that a condition holds for."""
+
+    condition: Expr = field(kw_only=True)
+    label: ClassVar[str] = "Filter"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        return f"SELECT * FROM {relations[0]} WHERE {self.condition.sql}"
+
+    @property
+    def detail(self) -> str:
+        return self.condition.sql
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """Expressions, one for each column."""
+
+    items: tuple[str, ...] = field(kw_only=True)
+    label: ClassVar[str] = "Project"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        pairs = zip(self.items, self.columns, strict=True)
+        items = ", ".join(f"{item} AS {quoted(column.id)}" for item, column in pairs)
+        return f"SELECT {items}{extra} FROM {relations[0]}"
+
+    @property
+    def detail(self) -> str:
+        computed = [
+            f"{column.name} = {item}"
+            for item, column in zip(self.items, self.columns, strict=True)
+            if item not in (quoted(column.id), *(quoted(source.id) for source in self.input.columns))
+        ]
+        return ", ".join(computed)
+
+
+@dataclass(frozen=True)
+class TimeWindows(Unary):
+    """Each row once for each of its windows, with their bounds: TUMBLE, HOP, CUMULATE.
+
+    ``starts`` and ``ends`` are SQL; ``count`` is how many windows a row may have, and ``windowpane_n`` counts them.
+    """
+
+    kind: str = field(kw_only=True)
+    start: str = field(kw_only=True)
+    end: str = field(kw_only=True)
+    count: int = field(kw_only=True)
+    condition: str = field(kw_only=True)
+    text: str = field(kw_only=True)
+    label: ClassVar[str] = "TimeWindows"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        start, end = self.columns[-2:]
+        names = listed(tuple(column.id for column in self.columns[:-2]))
+        bounds = f"{self.start} AS {quoted(start.id)}, {self.end} AS {quoted(end.id)}"
+        numbers = f", range({self.count}) AS numbers(windowpane_n)" if self.count > 1 else ""
+        return f"SELECT {names}{extra}, {bounds} FROM {relations[0]}{numbers} WHERE {self.condition}"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.kind} {self.text}"
+
+
+BRANCH_TYPE, IDENTITY_TYPE = INTEGER, VARCHAR
+
+
+@dataclass(frozen=True)
+class UnionAll(Node):
+    """The rows of all inputs; the last two columns, their branch and their key there, identify them."""
+
+    branches: tuple[Node, ...] = field(kw_only=True)
+    label: ClassVar[str] = "UnionAll"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.branches
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        parts = [self.branch_sql(index, relation) for index, relation in enumerate(relations)]
+        return " UNION ALL ".join(parts)
+
+    def branch_sql(self, index: int, relation: str, extra: str = "") -> str:
+        """Return the rows of one branch as SQL."""
+        branch = self.branches[index]
+        visible = zip(branch.columns, self.columns[:-2], strict=False)
+        items = [f"{quoted(source.id)} AS {quoted(column.id)}" for source, column in visible]
+        key = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in branch.key) or "''"
+        number, identity = self.columns[-2:]
+        items += [f"{index} AS {quoted(number.id)}", f"CAST([{key}] AS VARCHAR) AS {quoted(identity.id)}"]
+        return f"SELECT {', '.join(items)}{extra} FROM {relation}"

@@ -1,0 +1,79 @@
+"""Nodes that look along the time of rows: sessions, OVER windows, and what waits for a watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes.base import Order, Unary, listed
+from windowpane.sql.over_calls import OverNodeCall, over_sql
+
+
+@dataclass(frozen=True)
+class SessionWindows(Unary):
+    """Each row with the bounds of its session: rows of a partition that follow one another in less than the gap."""
+
+    partition: tuple[str, ...] = field(kw_only=True)
+    time: str = field(kw_only=True)
+    gap: str = field(kw_only=True)
+    text: str = field(kw_only=True)
+    label: ClassVar[str] = "SessionWindows"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        start, end = self.columns[-2:]
+        names = listed(tuple(column.id for column in self.columns[:-2]))
+        by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
+        session = f"PARTITION BY {listed((*self.partition, 'windowpane session'))}"
+        time = quoted(self.time)
+        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {self.gap} > {time} THEN 0 ELSE 1 END"
+        flagged = f'SELECT *, {begins} AS "windowpane begins" FROM {relations[0]} WHERE {time} IS NOT NULL'
+        numbered = (
+            f'SELECT *, sum("windowpane begins") OVER ({by}ORDER BY {time} RANGE UNBOUNDED PRECEDING) AS "windowpane session" '
+            f"FROM ({flagged})"
+        )
+        bounds = (
+            f"min({time}) OVER ({session}) AS {quoted(start.id)}, max({time}) OVER ({session}) + {self.gap} AS {quoted(end.id)}"
+        )
+        return f"SELECT {names}, {bounds} FROM ({numbered})"
+
+    @property
+    def detail(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Over(Unary):
+    """The input with one column for each call over one combination of PARTITION BY and ORDER BY."""
+
+    partition: tuple[str, ...] = field(kw_only=True)
+    order: tuple[Order, ...] = field(kw_only=True)
+    calls: tuple[OverNodeCall, ...] = field(kw_only=True)
+    closes: bool = field(default=False, kw_only=True)
+    label: ClassVar[str] = "Over"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        order = tuple((item.column, item.sql, item.descending) for item in self.order)
+        return over_sql(relations[0], self.columns, self.partition, order, self.calls, self.input.key)
+
+    @property
+    def detail(self) -> str:
+        by = f" partition by {', '.join(self.partition)}" if self.partition else ""
+        order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
+        closes = ", once closed" if self.closes else ""
+        return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
+
+
+@dataclass(frozen=True)
+class CloseSort(Unary):
+    """Holds rows back until the watermark of ``column`` has passed them: EMIT ON WINDOW CLOSE."""
+
+    column_id: str = field(kw_only=True)
+    label: ClassVar[str] = "CloseSort"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        return f"SELECT * FROM {relations[0]}"
+
+    @property
+    def detail(self) -> str:
+        return f"by {self.column_id}"
