@@ -34,7 +34,9 @@ class Grammar:
         self.rng = rng
 
     def query(self) -> str:
-        return self.rng.choice([self.filtered, self.grouped, self.over, self.top, self.joined, self.united, self.nested])()
+        return self.rng.choice(
+            [self.filtered, self.grouped, self.over, self.top, self.joined, self.united, self.nested, self.tied, self.valued]
+        )()
 
     def number(self, *columns: str) -> str:
         column = self.rng.choice(columns)
@@ -57,7 +59,7 @@ class Grammar:
         return f"SELECT id, {self.number('v', 'h')} AS x FROM a WHERE {self.condition()}"
 
     def grouped(self) -> str:
-        keys = self.rng.choice(["g", "g, h", "v % 3"])
+        keys = self.rng.choice(["g", "g, h", "v % 3", "GROUPING SETS ((g, h), (g), h)"])
         calls = self.rng.sample(
             ["count(*)", "count(h)", "sum(v)", "min(h)", "max(v)", "count(DISTINCT v)", "sum(v) FILTER (WHERE h > 4)"], 3
         )
@@ -102,6 +104,19 @@ class Grammar:
     def nested(self) -> str:
         inner = "SELECT g, sum(v) AS s, count(*) AS n FROM a GROUP BY g"
         return f"SELECT b.id, s, n FROM ({inner}) AS q JOIN b ON b.g = q.g WHERE n > {self.rng.randint(0, 2)}"
+
+    def tied(self) -> str:
+        tie = self.rng.choice(["b.g = a.g", "b.g = a.g AND b.w > a.v", "b.g = a.g + 1", "b.w > 3"])
+        condition = self.rng.choice(["EXISTS (SELECT 1 FROM b WHERE {tie})", "{x} IN (SELECT w FROM b WHERE {tie})"])
+        negated = self.rng.choice(["", "NOT "])
+        return f"SELECT id, v FROM a WHERE {negated}{condition.format(tie=tie, x=self.number('v', 'h'))} AND ({self.condition()})"
+
+    def valued(self) -> str:
+        tie = self.rng.choice(["b.g = a.g", "b.w = a.v", "b.w > 4"])
+        value = self.rng.choice(["count(*)", "sum(w)", "max(w) + count(w)", "min(id)"])
+        return (
+            f"SELECT id, (SELECT {value} FROM b WHERE {tie}) AS x, v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE {tie}) OR v > 4"
+        )
 
 
 def change(rng: random.Random, keys: dict[str, list[int]]) -> str:

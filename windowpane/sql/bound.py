@@ -37,10 +37,3 @@ def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Colu
     if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(outputs):
         raise text.name_error(tree, f"there is no output column {tree.this}; there are {len(outputs)}.")
     return outputs[int(tree.this) - 1]
-
-
-def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of a condition that AND joins."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return conjuncts(tree.this) + conjuncts(tree.expression) if isinstance(tree, exp.And) else [tree]

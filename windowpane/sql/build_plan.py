@@ -10,6 +10,7 @@ from windowpane.sql.nodes import (
     IDENTITY_TYPE,
     Aggregate,
     CloseSort,
+    Expand,
     Filter,
     Fold,
     Join,
@@ -97,6 +98,20 @@ def aggregate(node: Node, groups: Sequence[str], calls: Sequence[tuple[Column, s
         groups=tuple(groups),
         calls=tuple(sql for _, sql in calls),
         folds=tuple(folds),
+    )
+
+
+def expand(node: Node, masked: Sequence[tuple[str, Column, Sequence[int]]], number: Column, count: int) -> Node:
+    """Return each row once for each of ``count`` grouping sets; ``masked`` are (column, masked column, the sets that have it)."""
+    return Expand(
+        (*node.columns, *(column for _, column, _ in masked), number),
+        (*node.key, number.id),
+        node.append_only,
+        node.watermarks,
+        input=node,
+        masked=tuple(source for source, _, _ in masked),
+        sets=tuple(tuple(sets) for _, _, sets in masked),
+        count=count,
     )
 
 

@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from windowpane.errors import SqlError, SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql.dialect import Token, TokenType, parse_tokens
-from windowpane.sql.places import Place, place_at
+from windowpane.sql.known_parts import refuse_unread
+from windowpane.sql.places import Place, Text, place_at
 from windowpane.sql.table_calls import rewrite_table_calls
 
 _NAMED = (TokenType.IDENTIFIER,)
@@ -167,7 +168,9 @@ class Cursor:
     def _parse(self, tokens: list[Token]) -> exp.Expr:
         if not tokens:
             raise self.syntax_error(f"expected an expression, found {self._found()}.")
-        return parse_tokens(rewrite_table_calls(tokens), self._text)
+        tree = parse_tokens(rewrite_table_calls(tokens), self._text)
+        refuse_unread(tree, Text(self._text))
+        return tree
 
     def _found(self) -> str:
         return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"

@@ -102,6 +102,8 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
             raise MismatchError(f"{error}.") from None
     if kind in (VARCHAR, UNKNOWN):
         return Expr(expr.sql, kind, literal=text, name=expr.name)
+    if kind.element is not None and text.strip().startswith("{"):
+        text = text.strip().replace("{", "[").replace("}", "]")
     return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
 
 

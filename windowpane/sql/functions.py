@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from windowpane.sql.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
 from windowpane.sql.operators import arithmetic, divide, same_type
 from windowpane.sql.types import (
@@ -13,12 +14,12 @@ from windowpane.sql.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
     VARCHAR,
     SqlType,
-    array_of,
     is_exact,
     is_float,
     is_instant,
@@ -216,12 +217,6 @@ def _to_date(arguments: Sequence[Expr]) -> Expr:
     return build(DATE, "CAST(strptime({0}, {1}) AS DATE)", arguments[0], _time_format(arguments[1]))
 
 
-def _array_length(arguments: Sequence[Expr]) -> Expr:
-    if not arguments or arguments[0].type.element is None:
-        raise MismatchError("it takes an array.")
-    return build(INTEGER, "CAST(nullif(len({0}), 0) AS INTEGER)", arguments[0])
-
-
 def _substr(arguments: Sequence[Expr]) -> Expr:
     return _fixed(VARCHAR, "substring({*})", VARCHAR, INTEGER, INTEGER, least=2)(arguments)
 
@@ -230,19 +225,19 @@ def _trim(name: str) -> Builder:
     return _fixed(VARCHAR, f"{name}({{*}})", VARCHAR, VARCHAR, least=1)
 
 
+def _pad(name: str) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        filled = [*arguments, Expr("' '", VARCHAR)] if len(arguments) == 2 else arguments
+        return _fixed(VARCHAR, f"{name}({{0}}, {{1}}, {{2}})", VARCHAR, INTEGER, VARCHAR)(filled)
+
+    return bind
+
+
 def _length(arguments: Sequence[Expr]) -> Expr:
     _count(arguments, 1, 1)
     if not is_text(arguments[0].type):
         raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
     return build(INTEGER, "CAST(length({0}) AS INTEGER)", convert(arguments[0], VARCHAR))
-
-
-def array(elements: Sequence[Expr]) -> Expr:
-    """Return ``ARRAY[...]``."""
-    values = same_type(*elements) if elements else ()
-    kind = array_of(values[0].type if values else VARCHAR)
-    listed = ", ".join(f"{{{index}}}" for index in range(len(values)))
-    return build(kind, f"CAST([{listed}] AS {kind.duckdb})", *values, name="array")
 
 
 FUNCTIONS: dict[str, Builder] = {
@@ -293,8 +288,9 @@ FUNCTIONS: dict[str, Builder] = {
     "replace": _fixed(VARCHAR, "replace({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
     "reverse": _fixed(VARCHAR, "reverse({0})", VARCHAR),
     "repeat": _fixed(VARCHAR, "repeat({0}, {1})", VARCHAR, INTEGER),
-    "lpad": _fixed(VARCHAR, "lpad({0}, {1}, {2})", VARCHAR, INTEGER, VARCHAR),
-    "rpad": _fixed(VARCHAR, "rpad({0}, {1}, {2})", VARCHAR, INTEGER, VARCHAR),
+    "lpad": _pad("lpad"),
+    "rpad": _pad("rpad"),
+    "translate": _fixed(VARCHAR, "translate({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
     "split_part": _fixed(VARCHAR, "split_part({0}, {1}, {2})", VARCHAR, VARCHAR, INTEGER),
     "starts_with": _fixed(BOOLEAN, "starts_with({0}, {1})", VARCHAR, VARCHAR),
     "regexp_replace": _fixed(VARCHAR, "regexp_replace({*})", VARCHAR, VARCHAR, VARCHAR, VARCHAR, least=3),
@@ -319,7 +315,7 @@ FUNCTIONS: dict[str, Builder] = {
         BIGINT,
         DOUBLE,
     ),
+    "make_time": _fixed(TIME, "make_time({0}, {1}, {2})", BIGINT, BIGINT, DOUBLE),
     "make_date": _fixed(DATE, "make_date({0}, {1}, {2})", INTEGER, INTEGER, INTEGER),
-    "array_length": _array_length,
-    "cardinality": _array_length,
+    **ARRAY_FUNCTIONS,
 }

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.bound import conjuncts
+from windowpane.sql.conditions import conjuncts, key_pair
 from windowpane.sql.expr import Expr, build, column_expr, convert
 from windowpane.sql.nodes import Node
 from windowpane.sql.operators import logical
 from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Scope, Visible
+from windowpane.sql.ties import outputs_of
 from windowpane.sql.types import SqlType, common
 
 if TYPE_CHECKING:
@@ -38,8 +39,13 @@ class Joins:
         side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
         if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS"):
             raise self._text.unsupported(join, f"{side} {kind} JOIN".strip(), "INNER, LEFT, RIGHT, FULL and CROSS joins are.")
+        method = str(join.args.get("method") or "").upper()
+        if method not in ("", "NATURAL"):
+            raise self._text.unsupported(
+                join, f"{method} JOIN", "Join with a condition, and keep one row of each with row_number()."
+            )
         if isinstance(join.this, exp.Lateral):
-            raise self._text.unsupported(join, "LATERAL", "Write a join with a condition.")
+            return self._lateral(node, scope, join, _KINDS[side])
         right, other = self._query.relation(join.this, self._tables)
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
@@ -52,6 +58,22 @@ class Joins:
         if condition is None:
             return plan.join(node, right, "inner", (), None), both
         return self._on(node, right, both, _KINDS[side], condition), both
+
+    def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
+        """Join each row with the rows of a subquery that names its columns."""
+        tree, on = join.this, join.args.get("on")
+        if not isinstance(tree.this, exp.Subquery):
+            raise self._text.unsupported(join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) is.")
+        if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            raise self._text.unsupported(join, f"{kind.upper()} JOIN LATERAL with a condition", "JOIN LATERAL ... ON TRUE is.")
+        inner = self._query.bind_inner(tree.this, self._tables, scope)
+        ours, values = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
+        keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
+        kind = "left" if inner.of_nothing else kind
+        joined = plan.join(ours.apply(node), inner.query.node, kind, keys, inner.condition)
+        columns = zip(outputs_of(inner), inner.query.outputs, strict=True)
+        shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
+        return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
 
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
         using = join.args.get("using")
@@ -69,7 +91,7 @@ class Joins:
         keys: list[tuple[str, str]] = []
         rest: list[Expr] = []
         for part in conjuncts(condition):
-            pair = self._key(part, binder, ours, theirs)
+            pair = key_pair(part, binder, ours, theirs)
             if pair is None:
                 rest.append(binder.boolean(part))
             else:
@@ -78,18 +100,6 @@ class Joins:
         for part_bound in rest:
             residual = part_bound if residual is None else logical("AND", residual, part_bound)
         return plan.join(one.apply(left), other.apply(right), kind, keys, residual)
-
-    def _key(self, part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[str]) -> tuple[Expr, Expr] | None:
-        """Return both sides of an equality between the relations."""
-        if not isinstance(part, exp.EQ):
-            return None
-        one, other = binder.bind(part.this), binder.bind(part.expression)
-        if one.columns and one.columns <= theirs and other.columns <= ours:
-            one, other = other, one
-        if not (one.columns and other.columns and one.columns <= ours and other.columns <= theirs):
-            return None
-        shared = common(one.type, other.type)
-        return None if shared is None else (convert(one, shared), convert(other, shared))
 
     def _using(
         self, left: Node, right: Node, scope: Scope, other: Scope, kind: str, names: list[str], join: exp.Expr

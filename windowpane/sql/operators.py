@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
@@ -236,3 +237,11 @@ def logical(operator: str, *operands: Expr) -> Expr:
     if operator == "NOT":
         return build(BOOLEAN, "(NOT {0})", *values)
     return build(BOOLEAN, f"({{0}} {operator} {{1}})", *values)
+
+
+def any_of(conditions: Sequence[Expr]) -> Expr:
+    """Return conditions joined by OR."""
+    found = conditions[0]
+    for condition in conditions[1:]:
+        found = logical("OR", found, condition)
+    return found

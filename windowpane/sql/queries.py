@@ -22,6 +22,7 @@ from windowpane.sql.scope import Column, Ids, Scope, Visible
 from windowpane.sql.select_plan import SelectPlan
 from windowpane.sql.selects import SelectBinder
 from windowpane.sql.table_functions import NAMES, TableFunctions, generate_series, read_call
+from windowpane.sql.ties import Inner
 from windowpane.sql.types import INTEGER, SqlType, common
 
 
@@ -67,6 +68,21 @@ class QueryBinder:
         self._take_with(tree, tables)
         return self.ordered(self.bind(tree.this, tables), tree)
 
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
+        """Return a subquery as a plan, and what ties it to the query around it.
+
+        Raises:
+            SqlError: as ``bind``; a column of the query around it outside the WHERE of the subquery.
+        """
+        while isinstance(tree, exp.Subquery) and {part for part, value in tree.args.items() if value} <= {"this", "alias"}:
+            tree = tree.this
+        if not isinstance(tree, exp.Select):
+            bound = self.bind(tree, tables)
+            return Inner(bound, is_single=not bound.node.key)
+        tables = dict(tables)
+        self._take_with(tree, tables)
+        return SelectPlan(self, tree, tables, around).inner()
+
     def _take_with(self, tree: exp.Expr, tables: Tables) -> None:
         clause = tree.args.get("with_")
         if clause is None:
@@ -109,12 +125,15 @@ class QueryBinder:
                 tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
             )
         node, scope = self._joined(tree, node, scope, tables)
-        return node, self._aliased(scope, alias) if alias is not None else scope
+        return node, self.aliased(scope, alias)
 
     def _joined(self, tree: exp.Expr, node: Node, scope: Scope, tables: Tables) -> tuple[Node, Scope]:
         return Joins(self, tables).apply(node, scope, tree.args.get("joins") or [])
 
-    def _aliased(self, scope: Scope, alias: exp.Expr) -> Scope:
+    def aliased(self, scope: Scope, alias: exp.Expr | None) -> Scope:
+        """Return a scope under the names of an alias."""
+        if alias is None:
+            return scope
         name = name_of(alias.this) if alias.this is not None else ""
         names = [name_of(column) for column in alias.args.get("columns") or []]
         if len(names) > len(scope.visible):
@@ -138,7 +157,7 @@ class QueryBinder:
         common_table = tables.get(name)
         if isinstance(common_table, _Fixed):
             node, scope = self._as_table(self.bind(common_table.table.this, common_table.tables), name)
-            return node, self._aliased(scope, common_table.table.args["alias"])
+            return node, self.aliased(scope, common_table.table.args["alias"])
         found = self.schema.find(name)
         if found is None:
             known = ", ".join(self.schema.names()) or "none"
@@ -262,8 +281,8 @@ class QueryBinder:
             column = next(each for each in bound.outputs if each.id == value.column)
         return Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
-    def limited(self, bound: BoundQuery, tree: exp.Expr) -> BoundQuery:
-        """Return a query with the LIMIT and OFFSET of ``tree``."""
+    def limited(self, bound: BoundQuery, tree: exp.Expr, partition: Sequence[str] = ()) -> BoundQuery:
+        """Return a query with the LIMIT and OFFSET of ``tree``, of each partition."""
         clause, skipped = tree.args.get("limit"), tree.args.get("offset")
         if clause is None and skipped is None:
             return bound
@@ -275,7 +294,7 @@ class QueryBinder:
         elif clause is not None and not isinstance(clause.expression, exp.Null):
             limit = self.whole_number(clause.expression, "LIMIT")
         offset = 0 if skipped is None else self.whole_number(skipped.expression, "OFFSET")
-        return replace(bound, node=plan.top(bound.node, (), bound.order, limit, offset, with_ties=ties))
+        return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties))
 
 
 class _Fixed(exp.Expr):

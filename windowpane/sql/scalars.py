@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from windowpane.sql import operators, time_functions
 from windowpane.sql.aggregates import AGGREGATES
+from windowpane.sql.array_functions import array
 from windowpane.sql.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
-from windowpane.sql.functions import FUNCTIONS, array, extract
+from windowpane.sql.functions import FUNCTIONS
 from windowpane.sql.intervals import interval_sql, read_span
 from windowpane.sql.places import Text
+from windowpane.sql.scalar_forms import FORMS, equals_any, row_values, rows_equal
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
+    DATE,
     INTEGER,
     INTERVAL,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
-    VARCHAR,
     SqlType,
-    is_text,
     named,
     numeric,
 )
@@ -43,6 +45,14 @@ _COMPARISONS: _Kinds = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
+_LISTED = "See docs/sql.md for those there are."
+_IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
+_NEAREST = {
+    "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
+    "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
+    "unnest": _IN_FROM.format("UNNEST(ARRAY[1, 2])"),
+    "generate_series": _IN_FROM.format("generate_series(1, 10)"),
+}
 _BITWISE: _Kinds = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
@@ -50,7 +60,6 @@ _BITWISE: _Kinds = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
 }
-_LIKES: _Kinds = {exp.Like: "LIKE", exp.ILike: "ILIKE"}
 
 
 RESOLVED = "windowpane_column"
@@ -104,17 +113,35 @@ class ScalarBinder:
         if kind in _ARITHMETIC:
             return operators.arithmetic(_ARITHMETIC[kind], self.bind(tree.this), self.bind(tree.expression))
         if kind in _COMPARISONS:
+            special = self._special_comparison(tree)
+            if special is not None:
+                return special
             return operators.compare(_COMPARISONS[kind], self.bind(tree.this), self.bind(tree.expression))
         if kind in _BITWISE:
             return operators.bitwise(_BITWISE[kind], self.bind(tree.this), self.bind(tree.expression))
-        if kind in _LIKES:
-            return self._like(_LIKES[kind], tree)
+        if kind in FORMS:
+            return FORMS[kind](self.bind, tree)
         handler = _HANDLERS.get(kind)
         if handler is None:
             raise self.text.unsupported(
                 tree, f"{tree.key.upper()} in {self.clause}", "See docs/sql.md for the expressions there are."
             )
         return handler(self, tree)
+
+    def _special_comparison(self, tree: exp.Expr) -> Expr | None:
+        """Return a comparison with ANY of an array, or of rows; ``None`` for all others."""
+        other = tree.expression
+        if isinstance(other, exp.Anonymous) and str(other.this).upper() == "SOME":
+            other = exp.Any(this=other.expressions[0])
+        if isinstance(tree, exp.EQ) and isinstance(other, exp.Any) and not isinstance(other.this, exp.Query):
+            return equals_any(self.bind(tree.this), self.bind(other.this))
+        parts = row_values(tree.this)
+        if parts is None:
+            return None
+        if not isinstance(tree, exp.EQ | exp.NEQ):
+            raise self.text.unsupported(tree, "an order of rows", "Compare the columns one by one.")
+        equal = rows_equal(self.bind, parts, other)
+        return equal if isinstance(tree, exp.EQ) else operators.logical("NOT", equal)
 
     def column(self, tree: exp.Expr) -> Expr:
         """Return the column that a name means."""
@@ -137,12 +164,6 @@ class ScalarBinder:
         names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
         return f"; there are {names}." if names else f": {self.clause} can name no column."
 
-    def _like(self, operator: str, tree: exp.Expr) -> Expr:
-        one, pattern = self.bind(tree.this), self.bind(tree.expression)
-        if not (is_text(one.type) and is_text(pattern.type)):
-            raise MismatchError(f"operator does not exist: {one.type} {operator} {pattern.type}. It takes text.")
-        return build(BOOLEAN, f"({{0}} {operator} {{1}})", convert(one, VARCHAR), convert(pattern, VARCHAR))
-
     def _literal(self, tree: exp.Expr) -> Expr:
         if tree.is_string:
             return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
@@ -150,7 +171,8 @@ class ScalarBinder:
         if digits.isdigit():
             kind = INTEGER if int(digits) < 2**31 else BIGINT if int(digits) < 2**63 else numeric(0)
         elif "e" in digits.lower():
-            kind = numeric(10)
+            digits = f"{Decimal(digits):f}"
+            kind = numeric(len(digits.partition(".")[2]), len(digits.partition(".")[0]))
         else:
             kind = numeric(len(digits.partition(".")[2]), len(digits.partition(".")[0]) or 1)
         return Expr(f"CAST({digits} AS {kind.duckdb})", kind)
@@ -187,15 +209,12 @@ class ScalarBinder:
     def _in(self, tree: exp.Expr) -> Expr:
         if tree.args.get("query") is not None:
             raise self.text.unsupported(tree, f"IN (subquery) in {self.clause}", "It may stand in WHERE, joined by AND.")
+        parts = row_values(tree.this)
+        if parts is not None:
+            return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
         values = operators.same_type(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
         return build(BOOLEAN, f"({{0}} IN ({listed}))", *values)
-
-    def _between(self, tree: exp.Expr) -> Expr:
-        value = self.bind(tree.this)
-        low = operators.compare(">=", value, self.bind(tree.args["low"]))
-        high = operators.compare("<=", value, self.bind(tree.args["high"]))
-        return operators.logical("AND", low, high)
 
     def _case(self, tree: exp.Expr) -> Expr:
         branches = tree.args["ifs"]
@@ -220,10 +239,10 @@ class ScalarBinder:
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:
             return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
-        if name == "now":
+        if name in ("now", "proctime"):
             return self._now(tree)
         if name not in FUNCTIONS:
-            raise self.text.name_error(tree, f"there is no function {name!r}. See docs/sql.md for those there are.")
+            raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
         try:
             return _renamed(FUNCTIONS[name](arguments), name)
         except MismatchError as error:
@@ -244,33 +263,6 @@ class ScalarBinder:
                 tree, "now() in a materialized view", "Use the event time of the rows, or ask in a SELECT."
             )
         return Expr(self.now, TIMESTAMPTZ, name="now")
-
-    def _at_time_zone(self, tree: exp.Expr) -> Expr:
-        value, zone = self.bind(tree.this), convert(self.bind(tree.args["zone"]), VARCHAR)
-        if value.type == TIMESTAMPTZ:
-            return build(TIMESTAMP, "timezone({1}, {0})", value, zone, name="timezone")
-        return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), zone, name="timezone")
-
-    def _bracket(self, tree: exp.Expr) -> Expr:
-        value, index = self.bind(tree.this), tree.expressions[0]
-        if value.type.element is None:
-            raise MismatchError(f"{value.type} has no elements; only arrays do.")
-        if isinstance(index, exp.Literal):
-            return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
-        return build(value.type.element, "{0}[{1} + 1]", value, self.bind(index))
-
-    def _trim(self, tree: exp.Expr) -> Expr:
-        arguments = [self.bind(part) for part in (tree.this, tree.expression) if part is not None]
-        side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(tree.args.get("position") or "").upper(), "trim")
-        return _renamed(FUNCTIONS[side](arguments), side)
-
-    def _substring(self, tree: exp.Expr) -> Expr:
-        start = tree.args.get("start") or exp.Literal.number(1)
-        parts = [tree.this, start, tree.args.get("length")]
-        return _renamed(FUNCTIONS["substr"]([self.bind(part) for part in parts if part is not None]), "substring")
-
-    def _position(self, tree: exp.Expr) -> Expr:
-        return _renamed(FUNCTIONS["strpos"]([self.bind(tree.this), self.bind(tree.args["substr"])]), "position")
 
     def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
         return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))
@@ -310,10 +302,6 @@ def _parenthesis(binder: ScalarBinder, tree: exp.Expr) -> Expr:
     return binder.bind(tree.this)
 
 
-def _extracted(binder: ScalarBinder, tree: exp.Expr) -> Expr:
-    return _renamed(extract(tree.this.name, binder.bind(tree.expression)), "extract")
-
-
 def _coerced(binder: ScalarBinder, tree: exp.Expr) -> Expr:
     return binder._cast(tree)
 
@@ -332,7 +320,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Or: lambda binder, tree: binder._logical_operands("OR", tree),
     exp.Is: ScalarBinder._is,
     exp.In: ScalarBinder._in,
-    exp.Between: ScalarBinder._between,
     exp.Case: ScalarBinder._case,
     exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
     exp.Pow: lambda binder, tree: operators.power(binder.bind(tree.this), binder.bind(tree.expression)),
@@ -340,12 +327,8 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Window: ScalarBinder._window,
     exp.Subquery: ScalarBinder._subquery,
     exp.Exists: ScalarBinder._subquery,
-    exp.Extract: _extracted,
-    exp.AtTimeZone: ScalarBinder._at_time_zone,
     exp.CurrentTimestamp: ScalarBinder._now,
+    exp.CurrentDate: lambda binder, tree: _renamed(cast(binder._now(tree), DATE), "current_date"),
+    exp.Localtimestamp: lambda binder, tree: _renamed(cast(binder._now(tree), TIMESTAMP), "localtimestamp"),
     exp.Array: lambda binder, tree: array([binder.bind(item) for item in tree.expressions]),
-    exp.Bracket: ScalarBinder._bracket,
-    exp.Trim: ScalarBinder._trim,
-    exp.Substring: ScalarBinder._substring,
-    exp.StrPosition: ScalarBinder._position,
 }

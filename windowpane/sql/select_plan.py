@@ -7,60 +7,48 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.bound import BoundQuery, Tables, conjuncts
-from windowpane.sql.expr import Expr, column_expr, convert, settled
+from windowpane.sql.bound import BoundQuery, Tables
+from windowpane.sql.conditions import conjuncts
+from windowpane.sql.expr import Expr, column_expr, settled
+from windowpane.sql.grouping_sets import sets_of
 from windowpane.sql.joins import Joins
-from windowpane.sql.nodes import Node, Order, Values
+from windowpane.sql.nodes import Node, Order, TopN, Values
 from windowpane.sql.scalars import RESOLVED, name_of
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
+from windowpane.sql.subqueries import Subqueries
+from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
-from windowpane.sql.types import INTEGER, common
+from windowpane.sql.types import INTEGER
 from windowpane.sql.windows import WindowCalls
 
 if TYPE_CHECKING:
     from windowpane.sql.queries import QueryBinder
 
-_KNOWN_PARTS = frozenset(
-    [
-        "expressions",
-        "from_",
-        "joins",
-        "where",
-        "group",
-        "having",
-        "qualify",
-        "windows",
-        "distinct",
-        "order",
-        "limit",
-        "offset",
-        "with_",
-        "kind",
-        "hint",
-        "operation_modifiers",
-    ]
-)
-
 
 class SelectPlan:
     """One SELECT on its way to a plan: FROM first, then what each clause adds."""
 
-    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables) -> None:
-        """Bind FROM."""
+    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables, around: Scope | None = None) -> None:
+        """Bind FROM; ``around`` are the columns of the query around a subquery."""
         self.query, self.tree, self.tables = query, tree, tables
         self.text, self.ids = query.text, query.ids
         self.node, self.scope = self._from()
         self.windows = WindowCalls(self.text, self.ids, query.evaluate)
         self.groups: Groups | None = None
+        self.subqueries = Subqueries(self)
+        self.ties = Ties(self.text, around or Scope())
+        self._tied: list[Column] = []
+        self._of_nothing: tuple[str, ...] = ()
 
     def bind(self) -> BoundQuery:
         """Return the plan of the SELECT."""
-        self._refuse_unknown()
         self.windows.declare(self.tree.args.get("windows") or [])
         where = self.tree.args.get("where")
         if where is not None:
-            self._filter(conjuncts(where.this), self._binder("WHERE"))
+            conditions = self.ties.take(conjuncts(where.this), self.scope, self.query.now)
+            self._filter(conditions, self._binder("WHERE"))
+        self._refuse_ties_elsewhere()
         self._group()
         items = self._items()
         having = self.tree.args.get("having")
@@ -73,22 +61,46 @@ class SelectPlan:
         bound = [(name, outer.bind(item)) for name, item in items]
         order = self._order(bound, outer)
         if self.groups is not None:
-            self.node = self.groups.apply(self.node)
+            self.node = self.subqueries.apply(self.groups.apply(self.node))
         if condition is not None:
             self.node = plan.keep(self.node, condition)
+        self._check_ties(bound)
         self.node = self.windows.apply(self.node)
         self.query.window_places.update(self.windows.places)
         self._filter(qualified, outer)
         return self._project(bound, order)
 
-    def _refuse_unknown(self) -> None:
-        for part, value in self.tree.args.items():
-            if value and part not in _KNOWN_PARTS:
-                place = value[0] if isinstance(value, list) else value
-                where = place if isinstance(place, exp.Expr) else self.tree
-                raise self.text.unsupported(
-                    where, f"{part.strip('_').upper()} in SELECT", "See docs/sql.md for the clauses there are."
-                )
+    def inner(self) -> Inner:
+        """Return the plan of a subquery, and what ties it to the query around it."""
+        bound = self.bind()
+        determined = {column.id for column in self._tied}
+        limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
+        keys = tuple((outer, column) for (outer, _), column in zip(self.ties.keys, self._tied, strict=True))
+        return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, self._of_nothing)
+
+    def _refuse_ties_elsewhere(self) -> None:
+        parts = [self.tree.args.get(part) for part in ("group", "having", "qualify", "order")]
+        self.ties.refuse_elsewhere([*self.tree.expressions, *(part for part in parts if part is not None)], self.scope)
+
+    def _check_ties(self, bound: list[tuple[str | None, Expr]]) -> None:
+        """Refuse what cannot be computed apart for each row of the query around; find out what an empty aggregate gives."""
+        tied = bool(self.ties.keys) or self.ties.condition is not None
+        folds = self.groups is not None or self.tree.args.get("limit") is not None or self.tree.args.get("distinct") is not None
+        if folds and self.ties.condition is not None:
+            instead = "Compare columns of both with =."
+            raise self.text.unsupported(
+                self.tree, "an aggregate, DISTINCT or LIMIT in a subquery tied by anything but =", instead
+            )
+        if tied and self.windows.places:
+            raise self.text.unsupported(
+                self.tree, "OVER in a subquery tied to the query around it", "Put it into FROM and join it."
+            )
+        if self.groups is None or self.tree.args.get("group") is not None:
+            return
+        if self.tree.args.get("having") is None:
+            self._of_nothing = tuple(self.groups.of_nothing(settled(value)) for _, value in bound)
+        elif tied:
+            raise self.text.unsupported(self.tree, "HAVING without GROUP BY in a tied subquery", "Add GROUP BY.")
 
     def _from(self) -> tuple[Node, Scope]:
         source = self.tree.args.get("from_")
@@ -101,47 +113,15 @@ class SelectPlan:
     def _binder(self, clause: str, *, windows: bool = False, grouped: bool = True) -> SelectBinder:
         groups = self.groups if grouped else None
         calls = self.windows if windows else None
-        return SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, self._scalar)
-
-    def _scalar(self, tree: exp.Expr) -> Expr:
-        """Join a subquery of one row, and return its column."""
-        if self.groups is not None:
-            raise self.text.unsupported(tree, "a subquery beside GROUP BY", "Put it into FROM and join it.")
-        bound = self.query.bind(tree.this, self.tables)
-        if len(bound.outputs) != 1:
-            raise self.text.type_error(tree, f"a subquery in an expression has one column, not {len(bound.outputs)}.")
-        if bound.node.key:
-            raise self.text.unsupported(
-                tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
-            )
-        self.node = plan.join(self.node, bound.node, "left", (), None)
-        column = bound.outputs[0]
-        return column_expr(column.id, column.type, column.name)
+        scalar = self.subqueries.value if groups is None else self.subqueries.value_of_groups
+        return SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, scalar)
 
     def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
         self.node, conditions = rewrite(self.node, conditions, binder)
         for condition in conditions:
-            if not self._semi_join(condition, binder):
+            if not self.subqueries.condition(condition, binder):
                 bound = binder.boolean(condition)
                 self.node = plan.keep(self.node, bound)
-
-    def _semi_join(self, tree: exp.Expr, binder: SelectBinder) -> bool:
-        """Join with the subquery of ``x IN (SELECT ...)``."""
-        if not (isinstance(tree, exp.In) and tree.args.get("query") is not None):
-            return False
-        query = tree.args["query"]
-        bound = self.query.bind(query.this if isinstance(query, exp.Subquery) else query, self.tables)
-        if len(bound.outputs) != 1:
-            raise self.text.type_error(tree, f"the subquery of IN has one column, not {len(bound.outputs)}.")
-        value, right = binder.bind(tree.this), bound.outputs[0]
-        shared = common(value.type, right.type)
-        if shared is None:
-            raise self.text.type_error(tree, f"operator does not exist: {value.type} = {right.type}. Cast one side.")
-        computed, other = plan.Computed(self.ids), plan.Computed(self.ids)
-        one = computed.column(convert(value, shared))
-        two = other.column(convert(column_expr(right.id, right.type, right.name), shared))
-        self.node = plan.join(computed.apply(self.node), other.apply(bound.node), "semi", [(one.id, two.id)], None)
-        return True
 
     def _group(self) -> None:
         clause = self.tree.args.get("group")
@@ -150,11 +130,15 @@ class SelectPlan:
             return
         inner = self._binder("an aggregate")
         groups = Groups(self.text, self.ids, inner)
-        for item in [] if clause is None else clause.expressions:
-            if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise self.text.unsupported(item, f"{item.key.upper()}", "UNION ALL of several GROUP BY is.")
-            for part in item.expressions if isinstance(item, exp.Tuple) else [item]:
-                groups.add_key(self._group_key(part))
+        for _, value in self.ties.keys:
+            groups.add_key(value)
+        items = [] if clause is None else clause.expressions
+        sets = [[self._group_key(part) for part in chosen] for chosen in sets_of(items)]
+        if any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items):
+            groups.add_sets(sets)
+        else:
+            for value in sets[0]:
+                groups.add_key(value)
         self.groups = groups
 
     def _group_key(self, tree: exp.Expr) -> Expr:
@@ -237,10 +221,22 @@ class SelectPlan:
         for value, item in order:
             column = place("order", value)
             ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
-        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering)
-        return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree)
+        self._tied = [place("tie", self._tied_value(value)) for _, value in self.ties.keys]
+        for name in self.ties.own_columns:
+            column = self.node.column(name)
+            place(column.name, column_expr(name, column.type, column.name))
+        tied = [column.id for column in self._tied]
+        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, tied)
+        return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree, tied)
 
-    def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order]) -> Node:
+    def _tied_value(self, value: Expr) -> Expr:
+        """Return a side of a tie; over groups, it is one of their keys."""
+        if self.groups is None:
+            return value
+        key = self.groups.keys[settled(value).sql]
+        return column_expr(key.id, key.type, key.name)
+
+    def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order], tied: list[str]) -> Node:
         clause = self.tree.args.get("distinct")
         if clause is None:
             return node
@@ -251,7 +247,7 @@ class SelectPlan:
                 raise self.text.type_error(
                     self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
                 )
-            return plan.distinct(node, [column.id for column in outputs])
+            return plan.distinct(node, [*(column.id for column in outputs), *tied])
         ids = []
         for part in chosen.expressions:
             value = self._binder("DISTINCT ON").bind(part)
@@ -259,7 +255,7 @@ class SelectPlan:
             if not match:
                 raise self.text.unsupported(part, "an expression in DISTINCT ON", "Select it under a name in a subquery first.")
             ids.append(match[0].id)
-        return plan.top(node, ids, order, 1)
+        return plan.top(node, [*ids, *tied], order, 1)
 
 
 def _resolved(column: Column) -> exp.Column:

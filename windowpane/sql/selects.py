@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, percentile
-from windowpane.sql.build_plan import Computed, aggregate
-from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, quoted, settled
+from windowpane.sql.build_plan import Computed, aggregate, expand
+from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
 from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope
-from windowpane.sql.types import BIGINT, BOOLEAN, is_float
+from windowpane.sql.types import BIGINT, BOOLEAN, INTEGER, is_float
 from windowpane.sql.windows import WindowCalls
 
 Scalar = Callable[[exp.Expr], Expr]
@@ -59,6 +59,34 @@ class Groups:
         self.keys: dict[str, Column] = {}
         self._calls: dict[str, Column] = {}
         self._folds: list[Fold | None] = []
+        self._sets: list[set[str]] = []
+        self._masked: list[tuple[str, Column, list[int]]] = []
+        self._number = ids.column("grouping set", INTEGER)
+
+    def add_sets(self, sets: Sequence[Sequence[Expr]]) -> None:
+        """Group by each of several sets of expressions; those that are not in all of them are NULL where they are left out."""
+        always = set(self.keys)
+        for values in sets:
+            for value in values:
+                self.add_key(value)
+            self._sets.append(always | {settled(value).sql for value in values})
+        for sql, column in self.keys.items():
+            having = [number for number, present in enumerate(self._sets) if sql in present]
+            if len(having) < len(self._sets):
+                self.keys[sql] = self.ids.column(column.name, column.type)
+                self._masked.append((column.id, self.keys[sql], having))
+
+    def grouping(self, tree: exp.Expr) -> Expr:
+        """Return ``GROUPING(a, b, ...)``: a bit for each argument, 1 where the grouping set leaves it out."""
+        keys = [settled(self.binder.bind(argument)).sql for argument in tree.expressions]
+        if not keys or any(key not in self.keys for key in keys):
+            raise self.text.name_error(tree, "GROUPING takes columns of GROUP BY.")
+        bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self._sets]
+        if not bits:
+            return Expr("CAST(0 AS INTEGER)", INTEGER, name="grouping")
+        chosen = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(bits))
+        number = column_expr(self._number.id, INTEGER, "grouping")
+        return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
 
     def add_key(self, value: Expr) -> None:
         """Group by an expression, too."""
@@ -89,11 +117,22 @@ class Groups:
         column = self._calls[sql]
         return column_expr(column.id, column.type, call.name)
 
+    def of_nothing(self, value: Expr) -> str:
+        """Return a value over the one group that there is without GROUP BY as SQL, where no row is in it."""
+        sql = value.sql
+        for call, column in self._calls.items():
+            counts = call.startswith(("CAST(count(", "CAST(approx_count_distinct("))
+            sql = sql.replace(quoted(column.id), f"CAST({'0' if counts else 'NULL'} AS {column.type.duckdb})")
+        return sql
+
     def apply(self, node: Node) -> Node:
         """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
-        monotone = self.computed.apply(node)
-        return aggregate(monotone, keys, [(column, sql) for sql, column in self._calls.items()], self._folds)
+        node = self.computed.apply(node)
+        if self._sets:
+            node = expand(node, self._masked, self._number, len(self._sets))
+            keys = (*keys, self._number.id)
+        return aggregate(node, keys, [(column, sql) for sql, column in self._calls.items()], self._folds)
 
 
 def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | None:
@@ -151,8 +190,6 @@ class _AggregateCall:
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
-        if self.name == "count" and not self.arguments:
-            raise MismatchError("it takes an argument, or *.")
         return AGGREGATES[self.name]([binder.bind(argument) for argument in self.arguments])
 
     def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
@@ -196,7 +233,7 @@ class SelectBinder(ScalarBinder):
         if isinstance(tree, exp.Window) and self._windows is not None:
             inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
             return self._windows.bind(tree, inner)
-        if isinstance(tree, exp.Subquery) and self._scalar is not None:
+        if isinstance(tree, exp.Subquery | exp.Exists) and self._scalar is not None:
             return self._scalar(tree)
         if self._groups is None:
             return None
@@ -205,6 +242,8 @@ class SelectBinder(ScalarBinder):
             inside = inside.this
         if is_aggregate_call(inside):
             return self._groups.call(tree)
+        if isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "grouping":
+            return self._groups.grouping(tree)
         return self._key(tree)
 
     def _key(self, tree: exp.Expr) -> Expr | None:

@@ -267,8 +267,6 @@ class _Call:
 
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
-        if self.name == "count" and not arguments and not self._counts_rows():
-            raise MismatchError("it takes an argument, or *.")
         parts = AGGREGATES[self.name](arguments)
         condition = None if self.filter is None else calls.argument(convert(binder.bind(self.filter), BOOLEAN))
 

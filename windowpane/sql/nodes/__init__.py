@@ -13,6 +13,7 @@ from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TopN
 from windowpane.sql.nodes.rowwise import (
     BRANCH_TYPE,
     IDENTITY_TYPE,
+    Expand,
     Filter,
     Project,
     Scan,
@@ -27,6 +28,7 @@ __all__ = [
     "IDENTITY_TYPE",
     "Aggregate",
     "CloseSort",
+    "Expand",
     "Filter",
     "Fold",
     "Join",

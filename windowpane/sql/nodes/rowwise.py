@@ -111,6 +111,33 @@ class TimeWindows(Unary):
         return f"{self.kind} {self.text}"
 
 
+@dataclass(frozen=True)
+class Expand(Unary):
+    """Each row once for each grouping set, with NULL in the columns of GROUP BY that the set leaves out.
+
+    ``sets`` are, for each column of ``masked``, the numbers of the sets that have it; behind the input's columns stand those
+    that are masked, and the number of the set.
+    """
+
+    masked: tuple[str, ...] = field(kw_only=True)
+    sets: tuple[tuple[int, ...], ...] = field(kw_only=True)
+    count: int = field(kw_only=True)
+    label: ClassVar[str] = "Expand"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        added = self.columns[len(self.columns) - len(self.masked) - 1 :]
+        items = [quoted(column.id) for column in self.input.columns]
+        for source, numbers, column in zip(self.masked, self.sets, added, strict=False):
+            chosen = ", ".join(map(str, numbers)) or "NULL"
+            items.append(f"CASE WHEN windowpane_n IN ({chosen}) THEN {quoted(source)} END AS {quoted(column.id)}")
+        items.append(f"CAST(windowpane_n AS INTEGER) AS {quoted(added[-1].id)}")
+        return f"SELECT {', '.join(items)}{extra} FROM {relations[0]}, range({self.count}) AS numbers(windowpane_n)"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.count} grouping sets"
+
+
 BRANCH_TYPE, IDENTITY_TYPE = INTEGER, VARCHAR
 
 

@@ -14,6 +14,7 @@ from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import (
     Aggregate,
     CloseSort,
+    Expand,
     Filter,
     Join,
     Node,
@@ -246,4 +247,4 @@ class CloseSorter:
         self._storage.run(f"DROP TABLE IF EXISTS {self.tables[0]}")
 
 
-LINEAR = (Scan, Filter, Project, TimeWindows, UnionAll)
+LINEAR = (Scan, Filter, Project, TimeWindows, Expand, UnionAll)

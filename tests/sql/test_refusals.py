@@ -1,0 +1,34 @@
+"""What the parser reads and windowpane does not run is refused at its place, never passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.errors import UnsupportedSqlError
+from windowpane.sql import Session
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session(":memory:") as opened:
+        opened.run("CREATE TABLE t (id int PRIMARY KEY, v int, at timestamp); CREATE TABLE u (id int PRIMARY KEY, at timestamp)")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "place", "construct"),
+    [
+        ("SELECT * EXCEPT (v) FROM t", "line 1, column 18", "EXCEPT behind"),
+        ("SELECT v FROM t GROUP BY ALL", "line 1", "GROUP BY ALL"),
+        ("SELECT v FROM t TABLESAMPLE BERNOULLI (10)", "line 1, column 40", "TABLESAMPLE"),
+        ("SELECT v\nFROM t\nFOR UPDATE", "line 1", "FOR UPDATE"),
+        ("SELECT 1 FROM t ASOF JOIN u ON t.id = u.id AND t.at >= u.at", "line 1", "ASOF JOIN"),
+        ("SELECT 1 FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.id = u.id", "line 1, column 46", "FOR SYSTEM_TIME AS OF"),
+        ("SELECT 1 FROM t LEFT SEMI JOIN u ON t.id = u.id", "line 1", "LEFT SEMI JOIN"),
+        ("SELECT v FROM t FETCH FIRST 10 PERCENT ROWS ONLY", "line 1", "PERCENT"),
+        ("SELECT v FROM t UNION ALL BY NAME SELECT id FROM u", "line 1", "BY NAME"),
+    ],
+)
+def test_parts_that_nobody_reads_are_refused(session: Session, query: str, place: str, construct: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=f"{place}.*{construct}"):
+        session.run(query)

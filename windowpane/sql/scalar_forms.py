@@ -1,0 +1,210 @@
+"""Expressions with a syntax of their own: LIKE, BETWEEN, ANY, TRIM, SUBSTRING, brackets, ``->``, AT TIME ZONE and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql import operators
+from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
+from windowpane.sql.functions import FUNCTIONS, extract
+from windowpane.sql.types import BOOLEAN, INTEGER, JSONB, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, is_text
+
+Bind = Callable[[exp.Expr], Expr]
+Form = Callable[[Bind, Any], Expr]
+
+
+def _called(function: str, bind: Bind, parts: Sequence[exp.Expr | None], name: str) -> Expr:
+    return replace(FUNCTIONS[function]([bind(part) for part in parts if part is not None]), name=name)
+
+
+# --- patterns ----------------------------------------------------------------------------------------------
+
+
+def _like(bind: Bind, tree: exp.Expr, escape: Expr | None = None) -> Expr:
+    operator = ("NOT " if tree.args.get("negate") else "") + ("ILIKE" if isinstance(tree, exp.ILike) else "LIKE")
+    value, pattern = _texts(operator, bind(tree.this), bind(tree.expression))
+    if escape is None:
+        return build(BOOLEAN, f"({{0}} {operator} {{1}})", value, pattern)
+    return build(BOOLEAN, f"({{0}} {operator} {{1}} ESCAPE {{2}})", value, pattern, escape)
+
+
+def _escaped(bind: Bind, tree: exp.Expr) -> Expr:
+    return _like(bind, tree.this, convert(bind(tree.expression), VARCHAR))
+
+
+def _matches(bind: Bind, tree: exp.Expr) -> Expr:
+    return build(BOOLEAN, "regexp_matches({0}, {1})", *_texts("~", bind(tree.this), bind(tree.expression)))
+
+
+def _texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
+    if not (is_text(value.type) and is_text(pattern.type)):
+        raise MismatchError(f"operator does not exist: {value.type} {operator} {pattern.type}. It takes text.")
+    return convert(value, VARCHAR), convert(pattern, VARCHAR)
+
+
+# --- comparisons -------------------------------------------------------------------------------------------
+
+
+def _between(bind: Bind, tree: exp.Expr) -> Expr:
+    value, low, high = bind(tree.this), bind(tree.args["low"]), bind(tree.args["high"])
+    inside = operators.logical("AND", operators.compare(">=", value, low), operators.compare("<=", value, high))
+    if not tree.args.get("symmetric"):
+        return inside
+    mirrored = operators.logical("AND", operators.compare(">=", value, high), operators.compare("<=", value, low))
+    return operators.logical("OR", inside, mirrored)
+
+
+def row_values(tree: exp.Expr) -> list[exp.Expr] | None:
+    """Return the parts of a row such as ``(a, b)`` or ``ROW(a, b)``, ``None`` if it is none."""
+    is_row = isinstance(tree, exp.Tuple) or (isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "ROW")
+    return list(tree.expressions) if is_row else None
+
+
+def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
+    """Return whether two rows are equal, part by part.
+
+    Raises:
+        MismatchError: the other is no row of that many parts.
+    """
+    parts = row_values(other)
+    if parts is None or len(parts) != len(one):
+        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    equal = [operators.compare("=", bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
+    result = equal[0]
+    for condition in equal[1:]:
+        result = operators.logical("AND", result, condition)
+    return result
+
+
+def equals_any(value: Expr, elements: Expr) -> Expr:
+    """Return ``value = ANY (array)``: NULL where the value is not in an array that holds a NULL.
+
+    Raises:
+        MismatchError: it is no array, or one of another type.
+    """
+    if elements.type.element is None:
+        raise MismatchError(f"ANY takes an array or a subquery, not {elements.type}.")
+    one = operators.same_type(value, Expr("NULL", elements.type.element))[0]
+    template = (
+        "(CASE WHEN list_contains({1}, {0}) THEN TRUE WHEN len({1}) = 0 THEN FALSE "
+        "WHEN {0} IS NULL OR len({1}) > list_count({1}) OR {1} IS NULL THEN NULL ELSE FALSE END)"
+    )
+    return build(BOOLEAN, template, one, elements)
+
+
+# --- text --------------------------------------------------------------------------------------------------
+
+
+def _trim(bind: Bind, tree: exp.Expr) -> Expr:
+    side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(tree.args.get("position") or "").upper(), "trim")
+    return _called(side, bind, (tree.this, tree.expression), side)
+
+
+def _substring(bind: Bind, tree: exp.Expr) -> Expr:
+    start = tree.args.get("start") or exp.Literal.number(1)
+    return _called("substr", bind, (tree.this, start, tree.args.get("length")), "substring")
+
+
+def _position(bind: Bind, tree: exp.Expr) -> Expr:
+    return _called("strpos", bind, (tree.this, tree.args["substr"]), "position")
+
+
+def _overlay(bind: Bind, tree: exp.Expr) -> Expr:
+    value, new, start = bind(tree.this), bind(tree.expression), bind(tree.args["from_"])
+    length = bind(tree.args["for_"]) if tree.args.get("for_") is not None else build(INTEGER, "length({0})", new)
+    template = "(left({0}, CAST({2} - 1 AS INTEGER)) || {1} || substring({0}, CAST({2} + {3} AS INTEGER)))"
+    return build(VARCHAR, template, convert(value, VARCHAR), convert(new, VARCHAR), start, length, name="overlay")
+
+
+def _escape_string(bind: Bind, tree: exp.Expr) -> Expr:
+    return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+
+
+def _adjacent(bind: Bind, tree: exp.Expr) -> Expr:
+    if not all(isinstance(part, exp.Literal) and part.is_string for part in tree.expressions):
+        raise MismatchError("only text literals stand side by side. Write ||.")
+    return _escape_string(bind, exp.Literal.string("".join(part.this for part in tree.expressions)))
+
+
+# --- arrays and JSON ---------------------------------------------------------------------------------------
+
+
+def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
+    value, index = bind(tree.this), tree.expressions[0]
+    if value.type.element is None:
+        raise MismatchError(f"{value.type} has no elements; only arrays do.")
+    if isinstance(index, exp.Slice):
+        low, high = (bind(part) if part is not None else None for part in (index.this, index.expression))
+        bounds = [low or Expr("1", INTEGER), high or build(INTEGER, "len({0})", value)]
+        return build(value.type, "{0}[{1}:{2}]", value, *bounds)
+    if isinstance(index, exp.Literal):
+        return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
+    return build(value.type.element, "{0}[{1} + 1]", value, bind(index))
+
+
+def _json(function: str, kind: SqlType) -> Form:
+    def bound(bind: Bind, tree: exp.Expr) -> Expr:
+        value = bind(tree.this)
+        if value.type != JSONB:
+            raise MismatchError(f"operator does not exist: {value.type} -> ... Cast the left side to jsonb.")
+        steps = _path(tree.expression)
+        pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+        literal = text_literal(pointer).replace("{", "{{").replace("}", "}}")
+        return build(kind, f"{function}({{0}}, {literal})", value)
+
+    return bound
+
+
+def _path(tree: exp.Expr) -> list[str]:
+    """Return the keys and indexes of ``-> 'key'``, ``-> 0`` or ``#> '{a,0}'``."""
+    if isinstance(tree, exp.JSONPath):
+        steps = tree.expressions[1:]
+        if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
+            return [str(step.this) for step in steps]
+    if isinstance(tree, exp.Literal):
+        listed = re.fullmatch(r"\{(.*)\}", str(tree.this))
+        return [str(tree.this)] if listed is None else [part.strip() for part in listed.group(1).split(",")]
+    raise MismatchError("the key of -> is a literal, such as -> 'name' or -> 0.")
+
+
+# --- times -------------------------------------------------------------------------------------------------
+
+
+def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
+    return replace(extract(tree.this.name, bind(tree.expression)), name="extract")
+
+
+def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
+    value, zone = bind(tree.this), convert(bind(tree.args["zone"]), VARCHAR)
+    if value.type == TIMESTAMPTZ:
+        return build(TIMESTAMP, "timezone({1}, {0})", value, zone, name="timezone")
+    return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), zone, name="timezone")
+
+
+FORMS: dict[type[exp.Expr], Form] = {
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escaped,
+    exp.RegexpLike: _matches,
+    exp.Between: _between,
+    exp.Trim: _trim,
+    exp.Substring: _substring,
+    exp.StrPosition: _position,
+    exp.Overlay: _overlay,
+    exp.ByteString: _escape_string,
+    exp.Concat: _adjacent,
+    exp.Bracket: _bracket,
+    exp.JSONExtract: _json("json_extract", JSONB),
+    exp.JSONExtractScalar: _json("json_extract_string", VARCHAR),
+    exp.JSONBExtract: _json("json_extract", JSONB),
+    exp.JSONBExtractScalar: _json("json_extract_string", VARCHAR),
+    exp.Extract: _extracted,
+    exp.AtTimeZone: _at_time_zone,
+    exp.Sqrt: lambda bind, tree: _called("sqrt", bind, (tree.this,), "sqrt"),
+    exp.Cbrt: lambda bind, tree: _called("cbrt", bind, (tree.this,), "cbrt"),
+}
