@@ -38,7 +38,8 @@ def test_grouping_sets_of_windows_as_flink_documents_them() -> None:
     """The rows are those of Flink's page on window aggregation; the last window is closed by a row behind it."""
     with Session(":memory:") as session:
         session.run(
-            "CREATE TABLE bid (bidtime timestamp, price numeric(10, 2), supplier_id text, WATERMARK FOR bidtime AS bidtime) APPEND ONLY;"
+            "CREATE TABLE bid (bidtime timestamp, price numeric(10, 2), supplier_id text, WATERMARK FOR bidtime AS bidtime) "
+            "APPEND ONLY;"
             "CREATE MATERIALIZED VIEW totals AS SELECT window_start, supplier_id, sum(price) AS price "
             "FROM TABLE(TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES)) "
             "GROUP BY window_start, window_end, GROUPING SETS ((supplier_id), ()) EMIT ON WINDOW CLOSE;"
