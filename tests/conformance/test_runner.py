@@ -308,6 +308,15 @@ def test_the_command_line_chooses_cases(
     assert counts == ["3 passed, 0 failed, 0 skipped", "1 passed, 0 failed, 0 skipped", "0 passed, 0 failed, 5 skipped"]
 
 
+def test_a_seed_takes_other_cases(tmp_path: Path) -> None:
+    write(tmp_path, *({**TUMBLING, "id": f"case-{number}"} for number in range(50)))
+    taken = {seed: [case.id for case, _ in replay_paths([tmp_path], limit=5, seed=seed)] for seed in (1, 2, None)}
+
+    assert len({tuple(ids) for ids in taken.values()}) == 3
+    assert taken[1] == [case.id for case, _ in replay_paths([tmp_path], limit=5, seed=1)]
+    assert {len(ids) for ids in taken.values()} == {5}
+
+
 def test_a_path_without_vectors_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_code:
         main([str(tmp_path / "absent.json")])

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tests.conformance_path import ABSENT, find_conformance_root
 from windowpane.testing.conformance.engines import ENGINES
 from windowpane.testing.conformance.runner import replay_case
+from windowpane.testing.conformance.spark_engine import patiently
 from windowpane.testing.conformance.vectors import read_cases
-from windowpane.testing.conformance.verdicts import Options, Verdict
+from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
 
 ROOT = find_conformance_root()
 
@@ -66,3 +68,16 @@ def test_what_cannot_be_told_to_a_query_is_skipped_with_the_reason(file: str, re
     verdict = replay_case(case, ENGINES["spark"](), "spark", Options())
     assert verdict.skipped is not None
     assert reason in verdict.skipped
+
+
+@pytest.mark.parametrize(("message", "attempts"), [("Python worker failed to connect back.", 3), ("something else", 1)])
+def test_a_query_that_a_busy_machine_did_not_start_is_started_again(message: str, attempts: int) -> None:
+    tried = []
+
+    def fail() -> list[Difference]:
+        tried.append(message)
+        raise StreamingQueryException(message)
+
+    with pytest.raises(StreamingQueryException):
+        patiently(fail)
+    assert len(tried) == attempts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from windowpane.testing.conformance.engines import ENGINES
@@ -27,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="only the cases whose id contains TEXT")
     parser.add_argument("--limit", type=int, metavar="N", help="only N cases that are not skipped, spread evenly")
+    parser.add_argument("--seed", type=int, metavar="S", help="shuffle the cases, so that --limit takes others of them")
     return parser
 
 
@@ -36,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     options = Options(restart=given.restart_every_step)
     try:
-        failed = report(replay_paths(given.paths, given.engine, options, given.only, given.limit), print)
+        verdicts = replay_paths(given.paths, given.engine, options, given.only, given.limit, given.seed)
+        failed = report(verdicts, partial(print, flush=True))
     except FileNotFoundError as error:
         parser.error(str(error))
     return 1 if failed else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 from windowpane.testing.conformance.engines import ENGINES, Engine
 from windowpane.testing.conformance.fields import NotUnderstoodError
@@ -49,6 +50,7 @@ def replay_paths(
     options: Options | None = None,
     only: str = "",
     limit: int | None = None,
+    seed: int | None = None,
 ) -> Iterator[tuple[Case, Verdict]]:
     """Yield the verdict of every case below ``paths``.
 
@@ -58,10 +60,15 @@ def replay_paths(
         options: how to replay.
         only: a part that the id of a case must contain.
         limit: only this many cases that are not skipped, spread evenly over all of them, the same ones each time.
+        seed: shuffles the cases, so that a limit takes others of them.
     """
     understood, replayed = ENGINES[engine](), 0
     cases = [case for file in find_files(paths) for case in read_cases(file) if only in case.id]
-    for case in cases if limit is None else spread(cases):
+    if seed is not None:
+        Random(seed).shuffle(cases)
+    elif limit is not None:
+        cases = spread(cases)
+    for case in cases:
         if limit is not None and replayed >= limit:
             return
         verdict = replay_case(case, understood, engine, options or Options())

@@ -14,14 +14,15 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -57,6 +58,9 @@ _UNSEEN = frozenset(
 )
 """Fields of an ``expect`` that a query does not show; they are not compared here."""
 
+_TOO_SLOW = "Python worker failed to connect back"
+_ATTEMPTS = 3
+
 _TIME = pa.timestamp("us", tz="UTC")
 _COLUMNS = pa.schema([("key", pa.string()), ("value", pa.int64()), ("ts", _TIME), ("moved", _TIME), ("heartbeat", pa.bool_())])
 _SCHEMA = "key string, value bigint, ts timestamp, moved timestamp, heartbeat boolean"
@@ -88,9 +92,21 @@ def replay(case: Case, options: Options) -> list[Difference]:
     for number, evictor in enumerate(case.get("evictor_variants", [stages[-1].get("evictor")])):
         variant = [*stages[:-1], {**stages[-1], "evictor": evictor}]
         label = "" if number == 0 else f"with evictor {evictor}: "
-        for found in _replay(case, [scale.program(stage) for stage in variant], steps, scale, options):
+        programs = [scale.program(stage) for stage in variant]
+        for found in patiently(partial(_replay, case, programs, steps, scale, options)):
             differences.append(replace(found, where=label + found.where))
     return differences
+
+
+def patiently(run: Callable[[], Iterable[Difference]]) -> list[Difference]:
+    """Run again where a busy machine did not start a Python worker within the ten seconds that Spark waits for it."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return list(run())
+        except StreamingQueryException as error:
+            if _TOO_SLOW not in str(error):
+                raise
+    return list(run())
 
 
 def _replay(case: Case, stages: Sequence[Json], steps: list[Json], scale: Scale, options: Options) -> Iterator[Difference]:

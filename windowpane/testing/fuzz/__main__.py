@@ -57,12 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     first = SystemRandom().randrange(2**32) if given.seed is None else given.seed
-    print(f"seeds {first} to {first + given.programs - 1}")
+    line = partial(print, flush=True)  # a run that is cut short has told what it found
+    line(f"seeds {first} to {first + given.programs - 1}")
     run, kind = KINDS[given.kind], given.kind
     if kind == "over":
         run = partial(over.run, engine=given.engine, against=given.against)
         kind = f"over --engine {given.engine} --against {given.against}"
-    failed = report((run(first + number) for number in range(given.programs)), print, kind)
+    failed = report((run(first + number) for number in range(given.programs)), line, kind)
     return 1 if failed else 0
 
 
