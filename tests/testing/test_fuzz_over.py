@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.over.program import LATE, Emit
+from windowpane.engines.over.program import LATE, Emit, Inconsistent
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN
+from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz import over
 from windowpane.testing.fuzz.__main__ import main, report
 from windowpane.testing.fuzz.over_inputs import random_trial
@@ -108,3 +110,24 @@ def test_late_rows_that_are_missing_are_seen(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(OverReferenceEngine, "run", silent)
 
     assert any("late rows: missing" in text for seed in range(60) for text in over.run(seed).differences)
+
+
+def test_the_input_has_everything() -> None:
+    trials = [random_trial(seed) for seed in range(400)]
+    programs = [trial.program for trial in trials]
+
+    assert len({trial.beyond_duckdb for trial in trials}) == 5
+    assert {program.upstream for program in programs} == set(Upstream)
+    assert any(program.time_column and program.mode is Emit.UPDATE for program in programs)
+    assert any(batch.rows.num_rows > 50 for trial in trials for batch in trial.batches)
+
+
+def test_changes_that_cannot_be_are_made_and_counted() -> None:
+    trials = (trial for trial in map(random_trial, range(400)) if trial.program.on_inconsistent is Inconsistent.WARN)
+    counted = 0
+    for trial in islice(trials, 10):
+        engine, store = OverReferenceEngine(trial.program), MemoryBlobStore()
+        counted += sum(
+            engine.run(store, [batch.rows], Clock(batch.watermark, 0)).counters.inconsistent for batch in trial.batches
+        )
+    assert counted > 10

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.over.program import Emit, OverProgram
-from windowpane.engines.program import PARTITION, POSITION, TIME
+from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstream
 from windowpane.testing.fuzz.over_windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over_types import output_schema
@@ -36,6 +36,16 @@ ORDER_TYPES: dict[pa.DataType, Callable[[int], Any]] = {
 WORDS = [INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE]
 
 
+_SPECIAL = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0]
+_FAR: dict[pa.DataType, Callable[[int], Any]] = {
+    pa.int64(): lambda step: 2**63 - 13 + step if step > 6 else -(2**63) + step,
+    pa.int32(): lambda step: 2**31 - 13 + step if step > 6 else -(2**31) + step,
+    pa.float64(): lambda step: _SPECIAL[step] if step < len(_SPECIAL) else step / 2,
+    pa.decimal128(10, 2): lambda step: Decimal("99999999.75") - step if step > 6 else Decimal("-99999999.75") + step,
+}
+"""Values of ``ts`` at the ends of its type, and such doubles as are no numbers."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """One batch: rows as an engine takes them, the watermark it advances to, whether the engine is built anew before it."""
@@ -52,6 +62,25 @@ class Trial:
     seed: int
     program: OverProgram
     batches: tuple[Batch, ...]
+    beyond_duckdb: str = ""
+    """Why DuckDB cannot say what comes out, empty if it can: then the reference says it."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the input is like.
+
+    Args:
+        far: whether ORDER BY has values at the ends of its type.
+        special: whether doubles are not all finite.
+        strays: whether some changes cannot be.
+        largest: rows of the largest batch.
+    """
+
+    far: bool = False
+    special: bool = False
+    strays: bool = False
+    largest: int = 20
 
 
 def random_trial(seed: int, closes: bool | None = None) -> Trial:
@@ -67,9 +96,27 @@ def random_trial(seed: int, closes: bool | None = None) -> Trial:
     kinds = list(ORDER_TYPES)
     kind = pa.timestamp("us") if closes else rng.choice([*kinds, pa.int64(), pa.timestamp("us")])
     program = _random_program(rng, kind, closes)
-    source = _Source(rng, program, kind)
+    program, shape, reason = _beyond(rng, program, kind)
+    source = _Source(rng, program, kind, shape)
     batches = tuple(source.batch(number) for number in range(rng.randint(2, 6)))
-    return Trial(seed, program, (*batches, _end(program)) if closes else batches)
+    return Trial(seed, program, (*batches, _end(program)) if closes else batches, reason)
+
+
+def _beyond(rng: Random, program: OverProgram, kind: pa.DataType) -> tuple[OverProgram, _Shape, str]:
+    """Return the program, what its input is like, and why DuckDB cannot say what comes out."""
+    largest = rng.choice([20] * 15 + [90])
+    dice = rng.random()
+    if dice < 0.05 and kind in _FAR:
+        return program, _Shape(far=True), "RANGE at the ends of a type"
+    if dice < 0.1:
+        return program, _Shape(special=True), "deviations of what is no number"
+    if dice < 0.15 and program.mode is Emit.UPDATE:
+        lenient = replace(program, on_inconsistent=Inconsistent.WARN, append_only=False, time_column=None, has_late_output=False)
+        return lenient, _Shape(strays=True, largest=largest), "changes that cannot be"
+    if dice < 0.2:
+        upstream = rng.choice([Upstream.WINDOW, Upstream.JUDGED_WINDOW])
+        return replace(program, upstream=upstream), _Shape(largest=largest), "rows judged one by one"
+    return program, _Shape(largest=largest), ""
 
 
 def _random_program(rng: Random, kind: pa.DataType, closes: bool) -> OverProgram:
@@ -91,17 +138,18 @@ def _random_program(rng: Random, kind: pa.DataType, closes: bool) -> OverProgram
     mode = Emit.CLOSE if closes else Emit.UPDATE
     lateness = rng.choice([0, 0, _HALF_HOUR * 24]) if closes else 0
     append_only = closes or rng.random() < 0.3
-    time = "ts" if closes else None
-    return OverProgram(spec, columns, outputs, mode, time, lateness, append_only, has_late_output=closes)
+    is_timed = closes or (append_only and pa.types.is_timestamp(kind) and rng.random() < 0.5)
+    return OverProgram(spec, columns, outputs, mode, "ts" if is_timed else None, lateness, append_only, has_late_output=is_timed)
 
 
 class _Source:
     """Invents rows and changes of rows that are there."""
 
-    def __init__(self, rng: Random, program: OverProgram, kind: pa.DataType) -> None:
+    def __init__(self, rng: Random, program: OverProgram, kind: pa.DataType, shape: _Shape) -> None:
         self._rng = rng
         self._program = program
-        self._value = ORDER_TYPES[kind]
+        self._value = _FAR[kind] if shape.far else ORDER_TYPES[kind]
+        self._shape = shape
         self._live: dict[int, Row] = {}
         self._next_id = 0
         self._watermark = MIN
@@ -109,22 +157,28 @@ class _Source:
         self._nulls = rng.choice([0.0, 0.1, 0.4])
 
     def batch(self, number: int) -> Batch:
-        size = self._rng.choice([0, 1, 3, 8, 20])
-        closes = self._program.mode is Emit.CLOSE
+        size = self._rng.choice([0, 1, 3, 8, self._shape.largest])
+        before = self._watermark
         entries: list[tuple[str, Row]] = []
         for _ in range(size):
             entries += self._insert(number) if self._program.append_only else self._change()
-        if closes and number and self._rng.random() < 0.8:
-            self._watermark = max(self._watermark, _micros(self._value(min(2 * number + self._rng.randint(-2, 3), 15))))
-        return Batch(self._table(entries), self._watermark, self._rng.random() < 0.5)
+        if self._program.time_column is not None and number and self._rng.random() < 0.8:
+            at = self._value(min(2 * number + self._rng.randint(-2, 3), 15))
+            self._watermark = max(before, (at - _EPOCH) // dt.timedelta(microseconds=1))
+        rows = self._table(entries)
+        if self._program.upstream is Upstream.JUDGED_WINDOW:
+            judged = [self._rng.choice([before, self._watermark]) for _ in entries]
+            rows = rows.append_column(JUDGED, pa.array(judged, pa.int64()))
+        return Batch(rows, self._watermark, self._rng.random() < 0.5)
 
     def _table(self, entries: list[tuple[str, Row]]) -> pa.Table:
         rows, columns = [row for _, row in entries], self._program.columns
         arrays = [pa.array([row[field.name] for row in rows], field.type) for field in columns]
         times = [None if self._program.time_column is None else _micros(row["ts"]) for row in rows]
+        split = self._rng.randint(0, len(rows))
         table = pa.table(arrays, schema=columns)
         table = table.append_column(TIME, pa.array(times, pa.int64()))
-        table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int64()))
+        table = table.append_column(PARTITION, pa.array([int(number >= split) for number in range(len(rows))], pa.int64()))
         table = table.append_column(POSITION, pa.array(range(len(rows)), pa.int64()))
         if self._program.append_only:
             return table
@@ -139,6 +193,8 @@ class _Source:
 
     def _change(self) -> list[tuple[str, Row]]:
         kind = self._rng.choice(["insert", "insert", "insert", "update", "update", "delete", "replace", "cancel"])
+        if self._shape.strays and self._live and self._rng.random() < 0.3:
+            return self._stray()
         if kind in ("insert", "cancel") or not self._live:
             [(_, row)] = self._insert(0)
             if kind == "cancel":
@@ -154,6 +210,20 @@ class _Source:
         words = (DELETE, INSERT) if kind == "replace" else (UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
         return list(zip(words, (old, new), strict=True))
 
+    def _stray(self) -> list[tuple[str, Row]]:
+        """Return a change that cannot be; a row that comes twice comes to the same place."""
+        old = self._rng.choice(list(self._live.values()))
+        kind = self._rng.choice(["absent", "elsewhere", "again", "postimage", "preimage"])
+        if kind in ("absent", "elsewhere"):
+            row = self._row(old["id"] if kind == "elsewhere" else 2_000 + self._next_id)
+            return [(self._rng.choice([DELETE, UPDATE_PREIMAGE]), row)]
+        if kind == "preimage":
+            del self._live[old["id"]]
+            return [(UPDATE_PREIMAGE, old), *([(DELETE, old)] if self._rng.random() < 0.5 else [])]
+        new = old | {name: self._row(old["id"])[name] for name in ("x", "d", "ok")}
+        self._live[old["id"]] = new
+        return [(INSERT if kind == "again" else UPDATE_POSTIMAGE, new)]
+
     def _mutated(self, row: Row) -> Row:
         fresh = self._row(row["id"])
         changed = self._rng.sample(list(row), self._rng.randint(0, 3))
@@ -167,7 +237,7 @@ class _Source:
             "ts": self._nullable(self._value(rng.randint(0, self._steps))),
             "id": identity,
             "x": self._nullable(rng.randint(-5, 5)),
-            "y": self._nullable(rng.randint(-8, 8) / 4),
+            "y": self._nullable(rng.choice(_SPECIAL) if self._shape.special and rng.random() < 0.5 else rng.randint(-8, 8) / 4),
             "s": self._nullable(rng.choice(["u", "v", "w", "é"])),
             "d": self._nullable(Decimal(rng.randint(-9, 9)) / 2),
             "ok": self._nullable(rng.random() < 0.6),
@@ -183,5 +253,5 @@ def _end(program: OverProgram) -> Batch:
     return Batch(pa.schema(columns).empty_table(), MAX, False)
 
 
-def _micros(value: dt.datetime) -> int:
-    return (value - _EPOCH) // dt.timedelta(microseconds=1)
+def _micros(value: dt.datetime | None) -> int | None:
+    return None if value is None else (value - _EPOCH) // dt.timedelta(microseconds=1)

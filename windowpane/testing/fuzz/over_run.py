@@ -27,6 +27,8 @@ from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POS
 from windowpane.windowing.over_closing import watermark_delay
 from windowpane.windowing.times import MAX, MIN
 
+_COUNTERS = ("late_elements", "late_dropped", "inconsistent")
+
 MakeEngine = Callable[[OverProgram], Engine]
 
 
@@ -58,6 +60,8 @@ def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngi
     reference, engine = _Engines(trial.program, make_reference), _Engines(trial.program, make_engine)
     for number, batch in enumerate(trial.batches):
         expected, got = reference.run(batch), engine.run(batch)
+        if reference.counters != engine.counters:
+            return [f"batch {number}: counters {reference.counters}, got {engine.counters}"]
         for output, name in ((MAIN, "main"), (LATE, "late")):
             rows = [_visible(tables.get(output), [TIME, JUDGED]) for tables in (expected, got)]
             found = _difference(trial.program, *rows) if output == MAIN else difference(*rows)
@@ -67,19 +71,28 @@ def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngi
 
 
 class _Engines:
-    """The engine, built anew on a snapshot of its state where the trial says so."""
+    """The engine, built anew on a snapshot of its state where the trial says so; without rows it is called only if not idle."""
 
     def __init__(self, program: OverProgram, make_engine: MakeEngine) -> None:
         self._program = program
         self._make = make_engine
         self._engine, self._store = make_engine(program), MemoryBlobStore()
+        self._is_idle = True
+        self.counters: dict[str, int] = {}
+        """Those of the last batch that do not depend on how state is kept."""
 
     def run(self, batch: Batch) -> dict[int, pa.Table]:
         if batch.restart:
             snapshot = self._store.snapshot()
             self._engine, self._store = self._make(self._program), MemoryBlobStore()
             self._store.restore(snapshot)
-        output = self._engine.run(self._store, [batch.rows], Clock(batch.watermark, 0))
+        if self._is_idle and not batch.rows.num_rows:
+            return {}
+        split = batch.rows.num_rows // 2
+        parts = [batch.rows.slice(split), batch.rows.slice(0, split)]
+        output = self._engine.run(self._store, parts, Clock(batch.watermark, 0))
+        self._is_idle = output.is_idle
+        self.counters = {name: getattr(output.counters, name) for name in _COUNTERS}
         return {number: pa.concat_tables(t for n, t in output.tables if n == number) for number, _ in output.tables}
 
 
@@ -94,13 +107,25 @@ class _UpdateCheck:
         self._expected: list[Row] = []
 
     def batch(self, batch: Batch, tables: dict[int, pa.Table]) -> str | None:
-        for row in batch.rows.to_pylist():
-            self._take(row)
+        rows = batch.rows.to_pylist()
+        late = [self._is_late(row[TIME], self._program.horizon(batch.watermark)) for row in rows]
+        for row, is_late in zip(rows, late, strict=True):
+            if not is_late:
+                self._take(row)
+        expected = [row for row, is_late in zip(_visible(batch.rows, [TIME]), late, strict=True) if is_late]
+        found = difference(expected, _visible(tables.get(LATE), [TIME]))
+        if found is not None:
+            return f"late rows: {found}"
         self._apply(_visible(tables.get(MAIN), [CHANGE_TYPE]))
-        if batch.rows.num_rows:
+        if not all(late):
             table = pa.Table.from_pylist(list(self._input.values()), schema=self._program.columns)
             self._expected = self._oracle.rows(self._program.spec, self._program.outputs.names, table)
         return _difference(self._program, self._expected, list(self._output.values()))
+
+    def _is_late(self, time: int | None, horizon: int | None) -> bool:
+        if horizon is None:
+            return False
+        return self._program.null_is_late and horizon > MIN if time is None else time <= horizon
 
     def _take(self, row: Row) -> None:
         if row.get(CHANGE_TYPE, INSERT) in (DELETE, UPDATE_PREIMAGE):

@@ -153,8 +153,11 @@ def _by_time(parts: Sequence[pa.Table]) -> list[pa.Table]:
     """Return rows in order of their time: the order of arrival that rows folded before the shuffle stand for."""
     rows = pa.concat_tables(parts)
     order = pc.sort_indices(rows[TIME])
-    positions = rows.column_names.index(POSITION)
-    return [rows.take(order).set_column(positions, POSITION, pa.array(range(rows.num_rows), pa.int64()))]
+    arrival = [(PARTITION, pa.array([0] * rows.num_rows, pa.int32())), (POSITION, pa.array(range(rows.num_rows), pa.int64()))]
+    rows = rows.take(order).drop_columns([PARTITION, POSITION])
+    for name, numbers in arrival:
+        rows = rows.append_column(name, numbers)
+    return [rows]
 
 
 def _differences(program: Program, expected: Outcoming, got: Outcoming) -> list[str]:
