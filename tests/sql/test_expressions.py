@@ -76,6 +76,11 @@ def session():
         ("date_trunc('month', timestamp '2024-03-31 10:00')", "timestamp without time zone", "2024-03-01 00:00:00"),
         ("extract(epoch FROM timestamp '1970-01-01 00:00:01.5')", "numeric", "1.5"),
         (
+            "date_bin('15 minutes', timestamp '2020-02-11 15:44:17', '2001-01-01')",
+            "timestamp without time zone",
+            "2020-02-11 15:30:00",
+        ),
+        (
             "tumble_start(timestamp '2024-01-01 10:07', interval '15 minutes')",
             "timestamp without time zone",
             "2024-01-01 10:00:00",

@@ -65,6 +65,30 @@ def test_what_is_read_is_not_dropped(session: Session) -> None:
     session.run("DROP TABLE IF EXISTS t")
 
 
+def test_rows_are_changed_by_conditions_with_subqueries(session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE TABLE u (k int); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+    session.run("INSERT INTO u VALUES (1), (2); UPDATE t SET v = 10 WHERE k IN (SELECT k FROM u) AND v < 2")
+    session.run("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AND v = (SELECT max(k) FROM t)")
+    assert session.query("SELECT * FROM t ORDER BY k").rows() == [(1, 10), (2, 2)]
+
+
+def test_open_literals_of_an_inserted_select_take_the_type_of_their_column(session: Session) -> None:
+    session.run("CREATE TABLE t (k int, at timestamp, v numeric); INSERT INTO t SELECT 1, '2024-01-01', NULL")
+    assert session.query("SELECT * FROM t").text_rows() == [["1", "2024-01-01 00:00:00", None]]
+
+
+def test_a_conflict_clause_that_says_what_happens_anyway(session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY) ON CONFLICT OVERWRITE")
+    with pytest.raises(UnsupportedSqlError, match=r"line 1, column 49: ON CONFLICT DO .*APPEND ONLY"):
+        session.run("CREATE TABLE t2 (k int PRIMARY KEY) ON CONFLICT DO NOTHING")
+
+
+def test_the_time_zone_is_utc(session: Session) -> None:
+    session.run("SET TIME ZONE 'UTC'; SET timezone TO utc")
+    with pytest.raises(UnsupportedSqlError, match="line 1, column 15: the time zone 'Asia/Tokyo'"):
+        session.run("SET TIME ZONE 'Asia/Tokyo'")
+
+
 def test_joins_of_changing_tables(session: Session) -> None:
     session.run("CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int PRIMARY KEY, w int)")
     session.run("CREATE MATERIALIZED VIEW j AS SELECT a.k AS ak, b.k AS bk, v, w FROM a FULL JOIN b ON a.k = b.k")
@@ -172,6 +196,7 @@ def test_catalog_questions(session: Session) -> None:
         ("k", "integer", "primary key"),
         ("at", "timestamp without time zone", "watermark, not null"),
     ]
+    assert session.query("SHOW COLUMNS FROM t").rows() == session.query("DESCRIBE t").rows()
     assert session.query("DESCRIBE p").rows() == [("k", "integer")]
     assert session.query("SHOW VIEWS").rows() == [("p",)]
     assert session.query("SHOW CREATE VIEW p").rows() == [("p", "CREATE VIEW p AS SELECT k FROM t")]

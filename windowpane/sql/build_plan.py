@@ -21,6 +21,7 @@ from windowpane.sql.nodes import (
     SetOperation,
     TopN,
     UnionAll,
+    Unnest,
     Watermark,
 )
 from windowpane.sql.over_calls import OverNodeCall
@@ -113,6 +114,12 @@ def expand(node: Node, masked: Sequence[tuple[str, Column, Sequence[int]]], numb
         sets=tuple(tuple(sets) for _, _, sets in masked),
         count=count,
     )
+
+
+def unnest(node: Node, elements: str, value: Column, number: Column) -> Node:
+    """Return each row once for each element of a list."""
+    columns, key = (*node.columns, value, number), (*node.key, number.id)
+    return Unnest(columns, key, node.append_only, node.watermarks, input=node, elements=elements)
 
 
 def distinct(node: Node, columns: Sequence[str]) -> Node:

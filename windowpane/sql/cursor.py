@@ -39,6 +39,10 @@ class Cursor:
         index = self._at + ahead
         return _word(self._tokens[index]) if index < len(self._tokens) else ""
 
+    def peek_text(self) -> str:
+        """Return the next token as it stands, "" at the end."""
+        return str(self._tokens[self._at].text) if self._at < len(self._tokens) else ""
+
     def skip(self) -> Token:
         """Return the next token and go past it."""
         token = self._tokens[self._at]

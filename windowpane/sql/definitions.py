@@ -74,7 +74,7 @@ class Definitions:
         return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
 
     def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
-        columns = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
+        columns = tables.declared_columns(statement, text)
         bound = None
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)

@@ -37,8 +37,9 @@ class WindowpaneDialect(RisingWave):
     """The dialect of windowpane's SQL."""
 
     class Tokenizer(RisingWave.Tokenizer):
-        """Takes no statement for opaque text."""
+        """Takes no statement for opaque text, and Flink's backquotes for quotes of names."""
 
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
 
     Parser = Parser

@@ -13,6 +13,7 @@ from windowpane.sql.nodes import Node
 from windowpane.sql.operators import logical
 from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Scope, Visible
+from windowpane.sql.series import unnest
 from windowpane.sql.ties import outputs_of
 from windowpane.sql.types import SqlType, common
 
@@ -46,6 +47,8 @@ class Joins:
             )
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
+        if isinstance(join.this, exp.Unnest):
+            return self._unnest(node, scope, join)
         right, other = self._query.relation(join.this, self._tables)
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
@@ -74,6 +77,15 @@ class Joins:
         columns = zip(outputs_of(inner), inner.query.outputs, strict=True)
         shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
         return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
+
+    def _unnest(self, node: Node, scope: Scope, join: exp.Expr) -> tuple[Node, Scope]:
+        """Join each row with the elements of an array, which may be a column of it."""
+        on = join.args.get("on")
+        if join.args.get("side") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            raise self._text.unsupported(join, "a join with UNNEST on a condition", "CROSS JOIN UNNEST(array) is.")
+        binder = ScalarBinder(self._text, scope, "UNNEST", self._query.now)
+        node, added = unnest(join.this, node, binder, self._query.ids, self._text)
+        return node, scope + self._query.aliased(added, join.this.args.get("alias"))
 
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
         using = join.args.get("using")

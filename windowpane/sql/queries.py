@@ -21,7 +21,8 @@ from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Ids, Scope, Visible
 from windowpane.sql.select_plan import SelectPlan
 from windowpane.sql.selects import SelectBinder
-from windowpane.sql.table_functions import NAMES, TableFunctions, generate_series, read_call
+from windowpane.sql.series import generate_series, one_row, unnest
+from windowpane.sql.table_functions import NAMES, TableFunctions, read_call
 from windowpane.sql.ties import Inner
 from windowpane.sql.types import INTEGER, SqlType, common
 
@@ -118,6 +119,9 @@ class QueryBinder:
             node, scope = self._as_table(bound, "")
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
             node, scope = self._table_function(tree.this, tables)
+        elif isinstance(tree, exp.Unnest):
+            binder = ScalarBinder(self.text, Scope(), "UNNEST", self.now)
+            node, scope = unnest(tree, one_row(self.ids), binder, self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node, scope = self._named(tree, tables)
         else:
@@ -141,9 +145,9 @@ class QueryBinder:
         renamed = []
         for index, visible in enumerate(scope.visible):
             column = visible.column.renamed(names[index]) if index < len(names) else visible.column
-            if isinstance(alias, exp.TableAlias) and not names and column.name == "generate_series":
+            if not names and column.name in ("generate_series", "unnest") and visible.table == column.name:
                 column = column.renamed(name)
-            renamed.append(Visible(name, column))
+            renamed.append(replace(visible, table=name, column=column, merged=False))
         return Scope(tuple(renamed))
 
     def _as_table(self, bound: BoundQuery, name: str) -> tuple[Node, Scope]:
@@ -191,13 +195,11 @@ class QueryBinder:
 
     def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         name = str(tree.this).lower()
-        if name == "generate_series" and not self.streaming:
-            node, column = generate_series(
-                tree, self.ids, ScalarBinder(self.text, Scope(), "generate_series", self.now), self.text
-            )
-            return node, Scope((Visible(name, column),))
+        if name == "generate_series":
+            return generate_series(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
         if name not in NAMES:
-            raise self.text.unsupported(tree, f"the table function {name}", f"There are {', '.join(NAMES)}.")
+            known = ", ".join((*NAMES, "generate_series", "unnest"))
+            raise self.text.unsupported(tree, f"the table function {name}", f"There are {known}.")
         call = read_call(tree, self.text)
         source = call.relation
         if isinstance(source, exp.Column):
@@ -291,7 +293,7 @@ class QueryBinder:
             options = clause.args.get("limit_options")
             ties = bool(options is not None and options.args.get("with_ties"))
             limit = self.whole_number(clause.args["count"], "FETCH FIRST") if clause.args.get("count") is not None else 1
-        elif clause is not None and not isinstance(clause.expression, exp.Null):
+        elif clause is not None and not isinstance(clause.expression, exp.Null | exp.Var):
             limit = self.whole_number(clause.expression, "LIMIT")
         offset = 0 if skipped is None else self.whole_number(skipped.expression, "OFFSET")
         return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties))

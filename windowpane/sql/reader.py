@@ -209,9 +209,11 @@ def _explain(cursor: Cursor) -> Explain:
     return Explain(cursor.start_place, text, _read(cursor))
 
 
-def _show(cursor: Cursor) -> Show:
+def _show(cursor: Cursor) -> Statement:
     text = cursor.text_of_all()
     cursor.expect("SHOW")
+    if cursor.take("COLUMNS", "FROM"):
+        return Describe(cursor.start_place, text, cursor.name())
     return Show(cursor.start_place, text, cursor.rest_text())
 
 
@@ -230,9 +232,15 @@ def _flush(cursor: Cursor) -> Flush:
 def _set(cursor: Cursor) -> SetParameter:
     text = cursor.text_of_all()
     cursor.expect("SET")
-    name = cursor.name()
-    if not cursor.take("="):
-        cursor.expect("TO")
+    name, is_zone = "timezone", cursor.take("TIME", "ZONE")
+    if not is_zone:
+        name = cursor.name()
+        if not cursor.take("="):
+            cursor.expect("TO")
+    if name.lower() == "timezone" and cursor.peek_text().upper() not in ("UTC", "GMT", "DEFAULT"):
+        raise cursor.unsupported(
+            f"the time zone {cursor.peek_text()!r}", "It is UTC. Write AT TIME ZONE where another one matters."
+        )
     return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
 
 

@@ -28,6 +28,8 @@ class Visible:
     column: Column
     merged: bool = False
     """Whether a NATURAL or USING join has merged it into another column, so that its bare name means that one."""
+    starred: bool = True
+    """Whether ``*`` stands for it, too."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Scope:
 
     def of_table(self, table: str | None = None) -> list[Column]:
         """Return the columns of ``table.*``, or of ``*``."""
-        return [each.column for each in self.visible if (not each.merged if table is None else each.table == table)]
+        starred = [each for each in self.visible if each.starred]
+        return [each.column for each in starred if (not each.merged if table is None else each.table == table)]
 
     def __add__(self, other: Scope) -> Scope:
         """Return both scopes, side by side."""

@@ -12,14 +12,14 @@ from windowpane.sql.conditions import conjuncts
 from windowpane.sql.expr import Expr, column_expr, settled
 from windowpane.sql.grouping_sets import sets_of
 from windowpane.sql.joins import Joins
-from windowpane.sql.nodes import Node, Order, TopN, Values
+from windowpane.sql.nodes import Node, Order, TopN
 from windowpane.sql.scalars import RESOLVED, name_of
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
+from windowpane.sql.series import one_row
 from windowpane.sql.subqueries import Subqueries
 from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
-from windowpane.sql.types import INTEGER
 from windowpane.sql.windows import WindowCalls
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ class SelectPlan:
     def _from(self) -> tuple[Node, Scope]:
         source = self.tree.args.get("from_")
         if source is None:
-            number = self.ids.column("number", INTEGER)
-            return Values((number,), (number.id,), True, {}, rows=(("0",),)), Scope()
+            return one_row(self.ids), Scope()
         node, scope = self.query.relation(source.this, self.tables)
         return Joins(self.query, self.tables).apply(node, scope, self.tree.args.get("joins") or [])
 

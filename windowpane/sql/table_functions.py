@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windowpane.sql.build_plan import Computed
-from windowpane.sql.expr import Expr, MismatchError, quoted
+from windowpane.sql.expr import Expr, MismatchError, build, column_expr, rising
 from windowpane.sql.intervals import interval_sql, length
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope, Visible
 from windowpane.sql.time_functions import bound_type, floor_sql, instant_sql, micros_sql
-from windowpane.sql.types import INTERVAL, TIMESTAMP, UNKNOWN, SqlType
+from windowpane.sql.types import INTERVAL, TIMESTAMP, SqlType
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import format_micros
 
@@ -48,6 +48,8 @@ class TableCall:
     time: exp.Expr
     partition: tuple[exp.Expr, ...]
     lengths: Mapping[str, exp.Expr]
+    is_described: bool
+    """Whether the time is a DESCRIPTOR: Flink's spelling, which adds ``window_time``."""
 
 
 def read_call(tree: exp.Expr, text: Text) -> TableCall:
@@ -78,7 +80,8 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
     if missing:
         raise text.syntax_error(tree, f"{name} takes {', '.join(order[:-1])}; {', '.join(missing)} is missing.")
     lengths = {each: found[each] for each in order[2:] if each in found}
-    return TableCall(name, tree, found["relation"], _descriptor(found["time"]), partition, lengths)
+    time = _descriptor(found["time"])
+    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"])
 
 
 def _descriptor(tree: exp.Expr) -> exp.Expr:
@@ -110,7 +113,17 @@ class TableFunctions:
         else:
             node = self._windows(call, node, time, kind, lengths, bounds)
         table = scope.tables()[0] if scope.tables() else call.name
-        return node, scope + Scope(tuple(Visible(table, column) for column in bounds))
+        added = tuple(Visible(table, column) for column in bounds)
+        if call.is_described:
+            node, last = self._window_time(node, bounds[1])
+            added = (*added, Visible(table, last, starred=False))
+        return node, scope + Scope(added)
+
+    def _window_time(self, node: Node, end: Column) -> tuple[Node, Column]:
+        """Return a relation with the last moment of its windows, as Flink counts it: a millisecond before their end."""
+        computed, until = Computed(self._ids), column_expr(end.id, end.type, end.name)
+        column = computed.column(rising(build(end.type, "({0} - to_milliseconds(1))", until), until), "window_time")
+        return computed.apply(node), column.renamed("window_time")
 
     def _length(self, tree: exp.Expr) -> Interval:
         found = self._evaluate(tree, INTERVAL)
@@ -211,34 +224,3 @@ def _bounds_sql(name: str, base: str, size: int, step: int) -> tuple[str, str, s
         return start, f"({start} + {size})", "TRUE"
     end = f"({base} + (windowpane_n + 1) * {step})" if size > step else f"({base} + {size})"
     return base, end, f"{{t}} < {end}"
-
-
-def generate_series(tree: exp.Expr, ids: Ids, binder: ScalarBinder, text: Text) -> tuple[Node, Column]:
-    """Return ``generate_series(first, last[, step])`` as a relation."""
-    from windowpane.sql.nodes import Values
-    from windowpane.sql.types import BIGINT, is_integer
-
-    arguments = [binder.bind(argument) for argument in tree.expressions]
-    if not 2 <= len(arguments) <= 3:
-        raise text.type_error(tree, "generate_series takes a first value, a last value and perhaps a step.")
-    kind = arguments[0].type if arguments[0].type != UNKNOWN else arguments[1].type
-    if is_integer(kind):
-        kind = max((argument.type for argument in arguments), key=lambda each: each == BIGINT)
-    column = ids.column("generate_series", kind)
-    node = Values((column,), (column.id,), True, {}, rows=((),))
-    listed = ", ".join(argument.sql for argument in arguments)
-    return _Series(node.columns, node.key, True, {}, call=listed), column
-
-
-@dataclass(frozen=True)
-class _Series(Node):
-    call: str = ""
-
-    def sql(self, *relations: str, extra: str = "") -> str:
-        column = self.columns[0]
-        series = f"SELECT unnest(generate_series({self.call})) AS value"
-        return f"SELECT CAST(value AS {column.type.duckdb}) AS {quoted(column.id)} FROM ({series})"
-
-    @property
-    def detail(self) -> str:
-        return f"generate_series({self.call})"

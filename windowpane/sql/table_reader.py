@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from windowpane.sql.cursor import Cursor
 from windowpane.sql.dialect import Token
 from windowpane.sql.statements import ColumnSpec, CreateTable, WatermarkSpec
-from windowpane.sql.types import SqlType, named
+from windowpane.sql.types import UNKNOWN, SqlType, named
 
 _AFTER_TYPE = (",", ")", "PRIMARY KEY", "NOT", "NULL", "DEFAULT", "AS", "UNIQUE", "REFERENCES", "CHECK")
 _AFTER_EXPRESSION = (",", ")", "PRIMARY KEY", "NOT")
@@ -33,7 +33,10 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     options = cursor.options()
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
     query = cursor.parse_rest() if cursor.take("AS") else None
-    if cursor.peek() in ("FORMAT", "ON", "INCLUDE"):
+    if cursor.take("ON", "CONFLICT") and not (cursor.take("OVERWRITE") or cursor.take("DO", "UPDATE", "FULL")):
+        instead = "The last row of a key stays (OVERWRITE); in an APPEND ONLY table, the first."
+        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()}", instead)
+    if cursor.peek() in ("FORMAT", "INCLUDE"):
         raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
     if query is None and not items.columns:
         raise cursor.syntax_error(f"table {name!r} has no columns.")
@@ -69,7 +72,7 @@ def _column(cursor: Cursor, items: _Items) -> None:
     name = cursor.name()
     if any(column.name == name for column in items.columns):
         raise cursor.syntax_error(f"column {name!r} is declared twice.")
-    kind = read_type(cursor, cursor.until(*_AFTER_TYPE))
+    kind = UNKNOWN if cursor.peek() == "AS" else read_type(cursor, cursor.until(*_AFTER_TYPE))
     not_null, default, generated = False, None, None
     while cursor.peek() not in (",", ")", ""):
         if cursor.take("PRIMARY KEY"):
@@ -91,6 +94,7 @@ def _set_key(cursor: Cursor, items: _Items, key: tuple[str, ...]) -> None:
     if items.key:
         raise cursor.syntax_error("a table has one primary key.")
     items.key = key
+    cursor.take("NOT", "ENFORCED")
 
 
 def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:

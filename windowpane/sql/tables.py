@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
 from windowpane.errors import SqlRunError, UnsupportedSqlError
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
-from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted
+from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted, settled
 from windowpane.sql.nodes import Watermark, compile_plan
 from windowpane.sql.places import Text
 from windowpane.sql.queries import QueryBinder
@@ -21,7 +22,19 @@ from windowpane.sql.statements import CreateTable, Delete, Insert, Update
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, apply_to, same
-from windowpane.sql.types import BIGINT, SqlType, common, is_instant, is_number
+from windowpane.sql.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
+
+
+def declared_columns(statement: CreateTable, text: Text) -> tuple[StoredColumn, ...]:
+    """Return the columns that a statement declares; a generated one without a type has that of its expression."""
+    given = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
+    typed = tuple(Visible(statement.name, Column(each.name, each.name, each.type)) for each in given if each.type != UNKNOWN)
+    binder = ScalarBinder(text, Scope(typed), "a generated column", "now()")
+    columns = []
+    for column, spec in zip(given, statement.columns, strict=True):
+        made = column.type == UNKNOWN and spec.generated is not None
+        columns.append(replace(column, type=settled(binder.bind(spec.generated)).type) if made and spec.generated else column)
+    return tuple(columns)
 
 
 def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> TableInfo:
@@ -47,10 +60,11 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         f"main.{quoted(statement.name)}",
         {watermark.column: Watermark(((statement.name, "{w}"),))} if watermark else {},
     )
+    types = {column.name: column.type for column in columns}
     return TableInfo(
         relation,
         _defaults(statement, text),
-        _generated(statement, scope, text),
+        _generated(statement, scope, types, text),
         watermark,
         statement.options,
         statement.text,
@@ -75,11 +89,13 @@ def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
     return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
 
 
-def _generated(statement: CreateTable, scope: Scope, text: Text) -> dict[str, str]:
-    binder = ScalarBinder(text, scope, "a generated column", "")
+def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:
+    binder = ScalarBinder(text, scope, "a generated column", "now()")
     given = [column for column in statement.columns if column.generated is not None]
     return {
-        column.name: assigned(binder.bind(column.generated), column.type).sql for column in given if column.generated is not None
+        column.name: assigned(binder.bind(column.generated), types[column.name]).sql
+        for column in given
+        if column.generated is not None
     }
 
 
@@ -112,6 +128,16 @@ def drop(storage: Storage, info: TableInfo) -> None:
     storage.run("DELETE FROM windowpane.counters WHERE name = ?", [info.relation.name])
 
 
+def _open_literals(tree: exp.Expr) -> set[int]:
+    """Return which columns of a SELECT are NULL or a text literal: they take the type of the column they are inserted into."""
+    if not isinstance(tree, exp.Select) or any(item.is_star for item in tree.expressions):
+        return set()
+    values = [item.unalias() for item in tree.expressions]
+    return {
+        i for i, value in enumerate(values) if isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_string)
+    }
+
+
 class TableWriter:
     """Changes the rows of tables; every call is one chunk, as the watermark sees it."""
 
@@ -136,8 +162,10 @@ class TableWriter:
         bound = self._query.bind(tree)
         names = self._fitting(len(bound.outputs), targets, tree)
         items = []
-        for column, name in zip(bound.outputs, names, strict=True):
+        open_literals = _open_literals(tree)
+        for index, (column, name) in enumerate(zip(bound.outputs, names, strict=True)):
             value = Expr(quoted(column.id), column.type, frozenset({column.id}))
+            value = cast(value, types[name]) if index in open_literals else value
             items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
         return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
 
@@ -253,7 +281,7 @@ class TableWriter:
         for name, tree in statement.assignments:
             self._check_assignable(name, info, tree)
             changed[name] = self._assigned(binder.bind(tree), types[name], name, tree)
-        old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, scope)}")
+        old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, relation)}")
         items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
         new = f"SELECT {', '.join(items)} FROM {old}"
         if info.generated:
@@ -278,15 +306,29 @@ class TableWriter:
 
     def delete(self, statement: Delete, info: TableInfo) -> int:
         """Delete rows, and return how many."""
-        where = self._where(statement.where, table_scope(info.relation))
+        where = self._where(statement.where, info.relation)
         old = self._storage.temporary(f"SELECT *, -1 AS {quoted(WEIGHT)} FROM {info.relation.storage}{where}")
         self.apply(old, info)
         return int(self._storage.value(f"SELECT count(*) FROM {old}"))
 
-    def _where(self, tree: exp.Expr | None, scope: Scope) -> str:
+    def _where(self, tree: exp.Expr | None, relation: Relation) -> str:
         if tree is None:
             return ""
+        if tree.find(exp.Query):
+            return self._where_of_query(tree, relation)
+        scope = table_scope(relation)
         return f" WHERE {ScalarBinder(self._text, scope, 'WHERE', 'now()').boolean(tree).sql}"
+
+    def _where_of_query(self, tree: exp.Expr, relation: Relation) -> str:
+        """Return a condition with subqueries as one on the key: the rows are those that a SELECT finds."""
+        source = exp.Table(this=exp.to_identifier(relation.name, quoted=True))
+        select = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=source), where=exp.Where(this=tree))
+        node = self._query.bind(select).node
+        pairs = zip(node.key, relation.key, strict=True)
+        same_key = " AND ".join(
+            f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs
+        )
+        return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
 
 
 def table_scope(relation: Relation) -> Scope:

@@ -63,4 +63,20 @@ def _micros(size: Expr) -> str:
     return f"CAST(round(epoch({interval.sql}) * 1000000) AS BIGINT)"
 
 
-TIME_FUNCTIONS: dict[str, Callable[[Sequence[Expr]], Expr]] = {"tumble_start": _tumble_start, "tumble_end": _tumble_end}
+def _date_bin(arguments: Sequence[Expr]) -> Expr:
+    if len(arguments) != 3:
+        raise MismatchError(f"it takes a length, a time and an origin, not {len(arguments)} arguments.")
+    size, time, origin = arguments
+    kind = bound_type(time.type)
+    start = micros_sql(convert(origin, kind).sql)
+    value = convert(time, kind)
+    sql = instant_sql(floor_sql(micros_sql(value.sql), _micros(size), start), kind)
+    columns = frozenset[str]().union(*(argument.columns for argument in arguments))
+    return Expr(sql, kind, columns, rises_with=value.rises_with if columns == value.columns else None)
+
+
+TIME_FUNCTIONS: dict[str, Callable[[Sequence[Expr]], Expr]] = {
+    "tumble_start": _tumble_start,
+    "tumble_end": _tumble_end,
+    "date_bin": _date_bin,
+}

@@ -19,6 +19,7 @@ from windowpane.sql.nodes.rowwise import (
     Scan,
     TimeWindows,
     UnionAll,
+    Unnest,
     Values,
 )
 from windowpane.sql.nodes.windowed import CloseSort, Over, SessionWindows
@@ -43,6 +44,7 @@ __all__ = [
     "TopN",
     "Unary",
     "UnionAll",
+    "Unnest",
     "Values",
     "Watermark",
     "Watermarks",

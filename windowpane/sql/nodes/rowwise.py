@@ -112,6 +112,25 @@ class TimeWindows(Unary):
 
 
 @dataclass(frozen=True)
+class Unnest(Unary):
+    """Each row once for each element of a list; behind its columns stand the element and its number, from 1."""
+
+    elements: str = field(kw_only=True)
+    label: ClassVar[str] = "Unnest"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        value, number = self.columns[-2:]
+        names = listed(tuple(column.id for column in self.input.columns))
+        items = f"CAST(unnest({self.elements}) AS {value.type.duckdb}) AS {quoted(value.id)}"
+        numbers = f"unnest(range(1, len({self.elements}) + 1)) AS {quoted(number.id)}"
+        return f"SELECT {names}{extra}, {items}, {numbers} FROM {relations[0]}"
+
+    @property
+    def detail(self) -> str:
+        return self.elements
+
+
+@dataclass(frozen=True)
 class Expand(Unary):
     """Each row once for each grouping set, with NULL in the columns of GROUP BY that the set leaves out.
 

@@ -26,6 +26,7 @@ from windowpane.sql.nodes import (
     TimeWindows,
     TopN,
     UnionAll,
+    Unnest,
 )
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
@@ -247,4 +248,4 @@ class CloseSorter:
         self._storage.run(f"DROP TABLE IF EXISTS {self.tables[0]}")
 
 
-LINEAR = (Scan, Filter, Project, TimeWindows, Expand, UnionAll)
+LINEAR = (Scan, Filter, Project, TimeWindows, Expand, Unnest, UnionAll)
