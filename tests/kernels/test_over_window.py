@@ -1,6 +1,7 @@
 """The kernels of OVER windows against DuckDB, on random tables, frames and calls; and cut anywhere, against themselves whole."""
 
 import random
+import warnings
 from operator import itemgetter
 
 import duckdb
@@ -148,3 +149,16 @@ def test_running_calls_go_on_from_the_carry_columns_of_any_row(seed: int) -> Non
 def _lengths(starts: np.ndarray) -> np.ndarray:
     firsts = np.flatnonzero(starts)
     return np.diff(np.append(firsts, len(starts)))
+
+
+def test_opposite_infinities_make_nan_without_a_word() -> None:
+    infinite, frame = float("inf"), Frame.rows(preceding(1), CURRENT_ROW)
+    calls = tuple(OverCall(function, ("f",), frame) for function in ("sum", "avg", "stddev_pop"))
+    columns = pa.schema([("k", pa.int64()), ("f", pa.float64())])
+    window = OverWindow(OverSpec((), (OrderColumn("k", nulls_first=False),), ("k",), calls), columns)
+    table = pa.table([pa.array([1, 2, 3]), pa.array([infinite, -infinite, 1.0])], schema=columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = window.values(window.rows(table, np.array([True, False, False]), np.zeros(1, np.bool_)))
+    shown = [[repr(value) for value in column.to_pylist()] for column in values.outputs]
+    assert shown == [["inf", "nan", "-inf"], ["inf", "nan", "-inf"], ["nan", "nan", "nan"]]

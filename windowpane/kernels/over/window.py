@@ -54,7 +54,8 @@ class OverWindow:
 
     def values(self, rows: SortedRows) -> Values:
         """Return the values of the rows wanted, and the carry columns of all."""
-        outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
+        with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+            outputs = [call.value(rows).cast(call.result_type) for call in self.calls]
         return Values(outputs, [rows.carries[name] for name in self.carries.names])
 
     def reaches_first(self, rows: SortedRows) -> Mask:
