@@ -42,7 +42,15 @@ def _options(
     """Read the options before the command."""
 
 
-Store = Annotated[str, typer.Option("--store", help="DuckDB file that keeps tables and views.", metavar="PATH")]
+Store = Annotated[
+    str, typer.Option("--store", help="DuckDB file that keeps tables and views, or a PostgreSQL database.", metavar="PATH|URL")
+]
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", help="With a PostgreSQL store, the DuckDB file beside it; DATABASE.state.duckdb if not given.", metavar="PATH"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for each statement.")]
 
 
@@ -52,6 +60,7 @@ def sql(
         str | None, typer.Argument(metavar="[FILE|-]", help="Script to run; - is stdin, nothing the prompt.")
     ] = None,
     store: Store = ":memory:",
+    state: State = None,
     as_json: Json = False,
     spark: Annotated[bool, typer.Option("--spark", help="Run materialized views as streaming queries of Spark.")] = False,
     history: Annotated[
@@ -59,10 +68,10 @@ def sql(
     ] = None,
 ) -> None:
     """Run a script of SQL statements, or type them at a prompt."""
-    with _refusals(store):
+    with _refusals("windowpane" if "://" in store else store):  # a URL may hold a password
         from windowpane.sql import Session
 
-        with Session(_spark() if spark else None, store) as session:
+        with Session(_spark() if spark else None, store, state) as session:
             if script is None and sys.stdin.isatty():
                 from windowpane.sql.prompt import run_prompt
 

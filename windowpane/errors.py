@@ -237,6 +237,19 @@ class ChangedViewSchemaError(WindowpaneError):
         self.differences = differences
 
 
+class StoreError(WindowpaneError):
+    """A store cannot be reached, or refuses what is written to it."""
+
+    def __init__(self, store: str, reason: str) -> None:
+        """Name the store, and say what it said."""
+        super().__init__(f"store {store}: {reason}")
+        self.store, self.reason = store, reason
+
+
+class MisplacedStateError(WindowpaneError):
+    """A PostgreSQL store and the file with the state of its views do not belong together."""
+
+
 class UnreadableStateError(WindowpaneError):
     """State bytes do not decode: they are damaged, incomplete, or need something this machine lacks."""
 

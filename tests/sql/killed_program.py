@@ -1,4 +1,7 @@
-"""``python -m tests.sql.killed_program STORE URL ROWS [spark]``: numbered rows, one flush at a time, until done or killed."""
+"""``python -m tests.sql.killed_program STATE URL ROWS OPTION...``: numbered rows, one flush at a time, until done or killed.
+
+Options: ``spark``, and ``served``, with which the PostgreSQL server is the store, too.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,15 @@ def row(number: int) -> str:
     return f"({number}, {number % 3}, {number * 7919 % 101})"
 
 
-def main(store: str, url: str, rows: int, spark: Any = None) -> None:
-    sink = str(Path(store).with_suffix(".sink.duckdb"))
-    with Session(spark, store) as session:
+def main(state: str, url: str, rows: int, spark: Any = None, *, is_served: bool = False) -> None:
+    sink = str(Path(state).with_suffix(".sink.duckdb"))
+    with Session(spark, url, state) if is_served else Session(spark, state) as session:
         session.run(SET_UP)
         session.run(f"CREATE SINK IF NOT EXISTS d FROM totals WITH (connector = 'duckdb', path = '{sink}', table = 'totals')")
         if url:
-            session.run(f"CREATE SINK IF NOT EXISTS p FROM best WITH (connector = 'postgres', url = '{url}', table = 'best')")
+            session.run(
+                f"CREATE SINK IF NOT EXISTS p FROM best WITH (connector = 'postgres', url = '{url}', table = 'best_sink')"
+            )
         while (done := session.query("SELECT count(*) FROM t").rows()[0][0]) < rows:
             session.run(f"INSERT INTO t VALUES {', '.join(row(number) for number in range(done, min(done + 3, rows)))}; FLUSH")
             print(done, flush=True)
@@ -36,9 +41,9 @@ def main(store: str, url: str, rows: int, spark: Any = None) -> None:
 
 if __name__ == "__main__":
     spark = None
-    if sys.argv[4:] == ["spark"]:
+    if "spark" in sys.argv[4:]:
         from windowpane.sql.on_spark.local import local_spark
 
         spark = local_spark()
         spark.conf.set("spark.sql.shuffle.partitions", "2")
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), spark)
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), spark, is_served="served" in sys.argv[4:])

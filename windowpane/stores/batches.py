@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
@@ -27,6 +27,8 @@ class Batch:
         changes: rows, with ``_change_type`` if not all are inserts.
         number: of the batch; it rises from batch to batch of one source.
         source: what the numbers are counted for.
+        is_whole: whether its rows are all there are: those that stand in the table go.
+        types: types of the store by column, in place of those that follow from Arrow's.
 
     Raises:
         InvalidSpecError: a column of the key is not there.
@@ -37,6 +39,8 @@ class Batch:
     changes: pa.Table
     number: int
     source: str
+    is_whole: bool = False
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a key that is not there."""

@@ -39,6 +39,8 @@ class DuckStore:
             rows = batch.by_key()
             self._connection.register("windowpane_rows", rows)
             self._prepare(batch, rows)
+            if batch.is_whole:
+                self._connection.execute(f"DELETE FROM {_quoted(batch.table)}")
             self._merge(batch)
             self._connection.unregister("windowpane_rows")
             self._connection.execute("INSERT OR REPLACE INTO windowpane_batches VALUES (?, ?)", [batch.source, batch.number])
@@ -57,6 +59,7 @@ class DuckStore:
     def _prepare(self, batch: Batch, rows: pa.Table) -> None:
         expected = self._types("windowpane_rows")
         expected.pop(GONE)
+        expected |= batch.types
         known = self._connection.execute("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [batch.table]).fetchall()
         if not known:
             columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in expected.items())

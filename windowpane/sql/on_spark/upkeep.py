@@ -26,6 +26,7 @@ from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.places import Place
+from windowpane.sql.served import ServedViews
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
@@ -36,9 +37,17 @@ from windowpane.sql.upkeep import Upkeep
 class StreamedUpkeep(Upkeep):
     """The views and sinks of a session with Spark."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, spark: Any, parameters: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        catalog: Catalog,
+        clock: Watermarks,
+        served: ServedViews | None,
+        spark: Any,
+        parameters: Mapping[str, str],
+    ) -> None:
         """Keep up what ``catalog`` holds; ``parameters`` are those of ``SET``."""
-        super().__init__(storage, catalog, clock)
+        super().__init__(storage, catalog, clock, served)
         self._parameters = parameters
         self._mail = Mail(storage)
         self._ingest = Ingest(storage, catalog, clock, self._mail)
@@ -59,6 +68,7 @@ class StreamedUpkeep(Upkeep):
         for view in self._catalog.views():
             self._check_plan(view)
         self._queries.tidy()
+        self._take_up_served()
         self.deliver()
 
     def _check_plan(self, view: ViewInfo) -> None:
@@ -70,6 +80,7 @@ class StreamedUpkeep(Upkeep):
     def close(self) -> None:
         """Stop the queries."""
         self._queries.close()
+        super().close()
 
     # --- in the transaction of a statement -------------------------------------------------------------
 
@@ -163,7 +174,10 @@ class StreamedUpkeep(Upkeep):
                         self._await(name)
                     except Exception as failure:
                         failures.append(failure)
-        super().deliver()
+        try:
+            super().deliver()
+        except Exception as failure:
+            failures.append(failure)
         if failures:
             raise failures[0]
 

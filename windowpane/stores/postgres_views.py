@@ -1,0 +1,139 @@
+"""Materialized views that stand as tables in a PostgreSQL database, kept up to date from a state elsewhere.
+
+Layout: ``windowpane_state`` holds in one row the state that the views of the database belong to, ``windowpane_views`` the views
+and the source that the batches of each are numbered for, ``windowpane_batches`` the number of the last batch by source. A view's
+entry comes and goes in the transaction in which its table does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windowpane.errors import StoreError
+from windowpane.stores.batches import Batch
+from windowpane.stores.postgres import PostgresStore, quoted
+
+_SET_UP = (
+    "CREATE TABLE IF NOT EXISTS windowpane_state (id text PRIMARY KEY, path text NOT NULL, host text NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS windowpane_views (view text PRIMARY KEY, source text NOT NULL)",
+)
+_LONGEST_NAME = 63
+"""Bytes of a name, of which PostgreSQL cuts off what is more."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The state that the views of a database belong to.
+
+    Args:
+        id: of the state.
+        path: of its file, when it was last opened.
+        host: the machine it was opened on.
+    """
+
+    id: str
+    path: str
+    host: str
+
+
+class PostgresViews:
+    """The views of one state in a database.
+
+    Args:
+        url: ``postgresql://user:password@host/database``.
+
+    Raises:
+        StoreError: the server cannot be reached; so does every method.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Connect."""
+        self._store = PostgresStore(url)
+        with self._store.transaction():
+            for statement in _SET_UP:
+                self._store.run(statement)
+
+    @property
+    def address(self) -> str:
+        """Where the server is, as ``host:port/database``."""
+        return self._store.address
+
+    @property
+    def database(self) -> str:
+        """The name of the database."""
+        return self._store.database
+
+    def owner(self) -> Owner | None:
+        """Return the state that the views belong to, ``None`` while there is none."""
+        rows = self._store.read("SELECT id, path, host FROM windowpane_state")
+        return Owner(*rows[0]) if rows else None
+
+    def claim(self, owner: Owner) -> None:
+        """Note which state the views belong to."""
+        with self._store.transaction():
+            self._store.run("DELETE FROM windowpane_state")
+            self._store.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
+
+    def numbers(self) -> dict[str, int]:
+        """Return the number of the last batch, by source, of the views whose tables are there."""
+        rows = self._store.read(
+            "SELECT source, number FROM windowpane_views JOIN windowpane_batches USING (source) "
+            "WHERE to_regclass(quote_ident(view)) IS NOT NULL"
+        )
+        return dict(rows)
+
+    def try_to_create(self, view: Batch) -> None:
+        """Find what would be refused of a view, given as a batch without rows; nothing is changed.
+
+        Raises:
+            ChangedViewSchemaError: its table is there, with other columns.
+            UnsupportedTypeError: a column of a type that PostgreSQL has not.
+        """
+        for name in (view.table, *view.columns.names):
+            if len(name.encode()) > _LONGEST_NAME:
+                raise self._refused(f"{name!r} is longer than the {_LONGEST_NAME} bytes of a name. Give it a shorter one.")
+        with self._store.transaction(is_trial=True):
+            self._store.prepare(view)
+            known = self._store.run("SELECT 1 FROM windowpane_views WHERE view = %s", [view.table]).fetchall()
+            if not known and self._store.run(f"SELECT 1 FROM {quoted(view.table)} LIMIT 1").fetchall():
+                raise self._refused(
+                    f"there is a table {view.table!r} with rows that are not those of a view. Drop or rename it, or give the "
+                    "view another name; nothing was written."
+                )
+
+    def _refused(self, reason: str) -> StoreError:
+        return StoreError(self.address, reason)
+
+    def apply(self, batches: Iterable[Batch]) -> None:
+        """Apply batches of several views in one transaction; those that were applied before change nothing."""
+        with self._store.transaction():
+            for batch in batches:
+                if self._store.apply(batch) and batch.is_whole:
+                    self._register(batch.table, batch.source)
+
+    def _register(self, view: str, source: str) -> None:
+        self._forget(view, "source <> %s", source)
+        self._store.run("INSERT INTO windowpane_views VALUES (%s, %s) ON CONFLICT DO NOTHING", [view, source])
+
+    def _forget(self, view: str, condition: str, source: str) -> bool:
+        """Remove the entry of a view, if its source fits, and say whether it did."""
+        gone = self._store.run(f"DELETE FROM windowpane_views WHERE view = %s AND {condition} RETURNING source", [view, source])
+        sources = [row[0] for row in gone.fetchall()]
+        self._store.run("DELETE FROM windowpane_batches WHERE source = ANY(%s)", [sources])
+        return bool(sources)
+
+    def try_to_drop(self, view: str) -> None:
+        """Find what would be refused where a view is dropped, such as a table that others depend on; nothing is changed."""
+        with self._store.transaction(is_trial=True):
+            self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
+
+    def drop(self, view: str, source: str) -> None:
+        """Drop the table of a view, unless it is gone, or a later view's of that name."""
+        with self._store.transaction():
+            if self._forget(view, "source = %s", source):
+                self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._store.close()
