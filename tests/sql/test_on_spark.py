@@ -24,9 +24,21 @@ FLUSH;
 """  # noqa: E501
 """The first statement of the documentation of RisingWave's OVER windows, and a row that comes between two."""
 
+ORDERS = """
+CREATE TABLE orders (user_id int, order_time timestamp, amount int);
+CREATE MATERIALIZED VIEW mv AS SELECT user_id, amount, AVG(amount) OVER (PARTITION BY user_id ORDER BY order_time ROWS BETWEEN 10 PRECEDING AND 1 PRECEDING) AS recent_10_orders_avg_amount FROM orders;
+"""  # noqa: E501
+
 CLOSING = """
 CREATE TABLE t (ts timestamp, pk int, x int, p int, WATERMARK FOR ts AS ts - INTERVAL '5 minutes') APPEND ONLY;
 CREATE MATERIALIZED VIEW mv AS SELECT SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS 1 PRECEDING), SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING), LEAD(x, 1) OVER (PARTITION BY p ORDER BY ts) FROM t EMIT ON WINDOW CLOSE;
+INSERT INTO t VALUES ('2024-01-01 10:00', 100, 5, 1), ('2024-01-01 10:02', 101, 3, 1), ('2024-01-01 10:10', 103, 9, 1), ('2024-01-01 10:17', 104, 0, 1);
+FLUSH;
+"""  # noqa: E501
+
+CHANGING = """
+CREATE TABLE t (ts timestamp, pk int PRIMARY KEY, x int, p int);
+CREATE MATERIALIZED VIEW mv AS SELECT SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS 1 PRECEDING), SUM(x) OVER (PARTITION BY p ORDER BY ts ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING), LEAD(x, 1) OVER (PARTITION BY p ORDER BY ts) FROM t;
 INSERT INTO t VALUES ('2024-01-01 10:00', 100, 5, 1), ('2024-01-01 10:02', 101, 3, 1), ('2024-01-01 10:10', 103, 9, 1), ('2024-01-01 10:17', 104, 0, 1);
 FLUSH;
 """  # noqa: E501
@@ -50,6 +62,30 @@ def test_a_difference_to_the_row_before_changes_for_the_row_after_a_late_one(spa
         ("insert", 1.0),
         ("update_postimage", 1.5),
         ("update_preimage", 2.5),
+    ]
+
+
+def test_the_average_of_the_ten_orders_before(spark) -> None:
+    with Session(spark) as session:
+        orders = ", ".join(f"(1, timestamp '2024-01-01' + interval '1 hour' * {hour}, {hour})" for hour in range(1, 13))
+        session.run(f"{ORDERS} INSERT INTO orders VALUES {orders}, (2, '2024-01-01', 5); FLUSH")
+        rows = session.query("SELECT * FROM mv ORDER BY user_id, amount").text_rows()
+    averages = [None, "1", "1.5", "2", "2.5", "3", "3.5", "4", "4.5", "5", "5.5", "6.5"]  # the 12th order no longer sees the 1st
+    assert rows == [*(["1", str(n), mean] for n, mean in enumerate(averages, start=1)), ["2", "5", None]]
+
+
+def test_the_changelog_holds_exactly_the_rows_whose_values_changed(spark) -> None:
+    with Session(spark) as session:
+        session.run(CHANGING)
+        assert sorted(session.query("SELECT * FROM mv").rows(), key=str) == [(5, 8, 3), (8, 12, 9), (12, 9, 0), (9, 0, None)]
+        session.run("INSERT INTO t VALUES ('2024-01-01 10:06', 102, 8, 1); FLUSH")
+        changes = session.changelog("mv").to_pylist()
+    assert sorted((row["_change_type"], row["sum"], row["sum_1"], row["lead"]) for row in changes) == [
+        ("insert", 11, 17, 9),  # 102
+        ("update_postimage", 8, 11, 8),  # 101
+        ("update_postimage", 17, 9, 0),  # 103
+        ("update_preimage", 8, 12, 9),
+        ("update_preimage", 12, 9, 0),
     ]
 
 

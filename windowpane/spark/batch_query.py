@@ -7,6 +7,7 @@ process of the driver, so this needs a classic session: on Spark Connect it woul
 from __future__ import annotations
 
 import re
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ class BatchQuery:
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
         self._query: Any = None
         self._failure: BaseException | None = None
+        self._idle: _Idle | None = None
+        self._begun = self._ended = 0
 
     def start(self) -> None:
         """Start the query, unless it runs."""
@@ -50,24 +53,43 @@ class BatchQuery:
             self._failure = None
             self._query = self._started()
 
-    def finish(self) -> None:
-        """Wait until every row there is taken.
+    def finish(self, *, is_endless: bool = False) -> None:
+        """Wait until every row is taken that was there when this was called.
+
+        Args:
+            is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
 
         Raises:
             SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
         """
         try:
-            self._query.processAllAvailable()
+            if is_endless:
+                self._catch_up()
+            else:
+                self._query.processAllAvailable()
         except StreamingQueryException as error:
-            self._query = None
+            self._query = self._idle = None
             failure, self._failure = self._failure, None
             raise failure or SqlRunError(_message(error)) from error
+
+    def _catch_up(self) -> None:
+        """Wait for a moment without new rows, or for two batches that began from now on: the second has all that is there now."""
+        begun = self._begun
+        if self._idle is None:
+            self._idle = _Idle(self._query)
+            self._idle.start()
+        while self._idle.is_alive() and self._ended < begun + 2:
+            self._idle.join(0.05)
+        if not self._idle.is_alive():
+            failure, self._idle = self._idle.failure, None
+            if failure is not None:
+                raise failure
 
     def stop(self) -> None:
         """Stop the query; a batch under way is given up."""
         if self._query is not None:
             self._query.stop()
-            self._query = None
+            self._query = self._idle = None
 
     def _started(self) -> Any:
         writer = self._rows(self._spark).writeStream.foreachBatch(_loosely(self))
@@ -77,12 +99,31 @@ class BatchQuery:
 
     def batch(self, rows: Any, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
+        self._begun += 1
         try:
             self._take(_collected(rows), number)
         except Exception as error:
             self._failure = error
             return str(error)
+        self._ended = self._begun
         return None
+
+
+class _Idle(threading.Thread):
+    """Waits for a moment in which a query has nothing to do."""
+
+    def __init__(self, query: Any) -> None:
+        """Wait once it is started."""
+        super().__init__(daemon=True)
+        self._query = query
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        """Wait; what is raised is kept."""
+        try:
+            self._query.processAllAvailable()
+        except Exception as error:
+            self.failure = error
 
 
 def _collected(rows: Any) -> pa.Table:

@@ -50,13 +50,26 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
 def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:
     reader = spark.readStream.format(connector)
     path = options.pop("path", None)
+    if connector == "csv":
+        # Spark goes by the order of columns, not by their names, and says so only where the schema is not enforced.
+        options = {"header": "true", "enforceSchema": "false", **options}
+        columns = _heading(spark, path, options) or columns
     if connector in _AS_TEXT:
         reader = reader.schema(T.StructType([T.StructField(name, T.StringType()) for name in columns]))
-        options = {"header": "true", **options} if connector == "csv" else options
     if connector == "parquet":
         reader = reader.schema(spark.read.parquet(path).schema)
     reader = reader.options(**options)
     return reader.load() if path is None else reader.load(path)
+
+
+def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[str]:
+    """Return the columns that the heading of CSV files names; none where there is no heading, or no file yet."""
+    if path is None or options["header"].lower() != "true":
+        return []
+    try:
+        return list(spark.read.options(**options).csv(path).columns)
+    except AnalysisException:
+        return []
 
 
 def _from_json(rows: Any, columns: Sequence[str]) -> Any:

@@ -32,6 +32,9 @@ _NEEDED = {
 }
 """The connectors of Spark, and the options that each needs; all others go to Spark as they stand."""
 
+_ENDLESS = ("rate", "socket", "kafka")
+"""Those whose rows may come faster than they are taken."""
+
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
     """Refuse a connector that is none of Spark's, or one without an option that it needs.
@@ -46,6 +49,11 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
 def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
     """Return the tables that a connector fills."""
     return [table for table in tables if "connector" in table.options]
+
+
+def is_endless(table: TableInfo) -> bool:
+    """Whether rows of a table with a connector may come faster than they are taken."""
+    return table.options["connector"] in _ENDLESS
 
 
 def _given(info: TableInfo) -> tuple[str, ...]:

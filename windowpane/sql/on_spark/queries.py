@@ -87,13 +87,13 @@ class ViewQueries:
             self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, partial(take, name))
         self._running[name].start()
 
-    def finish(self, name: str) -> None:
-        """Wait until a query that was started has taken all there is.
+    def finish(self, name: str, *, is_endless: bool = False) -> None:
+        """Wait until a query that was started has taken all there is; of an endless source, what there is now.
 
         Raises:
             WindowpaneError: it cannot; the query has stopped, and starts again with the next attempt.
         """
-        self._running[name].finish()
+        self._running[name].finish(is_endless=is_endless)
 
     def drop(self, name: str) -> None:
         """Stop a query."""

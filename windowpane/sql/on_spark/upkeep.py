@@ -18,7 +18,7 @@ import pyarrow as pa
 from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.nodes import Node, explain_plan
-from windowpane.sql.on_spark.ingest import Ingest, check_options, with_connector
+from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
@@ -90,7 +90,7 @@ class StreamedUpkeep(Upkeep):
         for table in tables:
             self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
         for table in tables:
-            self._queries.finish(table.relation.name)
+            self._queries.finish(table.relation.name, is_endless=is_endless(table))
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector that Spark has not."""
