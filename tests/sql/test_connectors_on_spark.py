@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import SqlNameError, SqlRunError
 from windowpane.sql import Session
+from windowpane.sql.on_spark.ingest import Ingest
 
 pytestmark = pytest.mark.spark
 
@@ -45,3 +47,95 @@ def lines() -> Iterator[Lines]:
     server = Lines()
     yield server
     server.close()
+
+
+def test_rows_of_the_clock_arrive_once(spark, tmp_path: Path) -> None:
+    store = str(tmp_path / "views.duckdb")
+    numbers = "SELECT count(*), min(value), max(value), count(DISTINCT value), count(timestamp) FROM numbers"
+    with Session(spark, store) as session:
+        session.run("SET streaming_parallelism = 1")
+        session.run("CREATE TABLE numbers (timestamp timestamp, value bigint) WITH (connector = 'rate', rowsPerSecond = '50')")
+        session.run("CREATE MATERIALIZED VIEW last AS SELECT max(value) AS n, count(*) AS c FROM numbers")
+        while (session.query("SELECT c FROM last").rows() or [(0,)])[0][0] < 50:
+            session.run("FLUSH")
+    with Session(spark, store) as session:
+        session.run("FLUSH")
+        ((count, *rest),) = session.query(numbers).rows()
+        assert rest == [0, count - 1, count, count]
+        ((last, seen),) = session.query("SELECT * FROM last").rows()
+        assert last == seen - 1
+        assert 50 <= seen <= count
+
+
+def test_lines_of_a_socket_arrive_and_a_new_session_connects_again(spark, tmp_path: Path, lines: Lines) -> None:
+    store = str(tmp_path / "views.duckdb")
+
+    def flush_until(session: Session, rows: list[tuple]) -> None:
+        for _ in range(100):
+            session.run("FLUSH")
+            if (found := sorted(session.query("SELECT * FROM words").rows())) == rows:
+                return
+        assert found == rows
+
+    with Session(spark, store) as session:
+        session.run("SET streaming_parallelism = 1")
+        source = f"connector = 'socket', host = '127.0.0.1', port = '{lines.port}'"
+        session.run(f"CREATE TABLE lines (value text) WITH ({source})")
+        lines.send_first("one\ntwo\none\n")
+        session.run("CREATE MATERIALIZED VIEW words AS SELECT value, count(*) AS c FROM lines GROUP BY value")
+        flush_until(session, [("one", 2), ("two", 1)])
+        lines.connection.sendall(b"two\n")
+        flush_until(session, [("one", 2), ("two", 2)])
+    with Session(spark, store) as session:
+        lines.send_first("three\n")
+        flush_until(session, [("one", 2), ("three", 1), ("two", 2)])
+
+
+def test_a_source_that_never_rests_does_not_hold_up_a_flush(spark, monkeypatch) -> None:
+    slow, append = 1.5, Ingest._append  # seconds a batch, while rows come every second
+
+    def slowly(self, info, batch) -> None:
+        time.sleep(slow)
+        append(self, info, batch)
+
+    monkeypatch.setattr(Ingest, "_append", slowly)
+    with Session(spark) as session:
+        session.run("SET streaming_parallelism = 1")
+        session.run("CREATE TABLE numbers (value bigint) WITH (connector = 'rate', rowsPerSecond = '10')")
+        session.run("FLUSH")
+        assert session.query("SELECT count(*) > 0 FROM numbers").rows() == [(True,)]
+
+
+def test_columns_of_files_go_by_name(spark, tmp_path: Path) -> None:
+    (tmp_path / "csv").mkdir()
+    (tmp_path / "csv" / "a.csv").write_text("k,price,at\n1,2.50,2024-01-01 10:00:00\n")
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "a.json").write_text('{"k": 1, "price": 2.5, "at": "2024-01-01 10:00:00"}\n')
+    with Session(spark) as session:
+        for kind in ("csv", "json"):
+            options = f"connector = '{kind}', path = '{tmp_path / kind}'"
+            session.run(f"CREATE TABLE {kind} (price numeric, k int) WITH ({options})")
+        session.run("FLUSH")
+        for kind in ("csv", "json"):
+            assert session.query(f"SELECT price, k FROM {kind}").text_rows() == [["2.5", "1"]]
+        (tmp_path / "csv" / "b.csv").write_text("price,k,at\n7,2,2024-01-01 10:00:00\n")
+        with pytest.raises(SqlRunError, match="CSV header does not conform"):
+            session.run("FLUSH")
+
+
+def test_what_cannot_be_read_is_refused(spark) -> None:
+    with Session(spark) as session:
+        for connector, options in [
+            ("kafka", "kafka.bootstrap.servers = 'b:9092', subscribe = 't'"),
+            ("delta", "path = '/nowhere'"),
+        ]:
+            with pytest.raises(SqlRunError, match=rf"connector '{connector}': its jar is not there.*spark\.jars\.packages"):
+                session.run(f"CREATE TABLE t (value text) WITH (connector = '{connector}', {options})")
+        with pytest.raises(SqlNameError, match="'socket' needs the option 'port'"):
+            session.run("CREATE TABLE t (value text) WITH (connector = 'socket', host = '127.0.0.1')")
+        with pytest.raises(SqlRunError, match="connector 'rate' has no column 'key'; it has timestamp, value"):
+            session.run("CREATE TABLE t (key text) WITH (connector = 'rate')")
+        session.run("CREATE TABLE t (value text) WITH (connector = 'socket', host = '127.0.0.1', port = '1')")
+        with pytest.raises(SqlRunError, match=r"windowpane t stopped: .*Connection refused"):
+            session.run("FLUSH")
+        session.run("DROP TABLE t; FLUSH")

@@ -77,7 +77,7 @@ def test_the_average_of_the_ten_orders_before(spark) -> None:
 def test_the_changelog_holds_exactly_the_rows_whose_values_changed(spark) -> None:
     with Session(spark) as session:
         session.run(CHANGING)
-        assert sorted(session.query("SELECT * FROM mv").rows(), key=str) == [(5, 8, 3), (8, 12, 9), (12, 9, 0), (9, 0, None)]
+        assert set(session.query("SELECT * FROM mv").rows()) == {(5, 8, 3), (8, 12, 9), (12, 9, 0), (9, 0, None)}
         session.run("INSERT INTO t VALUES ('2024-01-01 10:06', 102, 8, 1); FLUSH")
         changes = session.changelog("mv").to_pylist()
     assert sorted((row["_change_type"], row["sum"], row["sum_1"], row["lead"]) for row in changes) == [

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 
 from windowpane.errors import SqlRunError
+from windowpane.spark.reasons import SPARK_ERRORS, reason
 
 Take = Callable[[pa.Table, int], None]
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
-_RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
 
 
 def inbox(spark: Any, folder: Path, schema: str) -> Any:
@@ -70,7 +70,7 @@ class BatchQuery:
         except StreamingQueryException as error:
             self._query = self._idle = None
             failure, self._failure = self._failure, None
-            raise failure or SqlRunError(_message(error)) from error
+            raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
 
     def _catch_up(self) -> None:
         """Wait for a moment without new rows, or for two batches that began from now on: the second has all that is there now."""
@@ -129,8 +129,8 @@ class _Idle(threading.Thread):
 def _collected(rows: Any) -> pa.Table:
     try:
         return rows.toArrow()
-    except PySparkException as error:
-        raise SqlRunError(_message(error)) from None
+    except SPARK_ERRORS as error:
+        raise SqlRunError(reason(error)) from None
 
 
 def _loosely(query: BatchQuery) -> Callable[[Any, int], None]:
@@ -158,9 +158,3 @@ def settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in missing:
             spark.conf.unset(name)
-
-
-def _message(error: Exception) -> str:
-    """Return what a task raised, out of the text of Spark's exception."""
-    found = _RAISED.findall(str(error))
-    return found[-1][1] if found else str(error).strip().splitlines()[0]

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.project import quoted
+from windowpane.spark.reasons import SPARK_ERRORS, reason
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
@@ -39,7 +40,7 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
             raise SqlRunError(
                 f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
             )
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise SqlRunError(_refusal(spark, connector, error)) from None
     missing = [name for name in columns if name not in rows.columns]
     if missing:
@@ -78,7 +79,7 @@ def _from_json(rows: Any, columns: Sequence[str]) -> Any:
     return rows.select(value.alias("value")).select("value.*")
 
 
-def _refusal(spark: Any, connector: str, error: PySparkException) -> str:
+def _refusal(spark: Any, connector: str, error: BaseException) -> str:
     condition = error.getCondition() if isinstance(error, AnalysisException) else None
     if connector in _PACKAGES and ("DATA_SOURCE_NOT_FOUND" in f"{condition} {error}" or "Failed to find" in str(error)):
         package = f"{_PACKAGES[connector]}:<version>"
@@ -87,4 +88,4 @@ def _refusal(spark: Any, connector: str, error: PySparkException) -> str:
             f"connector {connector!r}: its jar is not there. Start Spark with it, as in spark-submit --packages {package} or "
             f".config('spark.jars.packages', '{package}'){version}."
         )
-    return f"connector {connector!r}: {str(error).strip().splitlines()[0]}"
+    return f"connector {connector!r}: {reason(error)}"

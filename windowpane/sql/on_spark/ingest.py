@@ -35,6 +35,9 @@ _NEEDED = {
 _ENDLESS = ("rate", "socket", "kafka")
 """Those whose rows may come faster than they are taken."""
 
+_PASSING = ("socket",)
+"""Those that cannot be asked again for what they gave."""
+
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
     """Refuse a connector that is none of Spark's, or one without an option that it needs.
@@ -54,6 +57,11 @@ def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
 def is_endless(table: TableInfo) -> bool:
     """Whether rows of a table with a connector may come faster than they are taken."""
     return table.options["connector"] in _ENDLESS
+
+
+def is_passing(table: TableInfo) -> bool:
+    """Whether the source of a table cannot be asked again for what it gave, so that every session begins anew with it."""
+    return table.options["connector"] in _PASSING
 
 
 def _given(info: TableInfo) -> tuple[str, ...]:

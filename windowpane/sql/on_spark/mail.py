@@ -72,9 +72,13 @@ class Mail:
 
     def open(self, name: str, *, spread: bool, plan: str = "") -> Stream:
         """Begin the stream of a new view, or table."""
-        folder = f"{re.sub('[^a-zA-Z0-9_]', '_', name)}-{time.time_ns()}"
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?)", [name, folder, spread, plan])
+        values = [name, _new_folder(name), spread, plan]
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?)", values)
         return self.stream(name)
+
+    def begin_anew(self, name: str) -> None:
+        """Begin the stream of a table again, with a checkpoint of its own: its source cannot go on with the old one."""
+        self._storage.run("UPDATE windowpane.streams SET folder = ?, batch = -1 WHERE name = ?", [_new_folder(name), name])
 
     def adopt(self, name: str) -> None:
         """Begin the stream of a view that was made without Spark, if it has none."""
@@ -127,3 +131,7 @@ class Mail:
     def answered(self, name: str) -> None:
         """Note that the query of a view has taken all letters sent."""
         self._storage.run("UPDATE windowpane.streams SET done = sent WHERE name = ?", [name])
+
+
+def _new_folder(name: str) -> str:
+    return f"{re.sub('[^a-zA-Z0-9_]', '_', name)}-{time.time_ns()}"

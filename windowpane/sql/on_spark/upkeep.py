@@ -18,7 +18,7 @@ import pyarrow as pa
 from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.nodes import Node, explain_plan
-from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, with_connector
+from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
@@ -62,9 +62,12 @@ class StreamedUpkeep(Upkeep):
             ChangedPlanError: a view would be planned in another way than the state in its checkpoint.
         """
         with self._storage.transaction():
+            tables = with_connector(self._catalog.tables())
             names = [view.relation.name for view in self._catalog.views()]
-            for name in [*names, *(table.relation.name for table in with_connector(self._catalog.tables()))]:
+            for name in [*names, *(table.relation.name for table in tables)]:
                 self._mail.adopt(name)
+            for table in filter(is_passing, tables):
+                self._mail.begin_anew(table.relation.name)
         for view in self._catalog.views():
             self._check_plan(view)
         self._queries.tidy()
