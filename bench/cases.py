@@ -59,12 +59,13 @@ class Case:
     Args:
         name: as it stands in results.
         program: what is computed.
-        parts: the rows, a file a batch.
+        parts: the rows.
         contenders: who takes part.
         goals: what windowpane should reach.
         format: ``parquet``, or ``csv`` for both.
         emit: ``update`` or ``close`` for OVER programs.
         steady_from: number of the first batch that counts as steady.
+        batch_files: how many files make a batch: an even number of large ones keeps both cores busy.
         phases: for cases that compare windowpane with itself, the numbers of the batches (from, to) before and after.
         growth: how many times the batch time may grow between the phases.
         worker_mb: how much memory a Python worker may take, 0 for no bound.
@@ -79,6 +80,7 @@ class Case:
     format: str = "parquet"
     emit: str = ""
     steady_from: int = 1
+    batch_files: int = 1
     phases: tuple[tuple[int, int], tuple[int, int]] | None = None
     growth: float = 0
     worker_mb: float = 0
@@ -180,7 +182,7 @@ def _csv(keys: int, ratio: float) -> Case:
     peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.FLINK_SQL, runs=1))
     goals = (Goal("flink-sql", "whole_job_s", ratio),)
     feed = Feed(keys, 1_000_000)
-    return Case("tumbling from CSV, whole job", _TUMBLING, (Part(feed, 0, 10),), peers, goals, format="csv")
+    return Case("tumbling from CSV, whole job", _TUMBLING, (Part(feed, 0, 10),), peers, goals, format="csv", batch_files=4)
 
 
 def _flights() -> Case:
@@ -216,11 +218,14 @@ def _open_sessions() -> Case:
 def _over_close() -> tuple[Case, ...]:
     parts = (Part(Feed(1_000, 1_000_000, "turns"), 0, 10),)
     peers = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.FLINK_SQL, 3, 1))
-    frame = Case("OVER ROWS 10 PRECEDING, sum and max", Program("over", preceding=10), parts, peers, format="csv", emit="close")
-    lag = Case("LAG per key", Program("lag"), parts, peers, format="csv", emit="close")
+
+    def case(name: str, program: Program, ratio: float) -> Case:
+        goals = (Goal("flink-sql", "rows_per_s", ratio),)
+        return Case(name, program, parts, peers, goals, format="csv", emit="close", batch_files=2)
+
     return (
-        replace(frame, goals=(Goal("flink-sql", "rows_per_s", 10),)),
-        replace(lag, goals=(Goal("flink-sql", "rows_per_s", 3),)),
+        case("OVER ROWS 10 PRECEDING, sum and max", Program("over", preceding=10), 10),
+        case("LAG per key", Program("lag"), 3),
     )
 
 

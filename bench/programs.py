@@ -39,12 +39,13 @@ class Task:
     Args:
         program: what to compute.
         keys: number of distinct keys in the input.
-        files: input files in order, one a micro-batch where the system has such.
+        files: input files in order.
         format: ``parquet`` (k, price, ts) or ``csv`` (k, price, milliseconds).
         rows: rows in all files.
         work: an empty folder for checkpoints and outputs.
         emit: ``update`` or ``close`` for OVER programs.
         steady_from: number of the first batch that counts as steady.
+        batch_files: how many files make a micro-batch, where the system has such.
         closed_ms: results count that end at or before this time, in milliseconds; ``None`` for all.
     """
 
@@ -56,6 +57,7 @@ class Task:
     work: str
     emit: str = ""
     steady_from: int = 1
+    batch_files: int = 1
     closed_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def _task(case: Case, contender: Contender) -> Task:
         work=str(OUT / "work"),
         emit=case.emit,
         steady_from=case.steady_from,
+        batch_files=case.batch_files,
         closed_ms=last_watermark(parts, case.program) - (case.emit == "close"),
     )
 

@@ -40,9 +40,12 @@ def over(task: Task, rows: Any) -> Any:
     return result.df.withColumns({"n": F.lit(0), "m": F.coalesce("m", F.lit(0))})
 
 
+_SETTINGS = {"spark.python.daemon.module": "windowpane.spark.daemon"}
+
+
 def main() -> None:
     task = read_task()
-    rows = read(session(), task)
+    rows = read(session(_SETTINGS), task)
     run(task, over(task, rows) if task.emit else windowed(task, rows))
 
 

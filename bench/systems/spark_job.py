@@ -6,6 +6,7 @@ import os
 import shutil
 import statistics
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +40,25 @@ def delay(task: Task) -> str:
     return f"{task.program.delay} seconds"
 
 
-def session() -> SparkSession:
-    """Return a session of two cores."""
+def session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a session of two cores, with more settings if there are."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master(f"local[{CORES}]").config(map=_SETTINGS).getOrCreate()
+    spark = SparkSession.builder.master(f"local[{CORES}]").config(map={**_SETTINGS, **(settings or {})}).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def read(spark: SparkSession, task: Task) -> DataFrame:
-    """Return the task's rows (k, price, ts) as a stream: a file a batch; of CSV five, as only the whole job counts."""
+    """Return the task's rows (k, price, ts) as a stream, with as many files a batch as the task says."""
     folder = Path(task.work) / "input"
     folder.mkdir()
     for number, file in enumerate(task.files):
         _copy(Path(file), folder / f"{number:05}{Path(file).suffix}", number)
+    files = spark.readStream.option("maxFilesPerTrigger", task.batch_files)
     if task.format == "csv":
-        files = spark.readStream.option("maxFilesPerTrigger", 5)
         rows = files.schema("k bigint, price bigint, ms bigint").csv(str(folder))
         return rows.select("k", "price", F.timestamp_millis("ms").alias("ts"))
-    one_file = spark.readStream.option("maxFilesPerTrigger", 1)
-    return one_file.schema("k bigint, price bigint, ts timestamp").parquet(str(folder))
+    return files.schema("k bigint, price bigint, ts timestamp").parquet(str(folder))
 
 
 def _copy(file: Path, to: Path, number: int) -> None:

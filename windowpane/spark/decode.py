@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windowpane.spark.blobs import unpack
-from windowpane.spark.worker_memory import keep_freed_memory
+from windowpane.spark.worker import prepare_worker
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Decoder:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode the batches of one partition."""
-        keep_freed_memory()
+        prepare_worker()
         for batch in batches:
             for blob in batch.column(0):
                 table = unpack(blob.as_py()).select(self.schema.names).cast(self.schema)

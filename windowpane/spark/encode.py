@@ -21,7 +21,7 @@ from windowpane.spark.blobs import pack
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.spark.key_hashes import KEY_HASH, bucket_numbers
 from windowpane.spark.passing import PASSED
-from windowpane.spark.worker_memory import keep_freed_memory
+from windowpane.spark.worker import prepare_worker
 
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
@@ -57,7 +57,7 @@ class Encoder:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
-        keep_freed_memory()
+        prepare_worker()
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))

@@ -23,7 +23,7 @@ from windowpane.spark.blob_state import SparkBlobStore
 from windowpane.spark.blobs import unpack
 from windowpane.spark.passing import output_passed
 from windowpane.spark.wire import Wire, pandas_of
-from windowpane.spark.worker_memory import keep_freed_memory
+from windowpane.spark.worker import prepare_worker
 from windowpane.windowing.times import MIN
 
 _NO_TIMERS = "None"
@@ -48,7 +48,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
-        keep_freed_memory()
+        prepare_worker()
         self._handle = handle
         self._engine = self._make_engine()
         self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
