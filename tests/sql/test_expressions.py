@@ -56,6 +56,8 @@ def session():
         ("'{\"a\": \"x\"}'::jsonb ->> 'a'", "character varying", "x"),
         ("overlay('abcdef' PLACING 'XX' FROM 2 FOR 3)", "character varying", "aXXef"),
         ("lpad('a', 3) || e'\\t' || 'b' 'c'", "character varying", "  a\tbc"),
+        (r"'\xdeadBEEF'::bytea", "bytea", r"\xdeadbeef"),
+        (r"'\xdead'::bytea::text || 'abc'::bytea::text", "character varying", r"\xdead\x616263"),
         ("1e15::double precision", "double precision", "1000000000000000"),
         ("coalesce(NULL, 3)", "integer", "3"),
         ("CASE 2 WHEN 1 THEN 'one' ELSE 'more' END", "character varying", "more"),
@@ -127,6 +129,8 @@ def test_an_aggregate(session: Session, call: str, kind: str, text: str) -> None
     ("statement", "error", "place", "words"),
     [
         ("SELECT 1 +\n  nope", SqlNameError, (2, 3), "no column 'nope'"),
+        (r"SELECT '\xd'::bytea", SqlTypeError, (1, 8), "two hexadecimal digits"),
+        ("SELECT 1 WHERE 1 > ALL (SELECT 1)", UnsupportedSqlError, (1, 32), "NOT EXISTS"),
         ("SELECT foo(1)", SqlNameError, (1, 8), "no function 'foo'"),
         ("SELECT * FROM nowhere", SqlNameError, (1, 15), "no table or view 'nowhere'"),
         ("SELECT 'a' || 1 + true", SqlTypeError, (1, 15), "does not exist"),

@@ -114,9 +114,8 @@ class Grammar:
     def valued(self) -> str:
         tie = self.rng.choice(["b.g = a.g", "b.w = a.v", "b.w > 4"])
         value = self.rng.choice(["count(*)", "sum(w)", "max(w) + count(w)", "min(id)"])
-        return (
-            f"SELECT id, (SELECT {value} FROM b WHERE {tie}) AS x, v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE {tie}) OR v > 4"
-        )
+        other = self.rng.choice(["EXISTS (SELECT 1 FROM b WHERE {tie})", "v IN (SELECT w FROM b WHERE {tie})"]).format(tie=tie)
+        return f"SELECT id, (SELECT {value} FROM b WHERE {tie}) AS x, NOT {other} AS y FROM a WHERE {other} OR v > 4"
 
 
 def change(rng: random.Random, keys: dict[str, list[int]]) -> str:

@@ -77,6 +77,11 @@ def test_open_literals_of_an_inserted_select_take_the_type_of_their_column(sessi
     assert session.query("SELECT * FROM t").text_rows() == [["1", "2024-01-01 00:00:00", None]]
 
 
+def test_default_among_inserted_values(session: Session) -> None:
+    session.run("CREATE TABLE t (a int, b int DEFAULT 7, c text); INSERT INTO t VALUES (1, DEFAULT, DEFAULT), (2, 3, 'x')")
+    assert session.query("SELECT * FROM t ORDER BY a").rows() == [(1, 7, None), (2, 3, "x")]
+
+
 def test_a_conflict_clause_that_says_what_happens_anyway(session: Session) -> None:
     session.run("CREATE TABLE t (k int PRIMARY KEY) ON CONFLICT OVERWRITE")
     with pytest.raises(UnsupportedSqlError, match=r"line 1, column 49: ON CONFLICT DO .*APPEND ONLY"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from windowpane.sql.intervals import interval_sql, read_span
 from windowpane.sql.types import (
     BOOLEAN,
+    BYTEA,
     INTERVAL,
     UNKNOWN,
     VARCHAR,
@@ -102,9 +104,25 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
             raise MismatchError(f"{error}.") from None
     if kind in (VARCHAR, UNKNOWN):
         return Expr(expr.sql, kind, literal=text, name=expr.name)
+    if kind == BYTEA:
+        return Expr(_bytes_of(text_literal(_checked_bytes(text))), kind, name=expr.name)
     if kind.element is not None and text.strip().startswith("{"):
         text = text.strip().replace("{", "[").replace("}", "]")
     return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
+
+
+def _checked_bytes(text: str) -> str:
+    r"""Return the text of a bytea literal: ``\x`` and pairs of hexadecimal digits, or text without a backslash."""
+    digits = text[2:] if text.startswith("\\x") else ""
+    well_formed = re.fullmatch(r"([0-9a-fA-F]{2})*", digits) if text.startswith("\\x") else "\\" not in text
+    if not well_formed:
+        raise MismatchError(f"{text!r} is no bytea. Write \\x and two hexadecimal digits for each byte.")
+    return text
+
+
+def _bytes_of(sql: str) -> str:
+    """Return a text as bytes: those its hexadecimal digits mean, or its own."""
+    return f"(CASE WHEN starts_with({sql}, '\\x') THEN unhex(substring({sql}, 3)) ELSE encode({sql}) END)"
 
 
 def settled(expr: Expr) -> Expr:
@@ -121,6 +139,8 @@ def as_text(expr: Expr) -> Expr:
         return convert(expr, VARCHAR)
     if kind.name == "numeric" and kind.scale:
         return build(VARCHAR, "rtrim(rtrim(CAST({0} AS VARCHAR), '0'), '.')", expr, name=expr.name)
+    if kind == BYTEA:
+        return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
     if is_float(kind):
         return build(VARCHAR, "regexp_replace(CAST({0} AS VARCHAR), '\\.0$', '')", expr, name=expr.name)
     return build(VARCHAR, "CAST({0} AS VARCHAR)", expr, name=expr.name)
@@ -138,6 +158,8 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         return as_text(expr)
     if not _castable(expr.type, kind):
         raise MismatchError(f"cannot cast type {expr.type} to {kind}.")
+    if kind == BYTEA and expr.type == VARCHAR:
+        return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
         return convert(expr, kind)
     return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)

@@ -45,6 +45,14 @@ _COMPARISONS: _Kinds = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
+_INSTEAD: _Kinds = {
+    exp.All: "Write NOT EXISTS with the opposite comparison, or compare with min or max of the subquery.",
+    exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
+    exp.SimilarTo: "LIKE and ~ are.",
+    exp.HexString: "Write '\\x...'::bytea.",
+    exp.Dot: "Structs are not there; give each field a column.",
+    exp.TryCast: "CAST is.",
+}
 _LISTED = "See docs/sql.md for those there are."
 _IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
 _NEAREST = {
@@ -123,9 +131,8 @@ class ScalarBinder:
             return FORMS[kind](self.bind, tree)
         handler = _HANDLERS.get(kind)
         if handler is None:
-            raise self.text.unsupported(
-                tree, f"{tree.key.upper()} in {self.clause}", "See docs/sql.md for the expressions there are."
-            )
+            instead = _INSTEAD.get(kind, "See docs/sql.md for the expressions there are.")
+            raise self.text.unsupported(tree, f"{tree.sql(dialect='risingwave')[:60]!r} in {self.clause}", instead)
         return handler(self, tree)
 
     def _special_comparison(self, tree: exp.Expr) -> Expr | None:

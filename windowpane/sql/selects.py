@@ -16,7 +16,7 @@ from windowpane.sql.scope import Column, Ids, Scope
 from windowpane.sql.types import BIGINT, BOOLEAN, INTEGER, is_float
 from windowpane.sql.windows import WindowCalls
 
-Scalar = Callable[[exp.Expr], Expr]
+Scalar = Callable[[exp.Expr, ScalarBinder], Expr]
 
 
 def is_aggregate_call(tree: exp.Expr) -> bool:
@@ -233,8 +233,9 @@ class SelectBinder(ScalarBinder):
         if isinstance(tree, exp.Window) and self._windows is not None:
             inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
             return self._windows.bind(tree, inner)
-        if isinstance(tree, exp.Subquery | exp.Exists) and self._scalar is not None:
-            return self._scalar(tree)
+        asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
+        if asks and self._scalar is not None:
+            return self._scalar(tree, self)
         if self._groups is None:
             return None
         inside = tree

@@ -1,18 +1,19 @@
 """Joins subqueries in expressions to the SELECT they stand in: IN, EXISTS, and those that give one value.
 
-``x IN (SELECT ...)`` and EXISTS among the conditions of WHERE are semi joins, with NOT anti joins; anywhere else EXISTS is a
-left join with the keys that are there, and a scalar subquery a left join with its rows. Conditions that tie a subquery to the
+``x IN (SELECT ...)`` and EXISTS among the conditions of WHERE are semi joins, with NOT anti joins; anywhere else they are
+left joins with the keys that are there, and a scalar subquery a left join with its rows. Conditions that tie a subquery to the
 query around it (``ties``) are the keys of these joins.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.expr import Expr, build, column_expr, convert
+from windowpane.sql.expr import Expr, build, column_expr, convert, quoted
 from windowpane.sql.nodes import Fold, Node
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column
@@ -25,13 +26,30 @@ if TYPE_CHECKING:
 Pairs = list[tuple[Expr, Expr]]
 
 
+@dataclass(frozen=True)
+class _Beside:
+    """A plan to join on the left with: by the ties of a subquery, and by further pairs."""
+
+    node: Node
+    ties: tuple[tuple[Expr, Column], ...] = ()
+    pairs: tuple[tuple[Expr, Column], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Value:
+    """An expression over what is joined."""
+
+    value: Expr
+    joined: tuple[_Beside, ...]
+
+
 class Subqueries:
     """The subqueries of one SELECT."""
 
     def __init__(self, select: SelectPlan) -> None:
         """Join to the plan of ``select``."""
         self._select, self._ids, self._text = select, select.ids, select.text
-        self._above: list[tuple[Node, list[tuple[Expr, Column]]]] = []
+        self._above: list[_Beside] = []
 
     def _inner(self, tree: exp.Expr) -> Inner:
         return self._select.query.bind_inner(tree, self._select.tables, self._select.scope)
@@ -122,55 +140,87 @@ class Subqueries:
 
     # --- values ----------------------------------------------------------------------------------------
 
-    def value(self, tree: exp.Expr) -> Expr:
-        """Return the value of a subquery, or of EXISTS, in an expression over the rows of FROM."""
-        node, keys, value = self._value(tree)
-        self._select.node = self._left(self._select.node, node, keys)
-        return value
+    def value(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        """Return the value of a subquery, of EXISTS or of IN, in an expression over the rows of FROM."""
+        value = self._value(tree, binder)
+        for beside in value.joined:
+            self._select.node = self._left(self._select.node, beside)
+        return value.value
 
-    def value_of_groups(self, tree: exp.Expr) -> Expr:
+    def value_of_groups(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
         """Return the same in an expression over groups; it is joined to them (``apply``)."""
-        node, keys, value = self._value(tree)
+        value = self._value(tree, binder)
         groups = self._select.groups
         assert groups is not None, "there are groups"
         known = {column.id for column in groups.keys.values()}
-        if any(not outer.columns <= known for outer, _ in keys):
+        if any(not outer.columns <= known for beside in value.joined for outer, _ in beside.ties):
             raise self._text.name_error(tree, "a subquery beside GROUP BY compares with columns of GROUP BY only. Put it there.")
-        self._above.append((node, keys))
-        return value
+        self._above += value.joined
+        return value.value
 
     def apply(self, node: Node) -> Node:
         """Return groups with the subqueries beside them."""
-        for inner, keys in self._above:
-            node = self._left(node, inner, keys)
+        for beside in self._above:
+            node = self._left(node, beside)
         return node
 
-    def _left(self, node: Node, inner: Node, keys: list[tuple[Expr, Column]]) -> Node:
+    def _left(self, node: Node, beside: _Beside) -> Node:
         ours = plan.Computed(self._ids)
-        pairs = [(ours.column(outer).id, column.id) for outer, column in keys]
-        return plan.join(ours.apply(node), inner, "left", pairs, None)
+        pairs = [(ours.column(outer).id, column.id) for outer, column in (*beside.ties, *beside.pairs)]
+        return plan.join(ours.apply(node), beside.node, "left", pairs, None)
 
-    def _value(self, tree: exp.Expr) -> tuple[Node, list[tuple[Expr, Column]], Expr]:
-        inner = self._inner(tree.this)
-        if inner.condition is not None:
-            instead = "Compare columns of both with =, or write EXISTS among the conditions of WHERE."
-            raise self._text.unsupported(tree, "a subquery tied by anything but equality in an expression", instead)
-        keys = list(inner.keys)
+    def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        if isinstance(tree, exp.In):
+            return self._membership(tree, binder)
+        inner = self._tied_by_equality(tree, tree.this)
         if isinstance(tree, exp.Exists):
-            self._refuse_constant(tree, inner)
-            if keys:
-                first = keys[0][1]
-                return (
-                    self._present(inner),
-                    keys,
-                    build(BOOLEAN, "({0} IS NOT NULL)", column_expr(first.id, first.type, "exists")),
-                )
-            counted, column = self._counted(inner)
-            return counted, keys, build(BOOLEAN, "({0} > 0)", column, name="exists")
+            return self._presence(tree, inner)
         if len(inner.query.outputs) != 1:
             raise self._text.type_error(tree, f"a subquery in an expression has one column, not {len(inner.query.outputs)}.")
         if not inner.is_single:
             raise self._text.unsupported(
                 tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
             )
-        return inner.query.node, keys, outputs_of(inner)[0]
+        return _Value(outputs_of(inner)[0], (_Beside(inner.query.node, inner.keys),))
+
+    def _tied_by_equality(self, tree: exp.Expr, query: exp.Expr) -> Inner:
+        inner = self._inner(query)
+        if inner.condition is not None:
+            instead = "Compare columns of both with =, or write EXISTS among the conditions of WHERE."
+            raise self._text.unsupported(tree, "a subquery tied by anything but equality in an expression", instead)
+        return inner
+
+    def _presence(self, tree: exp.Expr, inner: Inner) -> _Value:
+        self._refuse_constant(tree, inner)
+        if not inner.keys:
+            counted, column = self._counted(inner)
+            return _Value(build(BOOLEAN, "({0} > 0)", column, name="exists"), (_Beside(counted),))
+        first = inner.keys[0][1]
+        there = build(BOOLEAN, "({0} IS NOT NULL)", column_expr(first.id, first.type, "exists"), name="exists")
+        return _Value(there, (_Beside(self._present(inner), inner.keys),))
+
+    def _membership(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        """Return ``x IN (SELECT y ...)``: NULL where x is not among the values, and x or one of them is NULL."""
+        matching, counted = (self._tied_by_equality(tree, tree.args["query"]) for _ in range(2))
+        if matching.keys:
+            self._refuse_constant(tree, matching)
+        if isinstance(tree.this, exp.Tuple) or len(matching.query.outputs) != 1:
+            raise self._text.unsupported(tree, "IN of several columns in this place", "It may stand in WHERE, joined by AND.")
+        value = binder.bind(tree.this)
+        theirs = plan.Computed(self._ids)
+        one, other = self._pair(tree, value, matching.query.outputs[0])
+        found = theirs.column(other)
+        keys = [column.id for _, column in matching.keys]
+        values = plan.distinct(theirs.apply(matching.query.node), [*keys, found.id])
+        rows, known = self._ids.column("rows", BIGINT), self._ids.column("known", BIGINT)
+        calls = [(rows, "count(*)"), (known, f"count({quoted(counted.query.outputs[0].id)})")]
+        folds = [Fold("count", None, None, "BIGINT", takes_back=True)]
+        folds.append(Fold("count", quoted(counted.query.outputs[0].id), None, "BIGINT", takes_back=True))
+        counts = plan.aggregate(counted.query.node, [column.id for _, column in counted.keys], calls, folds)
+        template = (
+            "(CASE WHEN {0} IS NOT NULL THEN TRUE WHEN coalesce({1}, 0) = 0 THEN FALSE "
+            "WHEN {3} IS NULL OR {2} < {1} THEN NULL ELSE FALSE END)"
+        )
+        operands = [column_expr(column.id, column.type, column.name) for column in (found, rows, known)]
+        joined = (_Beside(values, matching.keys, ((one, found),)), _Beside(counts, counted.keys))
+        return _Value(build(BOOLEAN, template, *operands, value), joined)

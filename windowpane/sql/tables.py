@@ -138,6 +138,13 @@ def _open_literals(tree: exp.Expr) -> set[int]:
     }
 
 
+def _default_sql(info: TableInfo, name: str) -> str:
+    """Return the value of a column that INSERT leaves out, or of DEFAULT, as SQL."""
+    default = info.defaults.get(name)
+    kind = next(column.type for column in info.relation.columns if column.name == name)
+    return default.sql if default else f"CAST(NULL AS {kind.duckdb})"
+
+
 class TableWriter:
     """Changes the rows of tables; every call is one chunk, as the watermark sees it."""
 
@@ -152,13 +159,13 @@ class TableWriter:
         for name in targets:
             if name not in writable:
                 raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
-        types = {column.name: column.type for column in info.relation.columns}
-        source = self._rows(statement.query, targets, types)
+        source = self._rows(statement.query, targets, info)
         return self.append(source, info)
 
-    def _rows(self, tree: exp.Expr, targets: tuple[str, ...], types: Mapping[str, SqlType]) -> tuple[str, tuple[str, ...]]:
+    def _rows(self, tree: exp.Expr, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
+        types = {column.name: column.type for column in info.relation.columns}
         if isinstance(tree, exp.Values):
-            return self._value_rows(tree, targets, types)
+            return self._value_rows(tree, targets, info)
         bound = self._query.bind(tree)
         names = self._fitting(len(bound.outputs), targets, tree)
         items = []
@@ -169,9 +176,8 @@ class TableWriter:
             items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
         return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
 
-    def _value_rows(
-        self, tree: exp.Values, targets: tuple[str, ...], types: Mapping[str, SqlType]
-    ) -> tuple[str, tuple[str, ...]]:
+    def _value_rows(self, tree: exp.Values, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
+        types = {column.name: column.type for column in info.relation.columns}
         binder = SelectBinder(self._text, Scope(), "VALUES", "now()")
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
         names = self._fitting(len(rows[0]), targets, tree)
@@ -179,7 +185,12 @@ class TableWriter:
         for row in rows:
             if len(row) != len(names):
                 raise self._text.syntax_error(row[0] if row else tree, "the rows of VALUES have different lengths.")
-            cells = [self._assigned(binder.bind(cell), types[name], name, cell) for cell, name in zip(row, names, strict=True)]
+            cells = [
+                _default_sql(info, name)
+                if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT"
+                else self._assigned(binder.bind(cell), types[name], name, cell)
+                for cell, name in zip(row, names, strict=True)
+            ]
             written.append(f"({', '.join(cells)})")
         columns = ", ".join(map(quoted, names))
         return f"SELECT * FROM (VALUES {', '.join(written)}) AS v({columns})", names
@@ -204,8 +215,7 @@ class TableWriter:
             if column.name in names:
                 items.append(quoted(column.name))
             else:
-                default = info.defaults.get(column.name)
-                items.append(f"{default.sql if default else f'CAST(NULL AS {column.type.duckdb})'} AS {quoted(column.name)}")
+                items.append(f"{_default_sql(info, column.name)} AS {quoted(column.name)}")
         rows = self._storage.temporary(f"SELECT {', '.join(items)}, row_number() OVER () AS windowpane_n FROM ({query})")
         if info.generated:
             made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
