@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pexpect
+import pyarrow.parquet as pq
 import pytest
 
 import windowpane
@@ -71,6 +74,63 @@ def test_a_file_that_is_not_there_is_a_wrong_command_line() -> None:
     done = run("sql", "nowhere.sql")
     assert done.returncode == 2
     assert "nowhere.sql" in done.stderr
+
+
+def test_flushes_go_on_until_the_process_is_told_to_end(tmp_path: Path) -> None:
+    files, out = tmp_path / "in", tmp_path / "out"
+    files.mkdir()
+    script = tmp_path / "script.sql"
+    script.write_text(
+        f"CREATE SOURCE s (k int) WITH (connector = 'csv', path = '{files}');"
+        "CREATE MATERIALIZED VIEW m AS SELECT sum(k) AS total FROM s;"
+        f"CREATE SINK o FROM m WITH (connector = 'parquet', path = '{out}')"
+    )
+    command = [*COMMAND, "sql", str(script), "--flush-every", "50 ms"]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for number, total in enumerate((1, 3)):
+        put(files / f"{number}.csv", f"k\n{number + 1}\n")
+        wait_until_last(out, total)
+    put(files / "bad.csv", "k\nx\n")
+    while "SqlRunError" not in (line := process.stderr.readline()):
+        assert line, "the process has ended"
+    process.send_signal(signal.SIGTERM)
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+
+
+def _totals(out: Path) -> list[int]:
+    """Return what the view came to, as the changes of a sink tell it."""
+    rows = [row for file in sorted(out.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    return [row["total"] for row in rows if row["_change_type"] in ("insert", "update_postimage") and row["total"] is not None]
+
+
+def put(file: Path, text: str) -> None:
+    """Let a file appear whole."""
+    draft = file.with_name(f".{file.name}")
+    draft.write_text(text)
+    draft.rename(file)
+
+
+def wait_until_last(out: Path, total: int) -> None:
+    end = time.monotonic() + 60
+    while _totals(out)[-1:] != [total]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--flush-every", "soon", "-"], "soon"),
+        (["--flush-every", "0 s", "-"], "more than nothing"),
+        (["--flush-every", "1 s"], "needs a script"),
+    ],
+)
+def test_a_pace_that_is_none(arguments: list[str], words: str) -> None:
+    done = run("sql", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
 
 
 def test_explain_shows_plans_and_runs_nothing() -> None:

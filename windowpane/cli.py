@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 
 from windowpane import __version__
-from windowpane.errors import SqlError, WindowpaneError
+from windowpane.errors import InvalidDurationError, SqlError, WindowpaneError
+from windowpane.windowing.times import to_micros
 
 app = typer.Typer(
     name="windowpane",
@@ -66,9 +67,15 @@ def sql(
     history: Annotated[
         Path | None, typer.Option("--history", help="File that keeps what was typed at the prompt.", metavar="PATH")
     ] = None,
+    flush_every: Annotated[
+        str | None,
+        typer.Option("--flush-every", help="After the script, flush at this pace until interrupted.", metavar="DURATION"),
+    ] = None,
 ) -> None:
     """Run a script of SQL statements, or type them at a prompt."""
-    with _refusals("windowpane" if "://" in store else store):  # a URL may hold a password
+    where = "windowpane" if "://" in store else store  # a URL may hold a password
+    pace = _pace(flush_every, script)
+    with _refusals(where):
         from windowpane.sql import Session
 
         with Session(_spark() if spark else None, store, state) as session:
@@ -78,6 +85,25 @@ def sql(
                 run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
             else:
                 _run_script(session, *_read(script or "-"), as_json=as_json)
+                if pace is not None:
+                    from windowpane.sql.keeping import keep_flushing
+
+                    keep_flushing(session, pace, lambda error: _print_error(where, error))
+
+
+def _pace(flush_every: str | None, script: str | None) -> float | None:
+    """Return the seconds between flushes."""
+    if flush_every is None:
+        return None
+    if script is None:
+        raise typer.BadParameter("--flush-every needs a script; at the prompt, FLUSH and WAIT flush.")
+    try:
+        seconds = to_micros(flush_every) / 1e6
+    except InvalidDurationError as error:
+        raise typer.BadParameter(f"--flush-every: {error}") from None
+    if seconds <= 0:
+        raise typer.BadParameter(f"--flush-every {flush_every}: more than nothing, such as '5 seconds'.")
+    return seconds
 
 
 def _spark() -> object:
@@ -129,9 +155,13 @@ class _refusals:  # noqa: N801 - used as a context, like contextlib's
             )
             raise typer.Exit(1) from None
         if isinstance(error, WindowpaneError):
-            where = f"{self._name}:{error.line}:{error.column}" if isinstance(error, SqlError) else self._name
-            _ERRORS.print(f"{where}: {type(error).__name__}: {error}", markup=False)
+            _print_error(self._name, error)
             raise typer.Exit(1) from None
+
+
+def _print_error(name: str, error: WindowpaneError) -> None:
+    where = f"{name}:{error.line}:{error.column}" if isinstance(error, SqlError) else name
+    _ERRORS.print(f"{where}: {type(error).__name__}: {error}", markup=False)
 
 
 @app.command()

@@ -67,7 +67,9 @@ class Delivery:
         if options["connector"] == "parquet":
             folder = Path(options["path"])
             folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(changes, folder / f"{number:012}.parquet")
+            draft = folder / f".{number:012}.draft"
+            pq.write_table(changes, draft)
+            draft.rename(folder / f"{number:012}.parquet")
             return
         store = open_store(options.get("url") or options["path"])
         try:
