@@ -162,3 +162,24 @@ def test_opposite_infinities_make_nan_without_a_word() -> None:
         values = window.values(window.rows(table, np.array([True, False, False]), np.zeros(1, np.bool_)))
     shown = [[repr(value) for value in column.to_pylist()] for column in values.outputs]
     assert shown == [["inf", "nan", "-inf"], ["inf", "nan", "-inf"], ["nan", "nan", "nan"]]
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (Frame.range_(UNBOUNDED_PRECEDING, preceding(1)), [0, 0, 2, 3, 4]),
+        (Frame.range_(following(1), UNBOUNDED_FOLLOWING), [3, 3, 2, 1, 0]),
+        (Frame.range_(preceding(1), following(1)), [3, 3, 3, 2, 2]),
+        (Frame.session(2), [3, 3, 3, 2, 2]),
+    ],
+    ids=str,
+)
+def test_nothing_is_beyond_the_ends_of_an_integer_type(frame: Frame, expected: list[int]) -> None:
+    columns = pa.schema([("k", pa.int64()), ("o", pa.int64())])
+    window = OverWindow(
+        OverSpec((), (OrderColumn("o", nulls_first=False),), ("k",), (OverCall("count", ("k",), frame),)), columns
+    )
+    values = [-(2**63), -(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1]
+    table = pa.table([pa.array(range(5)), pa.array(values)], schema=columns)
+    [counts] = window.values(window.rows(table, np.arange(5) == 0, np.zeros(1, np.bool_))).outputs
+    assert counts.to_pylist() == expected

@@ -52,8 +52,15 @@ def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
     steps = {offset: _step(offset, column.type) for offset in offsets}
     if has_codes(column.type) and None not in steps.values():
         points = ordered_codes(column)
+        if offsets and pa.types.is_integer(column.type) and _reach_an_end(points, valid):
+            return _python_axis(column, valid, offsets)
         return OrderAxis(points, valid, lambda offset, forward: _saturated(points, steps[offset] or 0, forward))
     return _python_axis(column, valid, offsets)
+
+
+def _reach_an_end(points: Codes, valid: Mask) -> bool:
+    """Whether a value stands at an end of the axis, where nothing is beyond it."""
+    return bool(points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX)
 
 
 def _step(offset: Offset, kind: pa.DataType) -> int | None:
@@ -117,8 +124,8 @@ def _python_axis(column: pa.Array, valid: Mask, offsets: tuple[Offset, ...]) -> 
 
 
 def _places(keys: set[Any]) -> Callable[[Any], int]:
-    """Return what places keys on the axis: whole numbers where they are, others by rank."""
-    if all(type(key) is int for key in keys):
+    """Return what places keys on the axis: whole numbers where they are and leave its ends free, others by rank."""
+    if all(type(key) is int and MIN < key < MAX for key in keys):
         return int
     return {key: number for number, key in enumerate(sorted(keys))}.__getitem__
 
