@@ -221,7 +221,7 @@ def _over_close() -> tuple[Case, ...]:
 
     def case(name: str, program: Program, ratio: float) -> Case:
         goals = (Goal("flink-sql", "rows_per_s", ratio),)
-        return Case(name, program, parts, peers, goals, format="csv", emit="close", batch_files=2)
+        return Case(name, program, parts, peers, goals, format="csv", emit="close", batch_files=4)
 
     return (
         case("OVER ROWS 10 PRECEDING, sum and max", Program("over", preceding=10), 10),
