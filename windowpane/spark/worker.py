@@ -10,6 +10,7 @@ thousand objects of imported modules, which are none. So what is there when a wo
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import sys
@@ -28,7 +29,13 @@ _LARGEST_ON_HEAP = 32 << 20
 def prepare_worker() -> None:
     """Prepare this process for many batches; once is enough."""
     _keep_freed_memory()
+    freeze_imported()
+
+
+def freeze_imported() -> None:
+    """Leave what is there out of garbage collection, but for that at the end of the process."""
     gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 def _keep_freed_memory() -> None:
