@@ -141,7 +141,7 @@ def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | 
     argument = arguments[0] if arguments else None
     only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
     if function == "count":
-        return Fold(function, argument, only, "BIGINT", takes_back=True)
+        return Fold.of_count(argument, only)
     if function in ("sum", "avg"):
         kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
         return Fold(function, argument, only, kept, takes_back=not is_float(kind))

@@ -87,8 +87,8 @@ class Subqueries:
 
     def _counted(self, inner: Inner) -> tuple[Node, Expr]:
         count = self._ids.column("count", BIGINT)
-        fold = Fold("count", None, None, "BIGINT", takes_back=True)
-        return plan.aggregate(inner.query.node, (), [(count, "count(*)")], [fold]), column_expr(count.id, BIGINT, "count")
+        counted = plan.aggregate(inner.query.node, (), [(count, "count(*)")], [Fold.of_count()])
+        return counted, column_expr(count.id, BIGINT, "count")
 
     def _refuse_constant(self, tree: exp.Expr, inner: Inner) -> None:
         if inner.of_nothing:
@@ -213,9 +213,8 @@ class Subqueries:
         keys = [column.id for _, column in matching.keys]
         values = plan.distinct(theirs.apply(matching.query.node), [*keys, found.id])
         rows, known = self._ids.column("rows", BIGINT), self._ids.column("known", BIGINT)
-        calls = [(rows, "count(*)"), (known, f"count({quoted(counted.query.outputs[0].id)})")]
-        folds = [Fold("count", None, None, "BIGINT", takes_back=True)]
-        folds.append(Fold("count", quoted(counted.query.outputs[0].id), None, "BIGINT", takes_back=True))
+        output = quoted(counted.query.outputs[0].id)
+        calls, folds = [(rows, "count(*)"), (known, f"count({output})")], [Fold.of_count(), Fold.of_count(output)]
         counts = plan.aggregate(counted.query.node, [column.id for _, column in counted.keys], calls, folds)
         template = (
             "(CASE WHEN {0} IS NOT NULL THEN TRUE WHEN coalesce({1}, 0) = 0 THEN FALSE "

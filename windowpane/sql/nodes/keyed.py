@@ -29,6 +29,11 @@ class Fold:
     takes_back: bool
     combined: str | None = None
 
+    @classmethod
+    def of_count(cls, argument: str | None = None, condition: str | None = None) -> Fold:
+        """Return ``count`` of an argument, or ``count(*)``."""
+        return cls("count", argument, condition, "BIGINT", takes_back=True)
+
 
 @dataclass(frozen=True)
 class Aggregate(Unary):
