@@ -53,6 +53,11 @@ class Primitive:
     constants: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float | str], ...] = ()
 
+    @property
+    def is_count(self) -> bool:
+        """Whether it is 0 of no rows, not NULL."""
+        return self.function in ("count", "approx_count_distinct")
+
 
 @dataclass(frozen=True)
 class Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -43,6 +44,15 @@ def has_aggregates(tree: exp.Expr) -> bool:
     return any(is_aggregate_call(part) for part in own_nodes(tree))
 
 
+@dataclass(frozen=True)
+class _Call:
+    """A call that is asked of the groups: its column, what it is where no row is, and how it is folded, if it can be."""
+
+    column: Column
+    of_nothing: str
+    fold: Fold | None
+
+
 class Groups:
     """GROUP BY: the columns that groups are made by, and the aggregates that are asked of them.
 
@@ -57,8 +67,7 @@ class Groups:
         self.text, self.ids, self.binder = text, ids, binder
         self.computed = Computed(ids)
         self.keys: dict[str, Column] = {}
-        self._calls: dict[str, Column] = {}
-        self._folds: list[Fold | None] = []
+        self._calls: dict[str, _Call] = {}
         self._sets: list[set[str]] = []
         self._masked: list[tuple[str, Column, list[int]]] = []
         self._number = ids.column("grouping set", INTEGER)
@@ -111,18 +120,18 @@ class Groups:
         distinct = "DISTINCT " if call.distinct else ""
         sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
         if sql not in self._calls:
-            self._calls[sql] = self.ids.column(call.name, primitive.type)
+            column = self.ids.column(call.name, primitive.type)
             is_plain = not (call.distinct or order or primitive.constants or len(arguments) > 1)
-            self._folds.append(_fold(primitive, arguments, condition) if is_plain else None)
-        column = self._calls[sql]
+            fold = _fold(primitive, arguments, condition) if is_plain else None
+            self._calls[sql] = _Call(column, "0" if primitive.is_count else "NULL", fold)
+        column = self._calls[sql].column
         return column_expr(column.id, column.type, call.name)
 
     def of_nothing(self, value: Expr) -> str:
         """Return a value over the one group that there is without GROUP BY as SQL, where no row is in it."""
         sql = value.sql
-        for call, column in self._calls.items():
-            counts = call.startswith(("CAST(count(", "CAST(approx_count_distinct("))
-            sql = sql.replace(quoted(column.id), f"CAST({'0' if counts else 'NULL'} AS {column.type.duckdb})")
+        for call in self._calls.values():
+            sql = sql.replace(quoted(call.column.id), f"CAST({call.of_nothing} AS {call.column.type.duckdb})")
         return sql
 
     def apply(self, node: Node) -> Node:
@@ -132,7 +141,8 @@ class Groups:
         if self._sets:
             node = expand(node, self._masked, self._number, len(self._sets))
             keys = (*keys, self._number.id)
-        return aggregate(node, keys, [(column, sql) for sql, column in self._calls.items()], self._folds)
+        calls = [(call.column, sql) for sql, call in self._calls.items()]
+        return aggregate(node, keys, calls, [call.fold for call in self._calls.values()])
 
 
 def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | None:
