@@ -61,6 +61,11 @@ def test_a_table_with_other_columns_is_refused_and_nothing_is_written(store) -> 
     assert store.apply(Batch("t", ("k",), changes((2, "b", "insert")), 1, "s"))
 
 
+def test_names_mean_themselves(store) -> None:
+    store.apply(Batch("a 'table'", ('the "key"',), pa.table({'the "key"': [1], "100 %": ["x"]}), 0, "s"))
+    assert rows(store, 'SELECT "the ""key""", "100 %" FROM "a \'table\'"') == [(1, "x")]
+
+
 def test_without_a_key_there_is_one_row(store) -> None:
     for number, total in enumerate((1, 2)):
         store.apply(Batch("t", (), pa.table({"total": pa.array([total], pa.int64())}), number, "s"))

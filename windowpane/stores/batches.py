@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
+from windowpane.stores.names import quoted
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 
@@ -68,8 +69,8 @@ class Batch:
             raise InvalidSpecError(
                 f"{CHANGE_TYPE} of a change of {self.table!r} is {unknown.pop()!r}; the words are {', '.join(_WORDS)}."
             )
-        names = ", ".join(f'"{name}"' for name in self.columns.names)
-        by = ", ".join(f'"{name}"' for name in self.key) or "0"
+        names = ", ".join(map(quoted, self.columns.names))
+        by = ", ".join(map(quoted, self.key)) or "0"
         gone = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
         # Both halves of an update share a key, or not: a row that came in this batch is what is left of its key.
         query = (

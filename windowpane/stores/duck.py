@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.stores.batches import GONE, Batch
+from windowpane.stores.names import quoted
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
 
@@ -40,7 +41,7 @@ class DuckStore:
             self._connection.register("windowpane_rows", rows)
             self._prepare(batch, rows)
             if batch.is_whole:
-                self._connection.execute(f"DELETE FROM {_quoted(batch.table)}")
+                self._connection.execute(f"DELETE FROM {quoted(batch.table)}")
             self._merge(batch)
             self._connection.unregister("windowpane_rows")
             self._connection.execute("INSERT OR REPLACE INTO windowpane_batches VALUES (?, ?)", [batch.source, batch.number])
@@ -62,18 +63,18 @@ class DuckStore:
         expected |= batch.types
         known = self._connection.execute("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [batch.table]).fetchall()
         if not known:
-            columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in expected.items())
-            self._connection.execute(f"CREATE TABLE {_quoted(batch.table)} ({columns})")
-        batch.check_schema(self._types(_quoted(batch.table)), expected)
+            columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in expected.items())
+            self._connection.execute(f"CREATE TABLE {quoted(batch.table)} ({columns})")
+        batch.check_schema(self._types(quoted(batch.table)), expected)
 
     def _types(self, relation: str) -> dict[str, str]:
         rows = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         return {row[0]: row[1] for row in rows}
 
     def _merge(self, batch: Batch) -> None:
-        table = _quoted(batch.table)
-        same = " AND ".join(f"t.{_quoted(name)} IS NOT DISTINCT FROM r.{_quoted(name)}" for name in batch.key) or "TRUE"
-        names = ", ".join(_quoted(name) for name in batch.columns.names)
+        table = quoted(batch.table)
+        same = " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM r.{quoted(name)}" for name in batch.key) or "TRUE"
+        names = ", ".join(quoted(name) for name in batch.columns.names)
         self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
         self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {GONE}")
 
@@ -84,7 +85,3 @@ class DuckStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import StoreError
 from windowpane.stores.batches import GONE, Batch
+from windowpane.stores.names import quoted
 from windowpane.stores.postgres_types import postgres_type, to_text
 
 if TYPE_CHECKING:
@@ -148,8 +149,3 @@ def _merge_sql(batch: Batch) -> str:
         f"WHEN MATCHED THEN UPDATE SET {sets} "
         f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     )
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL."""
-    return '"' + name.replace('"', '""') + '"'

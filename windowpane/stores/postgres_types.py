@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import UnsupportedTypeError
+from windowpane.stores.names import quoted
 
 _TYPES: dict[Any, str] = {
     pa.bool_(): "boolean",
@@ -47,17 +48,21 @@ def postgres_type(kind: pa.DataType, column: str) -> str:
 
 def to_text(rows: pa.Table) -> pa.Table:
     """Return rows with instants, dates and intervals as text, alone and in lists: Python holds no year 10000 and no infinity."""
-    items = []
-    for field in rows.schema:
-        name = '"' + field.name.replace('"', '""') + '"'
-        if _is_list(field.type) and _is_temporal(field.type.value_type):
-            items.append(f"CAST({name} AS VARCHAR[]) AS {name}")
-        else:
-            items.append(f"replace(CAST({name} AS VARCHAR), ' (BC)', ' BC') AS {name}" if _is_temporal(field.type) else name)
+    spelled = {field.name: text for field in rows.schema if (text := _text_sql(quoted(field.name), field.type))}
+    if not spelled:
+        return rows
+    items = [f"{spelled.get(name, quoted(name))} AS {quoted(name)}" for name in rows.column_names]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("rows", rows)
         return connection.sql(f"SELECT {', '.join(items)} FROM rows").to_arrow_table()
+
+
+def _text_sql(column: str, kind: pa.DataType) -> str | None:
+    """Return a column as text, ``None`` if it holds no instants, dates or intervals."""
+    if _is_list(kind) and _is_temporal(kind.value_type):
+        return f"CAST({column} AS VARCHAR[])"
+    return f"replace(CAST({column} AS VARCHAR), ' (BC)', ' BC')" if _is_temporal(kind) else None
 
 
 def _is_temporal(kind: pa.DataType) -> bool:

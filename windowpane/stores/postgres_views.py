@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from windowpane.errors import StoreError
 from windowpane.stores.batches import Batch
-from windowpane.stores.postgres import PostgresStore, quoted
+from windowpane.stores.names import quoted
+from windowpane.stores.postgres import PostgresStore
 
 _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane_state (id text PRIMARY KEY, path text NOT NULL, host text NOT NULL)",
