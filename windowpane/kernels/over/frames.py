@@ -53,8 +53,8 @@ def find_frames(frame: Frame, order: SortedOrder) -> Frames:
         return _rows(frame, order.layout)
     if frame.units is Units.SESSION:
         return _session(frame, order)
-    lo = _start(frame, order)
-    hi = np.maximum(_end(frame, order), lo)
+    lo = _edge(frame.start, frame, order, is_end=False)
+    hi = np.maximum(_edge(frame.end, frame, order, is_end=True), lo)
     return Frames(lo, hi, lo == order.layout.first, hi == order.layout.end)
 
 
@@ -93,29 +93,20 @@ def _clamped(steps: int) -> int:
     return max(min(steps, 1 << 40), -(1 << 40))
 
 
-def _start(frame: Frame, order: SortedOrder) -> Positions:
-    layout, bound = order.layout, frame.start
-    if bound.side is Side.UNBOUNDED_PRECEDING:
-        return layout.first
+def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> Positions:
+    """Return the first row of each frame of RANGE or GROUPS, or the one past its last, as the bound at that end says."""
+    layout = order.layout
+    peers = layout.peer_end if is_end else layout.peer_first
+    if bound.is_unbounded:
+        return layout.end if is_end else layout.first
     if bound.side is Side.CURRENT_ROW:
-        return layout.peer_first
+        return peers
     if frame.units is Units.GROUPS:
-        return _group_bound(layout, bound)
-    return np.where(_valid(order), _search(order, _targets(order, bound), "left"), layout.peer_first)
+        return _group_bound(layout, bound, past=int(is_end))
+    return np.where(_valid(order), _search(order, _targets(order, bound), "right" if is_end else "left"), peers)
 
 
-def _end(frame: Frame, order: SortedOrder) -> Positions:
-    layout, bound = order.layout, frame.end
-    if bound.side is Side.UNBOUNDED_FOLLOWING:
-        return layout.end
-    if bound.side is Side.CURRENT_ROW:
-        return layout.peer_end
-    if frame.units is Units.GROUPS:
-        return _group_bound(layout, bound, past=1)
-    return np.where(_valid(order), _search(order, _targets(order, bound), "right"), layout.peer_end)
-
-
-def _group_bound(layout: Layout, bound: Bound, past: int = 0) -> Positions:
+def _group_bound(layout: Layout, bound: Bound, past: int) -> Positions:
     """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
     assert bound.steps is not None, "unbounded ones are told apart before"
     if not layout.size:
