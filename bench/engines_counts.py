@@ -18,7 +18,8 @@ import pyarrow as pa
 import windowpane as wp
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, make_engine
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.spec import count_window
 

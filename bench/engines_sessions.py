@@ -17,7 +17,8 @@ import windowpane as wp
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 

@@ -10,7 +10,20 @@ from pathlib import Path
 import pytest
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-UPPER_ROOMS = ["cli", "demo", "testing", "sql", "over", "stream", "result", "spark", "over_plan", "plan"]
+UPPER_ROOMS = [
+    "cli",
+    "demo",
+    "testing",
+    "sql",
+    "over",
+    "stream",
+    "result",
+    "spark",
+    "over_planner",
+    "planner",
+    "over_plan",
+    "plan",
+]
 LOWER_ROOMS = ["engines", "kernels", "operators", "state", "windowing", "errors"]
 
 ALLOWED = {
@@ -19,9 +32,11 @@ ALLOWED = {
     "engines": "import windowpane.kernels, windowpane.operators, windowpane.state, windowpane.windowing",
     "kernels": "import duckdb, pyarrow, windowpane.windowing",
     "over": "import windowpane.over_plan, windowpane.result, windowpane.spark",
-    "over_plan": "import windowpane.plan, windowpane.engines",
+    "over_plan": "import windowpane.engines",
+    "over_planner": "import windowpane.over_plan, windowpane.plan, windowpane.engines",
     "operators": "import windowpane.state, windowpane.windowing, windowpane.errors",
     "plan": "import windowpane.engines",
+    "planner": "import windowpane.plan, windowpane.engines",
     "result": "import windowpane.sinks, windowpane.spark",
     "spark": "import pyspark.sql, pandas, windowpane.plan, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over",
@@ -35,7 +50,8 @@ FORBIDDEN = [
     ("Imports run downward", "operators", "import windowpane.kernels"),
     ("Imports run downward", "kernels", "import windowpane.engines"),
     ("Imports run downward", "engines", "import windowpane.plan"),
-    ("Imports run downward", "plan", "import windowpane.spark"),
+    ("Imports run downward", "plan", "import windowpane.planner"),
+    ("Imports run downward", "planner", "import windowpane.spark"),
     ("Imports run downward", "spark", "import windowpane.stream"),
     ("Imports run downward", "stream", "import windowpane.sql"),
     ("Imports run downward", "sql", "import windowpane.cli"),

@@ -9,7 +9,8 @@ import windowpane as wp
 from windowpane.engines.over.program import Emit
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverPlan, WindowedCall, compile_stages, resolved_frame
+from windowpane.over_plan import OverPlan, WindowedCall, resolved_frame
+from windowpane.over_planner import compile_stages
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,

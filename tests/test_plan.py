@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.engines.combining import combiner_refusal
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, describe
+from windowpane.plan import FunctionPlan, WindowPlan, describe
+from windowpane.planner import InputTypes, choose_engine, compile_program
 from windowpane.windowing.functions import WindowFunctionSpec
 
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
@@ -119,7 +121,7 @@ def test_a_rich_reduce_is_refused():
 def test_explain_says_what_runs_and_why():
     late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
     program = compile_program(late, TYPES, ("k", "v", "t"))
-    text = late.explain(choose_engine(program), program)
+    text = late.explain(choose_engine(program), combiner_refusal(program))
     for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "slices", "buckets"):
         assert part in text
     assert "off: late rows are asked for whole" in text

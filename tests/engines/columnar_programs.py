@@ -13,7 +13,8 @@ from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Progra
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.errors import AggregateOverflowError
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program
 from windowpane.state.memory import MemoryBlobStore
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

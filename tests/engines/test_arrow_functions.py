@@ -15,7 +15,8 @@ from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP

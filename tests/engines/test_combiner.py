@@ -12,7 +12,8 @@ from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.slices.engine import SLICE
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program, make_engine
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
 

@@ -15,7 +15,8 @@ from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.panes.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.spec import count_window
 

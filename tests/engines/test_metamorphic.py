@@ -13,7 +13,7 @@ import windowpane as wp
 from windowpane.engines.program import POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
 from windowpane.kernels.aggregates import ORDERED
-from windowpane.plan import make_engine
+from windowpane.planner import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import (

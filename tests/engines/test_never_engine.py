@@ -9,7 +9,7 @@ import pytest
 import windowpane as wp
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ChangedPlanError
-from windowpane.plan import choose_engine, make_engine
+from windowpane.planner import choose_engine, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_programs import program_of
 from windowpane.testing.fuzz.windowed_streams import random_rows

@@ -30,7 +30,8 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 

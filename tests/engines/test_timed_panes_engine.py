@@ -28,7 +28,7 @@ from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
-from windowpane.plan import choose_engine
+from windowpane.planner import choose_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.combining import combiner_of
+from windowpane.engines.combining import combiner_of, combiner_refusal
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.plan import InputTypes, WindowPlan, choose_engine, compile_program, make_engine
+from windowpane.plan import WindowPlan
+from windowpane.planner import InputTypes, choose_engine, compile_program, engine_of
 from windowpane.spark import encode
 from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.expressions import column_of, sort_of
@@ -146,7 +147,7 @@ class Windowed(Operated):
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        return self.plan.explain(choose_engine(self.program, self.plan.engine), self.program)
+        return self.plan.explain(choose_engine(self.program, self.plan.engine), combiner_refusal(self.program))
 
     # The stages.
 
@@ -154,7 +155,7 @@ class Windowed(Operated):
         """Return the rows of the operator, as they travel by ``wire``."""
         return operate(
             self._projected.mapInArrow(self._encoder(), encode.SCHEMA),
-            partial(make_engine, self.program),
+            partial(engine_of(self.program), self.program),
             wire,
             time_mode=self.time_mode if self.is_streaming else None,
             delay=self.source.delay,

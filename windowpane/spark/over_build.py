@@ -9,11 +9,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.engines.over.engines import engine_of
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverPlan, OverRequest, choose_over_engine, compile_stages, make_over_engine
+from windowpane.over_plan import OverPlan, OverRequest
+from windowpane.over_planner import choose_over_engine, compile_stages
 from windowpane.spark import encode
 from windowpane.spark.operated import Operated, operate
 from windowpane.spark.outputs import Output
@@ -93,7 +95,7 @@ class Overed(Operated):
         dataframe = self._names.with_hash(self._rows_for(number), program.spec.partition_by)
         return operate(
             dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA),
-            partial(make_over_engine, program),
+            partial(engine_of(program), program),
             wire,
             time_mode=self._time_mode if self.is_streaming else None,
             delay=self.source.delay + stage.behind,

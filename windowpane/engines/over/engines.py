@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from windowpane.engines.over import eowc, general
 from windowpane.engines.over.eowc import OverCloseEngine
 from windowpane.engines.over.general import OverUpdateEngine
@@ -10,12 +12,14 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
 from windowpane.kernels.over.calls import call_kernel
 
-NAMES = (OverReferenceEngine.name, OverUpdateEngine.name, OverCloseEngine.name)
-
 
 def columnar_name(program: OverProgram) -> str:
     """Return the name of the columnar engine for the mode of a program."""
-    return OverCloseEngine.name if program.mode is Emit.CLOSE else OverUpdateEngine.name
+    return _columnar(program).name
+
+
+def _columnar(program: OverProgram) -> type[OverCloseEngine] | type[OverUpdateEngine]:
+    return OverCloseEngine if program.mode is Emit.CLOSE else OverUpdateEngine
 
 
 def columnar_refusal(program: OverProgram) -> str | None:
@@ -25,7 +29,7 @@ def columnar_refusal(program: OverProgram) -> str | None:
 
 def columnar_engine(program: OverProgram) -> Engine:
     """Return the columnar engine for a program that it does not refuse."""
-    return OverCloseEngine(program) if program.mode is Emit.CLOSE else OverUpdateEngine(program)
+    return _columnar(program)(program)
 
 
 def columnar_calls(program: OverProgram) -> str:
@@ -38,6 +42,6 @@ def columnar_calls(program: OverProgram) -> str:
     return "; ".join(parts) or "every call for all rows at once"
 
 
-def engine_named(program: OverProgram) -> Engine:
-    """Return the engine that the program names."""
-    return OverReferenceEngine(program) if program.engine == OverReferenceEngine.name else columnar_engine(program)
+def engine_of(program: OverProgram) -> Callable[[OverProgram], Engine]:
+    """Return the class of the engine that the program names: a worker that is sent it imports no other engine."""
+    return OverReferenceEngine if program.engine == OverReferenceEngine.name else _columnar(program)

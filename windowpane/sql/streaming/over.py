@@ -17,7 +17,7 @@ from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
 from windowpane.errors import WindowpaneError
 from windowpane.operators.over_on_close import OverOnClose
-from windowpane.over_plan import choose_over_engine, make_over_engine
+from windowpane.over_planner import choose_over_engine, make_over_engine
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage

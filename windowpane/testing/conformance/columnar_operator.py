@@ -13,7 +13,8 @@ import pyarrow as pa
 from windowpane.engines.late_rows import DROPPED
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import Clock
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, choose_engine, compile_program, make_engine
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.conformance.built_in import KEY, built_in
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.program import Program, Upstream
-from windowpane.plan import FunctionPlan, InputTypes, WindowPlan, compile_program
+from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planner import InputTypes, compile_program
 from windowpane.testing.fuzz.windowed_streams import COLUMNS
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
