@@ -13,8 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.stores import Batch, open_store
-
 SinkFunction = Callable[[Any, int], None]
 
 
@@ -121,6 +119,8 @@ class ChangeWriter:
 
     def rows(self, changes: pa.Table, batch_id: int | None) -> None:
         """Apply changes that stand in an Arrow table; without a number they count as new."""
+        from windowpane.stores import Batch, open_store  # they bring DuckDB, and every worker imports this module
+
         target = open_store(self.store)
         try:
             number = time.time_ns() if batch_id is None else batch_id

@@ -23,10 +23,8 @@ from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.aggregates.sums import DecimalSum, DurationSum, FloatSum, IntegerSum
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.canonical import is_array
-from windowpane.windowing.aggregates.distinct_sketch import DistinctSketch
 from windowpane.windowing.aggregates.durations import is_duration
 from windowpane.windowing.aggregates.protocol import BoundAggregate
-from windowpane.windowing.aggregates.quantile_sketch import QuantileSketch
 
 ORDERED = frozenset({"any_value", "arg_max", "arg_min", "collect_list", "collect_set", "first", "last", "string_agg"})
 """The aggregates whose result depends on the order of arrival, by name."""
@@ -148,11 +146,24 @@ def _quantile(call: _Call) -> ColumnarAggregate:
     return Quantile(call.prefix, call.slots, q, pa.types.is_duration(call.type))
 
 
+# Sketches bring DataSketches, which is imported for those who ask for one.
+def _distinct_sketch(call: _Call) -> ColumnarAggregate:
+    from windowpane.windowing.aggregates.distinct_sketch import DistinctSketch
+
+    return Sketch(call.prefix, call.slots, call.bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
+
+
+def _quantile_sketch(call: _Call) -> ColumnarAggregate:
+    from windowpane.windowing.aggregates.quantile_sketch import QuantileSketch
+
+    return Sketch(call.prefix, call.slots, call.bound, QuantileSketch.to_bytes, QuantileSketch.from_bytes)
+
+
 _FORMS: Mapping[str, Form] = MappingProxyType(
     {
         "any_value": _position(is_last=False),
-        "approx_count_distinct": lambda c: Sketch(c.prefix, c.slots, c.bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes),
-        "approx_quantile": lambda c: Sketch(c.prefix, c.slots, c.bound, QuantileSketch.to_bytes, QuantileSketch.from_bytes),
+        "approx_count_distinct": _distinct_sketch,
+        "approx_quantile": _quantile_sketch,
         "arg_max": lambda call: ArgExtreme(call.prefix, call.slots, is_max=True),
         "arg_min": lambda call: ArgExtreme(call.prefix, call.slots, is_max=False),
         "avg": _mean,

@@ -1,0 +1,91 @@
+"""What an import brings along: every Python worker of Spark pays for it again, if it is not forked from our daemon."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+import windowpane as wp
+from tests.engines.columnar_programs import program_of
+from windowpane.engines.over.engines import engine_of as over_engine_of
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import Engine
+from windowpane.planner import engine_of
+from windowpane.windowing.frames import RUNNING_ROWS
+from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+
+NOT_FOR_WORKERS = {"datasketches", "duckdb", "prompt_toolkit", "psycopg", "rich", "sqlglot", "typer"}
+"""What we depend on and workers need only where an aggregate, or SQL, is made with it."""
+
+TEN_MINUTES = wp.TumblingEventTimeWindows.of("10 minutes")
+ENGINES = {
+    "windowpane.engines.over.eowc",
+    "windowpane.engines.over.general",
+    "windowpane.engines.over.reference",
+    "windowpane.engines.panes.counts",
+    "windowpane.engines.panes.timed",
+    "windowpane.engines.row",
+    "windowpane.engines.sessions.engine",
+    "windowpane.engines.slices.engine",
+}
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a fresh process has after running ``code``."""
+    program = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.split())
+
+
+def over_program(engine: str) -> OverProgram:
+    spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("t",), (OverCall("sum", ("p",), RUNNING_ROWS),))
+    columns = pa.schema([("p", pa.int64()), ("t", pa.int64())])
+    return OverProgram(spec, columns, pa.schema([("s", pa.int64())]), engine=engine)
+
+
+def test_the_package_needs_neither_spark_nor_an_engine() -> None:
+    loaded = modules_after("import windowpane")
+    assert "windowpane.plan" in loaded
+    assert loaded & (NOT_FOR_WORKERS | {"pandas", "pyspark"}) == set()
+    assert loaded & ENGINES == set()
+
+
+def test_a_worker_imports_what_every_worker_needs() -> None:
+    loaded = modules_after("import windowpane.spark.process, windowpane.spark.encode")
+    assert {"pandas", "pyspark", "windowpane.engines.program"} <= loaded
+    assert loaded & NOT_FOR_WORKERS == set()
+    assert loaded & ENGINES == set()
+
+
+def sent(program: Program) -> partial[Engine]:
+    return partial(engine_of(program), program)
+
+
+def sent_over(engine: str) -> partial[Engine]:
+    program = over_program(engine)
+    return partial(over_engine_of(program), program)
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        sent(program_of(TEN_MINUTES, late=False)),
+        sent(program_of(TEN_MINUTES, engine="row")),
+        sent_over("over update"),
+        sent_over("over reference"),
+    ],
+    ids=lambda maker: maker.func.__name__,
+)
+def test_a_worker_that_is_sent_an_engine_imports_no_other(maker: partial[Engine], tmp_path: Path) -> None:
+    pickled = tmp_path / "engine"
+    pickled.write_bytes(cloudpickle.dumps(maker))
+    loaded = modules_after(f"import pathlib, pickle\npickle.loads(pathlib.Path({str(pickled)!r}).read_bytes())()")
+    assert loaded & ENGINES == {maker.func.__module__}
+    assert loaded & NOT_FOR_WORKERS == set()
