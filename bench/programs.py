@@ -41,7 +41,7 @@ class Task:
         keys: number of distinct keys in the input.
         files: input files in order.
         format: ``parquet`` (k, price, ts) or ``csv`` (k, price, milliseconds).
-        rows: rows in all files.
+        file_rows: rows in each.
         work: an empty folder for checkpoints and outputs.
         emit: ``update`` or ``close`` for OVER programs.
         steady_from: number of the first batch that counts as steady.
@@ -53,12 +53,21 @@ class Task:
     keys: int
     files: tuple[str, ...]
     format: str
-    rows: int
+    file_rows: tuple[int, ...]
     work: str
     emit: str = ""
     steady_from: int = 1
     batch_files: int = 1
     closed_ms: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return sum(self.file_rows)
+
+    def batch_rows(self, number: int) -> int:
+        """Return the rows of a micro-batch, counted from 0."""
+        return sum(self.file_rows[number * self.batch_files : (number + 1) * self.batch_files])
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON has it."""
@@ -67,7 +76,14 @@ class Task:
     @classmethod
     def from_json(cls, held: dict[str, Any]) -> Task:
         """Return the task that ``to_json`` wrote."""
-        return cls(**{**held, "program": Program(**held["program"]), "files": tuple(held["files"])})
+        return cls(
+            **{
+                **held,
+                "program": Program(**held["program"]),
+                "files": tuple(held["files"]),
+                "file_rows": tuple(held["file_rows"]),
+            }
+        )
 
 
 MODULUS = 2_147_483_647

@@ -55,7 +55,7 @@ def _task(case: Case, contender: Contender) -> Task:
         keys=case.keys,
         files=files,
         format=case.format,
-        rows=sum(part.feed.batch_rows * part.count for part in parts),
+        file_rows=tuple(part.feed.batch_rows for part in parts for _ in range(part.count)),
         work=str(OUT / "work"),
         emit=case.emit,
         steady_from=case.steady_from,

@@ -15,6 +15,7 @@ UPPER_ROOMS = [
     "demo",
     "testing",
     "sql",
+    "arrow_input",
     "over",
     "stream",
     "result",
@@ -27,6 +28,7 @@ UPPER_ROOMS = [
 LOWER_ROOMS = ["engines", "kernels", "operators", "state", "windowing", "errors"]
 
 ALLOWED = {
+    "arrow_input": "import windowpane.spark",
     "cli": "import windowpane.sql, windowpane.stream, windowpane.testing",
     "demo": "import windowpane.stream",
     "engines": "import windowpane.kernels, windowpane.operators, windowpane.state, windowpane.windowing",

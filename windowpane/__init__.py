@@ -14,6 +14,7 @@ carry Spark SQL's. Example::
     )
 """
 
+from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.sinks import DeltaTable, Files
@@ -95,11 +96,13 @@ __all__ = [
     "lag",
     "last_value",
     "lead",
+    "map_in_arrow",
     "nth_value",
     "ntile",
     "over",
     "percent_rank",
     "rank",
+    "read_in_arrow",
     "row_number",
     "stream",
     *_aggregates,

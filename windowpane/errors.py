@@ -373,3 +373,14 @@ class ArrowResultError(WindowpaneError, ValueError):
             f"{what!r}: {reason}. Return a pyarrow.Table as the function's documentation says, with the columns of the declared "
             "schema; nothing of this batch was committed."
         )
+
+
+class UnreadableFileError(WindowpaneError, ValueError):
+    """A file that is not of the format it was read as, or whose values do not fit the schema."""
+
+    def __init__(self, path: str, format: str, error: BaseException) -> None:
+        """Name the file, the format and what Arrow says."""
+        super().__init__(
+            f"{path} cannot be read as {format}: {error}. Mend the file or move it away, or mend the schema; its batch was not "
+            "committed, and the query goes on from there."
+        )

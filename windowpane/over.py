@@ -67,7 +67,7 @@ def over(
             f"key={key!r}: an OVER window needs the names of the columns that identify a row, such as key='trade_id'. They match "
             "changes with the rows they change, and break ties of the order."
         )
-    return OverStream(Source(dataframe, event_time, watermark, heartbeat, name), keys, rows_default)
+    return OverStream(Source.of(dataframe, event_time, watermark, heartbeat, name), keys, rows_default)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def stream(
     """
     from windowpane.spark.source import Source
 
-    return Stream(Source(dataframe, event_time, watermark, heartbeat, name))
+    return Stream(Source.of(dataframe, event_time, watermark, heartbeat, name))
 
 
 @dataclass(frozen=True)

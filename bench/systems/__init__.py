@@ -25,6 +25,7 @@ class System:
 
 
 WINDOWPANE = System("windowpane", "windowpane", "on_windowpane")
+WINDOWPANE_ARROW = System("windowpane-arrow", "windowpane, read_in_arrow", "on_windowpane_arrow")
 NATIVE = System("spark", "native Spark", "on_spark")
 TWS = System("tws", "hand-written TWS", "on_tws")
 SHUFFLE = System("shuffle", "scan + shuffle", "on_shuffle")
@@ -35,7 +36,7 @@ BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
 OVER_ENGINE = System("over-engine", "windowpane's engine alone", "on_over_engine")
 DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 
-_SPARK = (WINDOWPANE, NATIVE, TWS, SHUFFLE, HOP)
+_SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB)
 
 TITLES = {each.name: each.title for each in (*_SPARK, *_OTHERS)}

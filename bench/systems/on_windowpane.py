@@ -26,8 +26,10 @@ def windowed(task: Task, rows: Any) -> Any:
 
 
 def over(task: Task, rows: Any) -> Any:
-    """LAG has a watermark, behind which no row may come in between; the growth of an update is that of rows it keeps for ever."""
-    rows = rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
+    """LAG has a watermark, behind which no row may come in between; the growth of an update is that of rows it keeps for ever.
+
+    Rows have an id.
+    """
     clock = {"watermark": delay(task)} if task.emit == "close" or task.program.kind == "lag" else {}
     stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by("k").order_by("ts")
     if task.program.kind == "lag":
@@ -40,13 +42,17 @@ def over(task: Task, rows: Any) -> Any:
     return result.df.withColumns({"n": F.lit(0), "m": F.coalesce("m", F.lit(0))})
 
 
-_SETTINGS = {"spark.python.daemon.module": "windowpane.spark.daemon"}
+SETTINGS = {"spark.python.daemon.module": "windowpane.spark.daemon"}
+
+
+def identified(rows: Any) -> Any:
+    return rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
 
 
 def main() -> None:
     task = read_task()
-    rows = read(session(_SETTINGS), task)
-    run(task, over(task, rows) if task.emit else windowed(task, rows))
+    rows = read(session(SETTINGS), task)
+    run(task, over(task, identified(rows)) if task.emit else windowed(task, rows))
 
 
 if __name__ == "__main__":

@@ -48,17 +48,23 @@ def session(settings: Mapping[str, str] | None = None) -> SparkSession:
     return spark
 
 
-def read(spark: SparkSession, task: Task) -> DataFrame:
-    """Return the task's rows (k, price, ts) as a stream, with as many files a batch as the task says."""
+def input_folder(task: Task) -> str:
+    """Return the folder with the task's files."""
     folder = Path(task.work) / "input"
     folder.mkdir()
     for number, file in enumerate(task.files):
         _copy(Path(file), folder / f"{number:05}{Path(file).suffix}", number)
+    return str(folder)
+
+
+def read(spark: SparkSession, task: Task) -> DataFrame:
+    """Return the task's rows (k, price, ts) as a stream, with as many files a batch as the task says."""
+    folder = input_folder(task)
     files = spark.readStream.option("maxFilesPerTrigger", task.batch_files)
     if task.format == "csv":
-        rows = files.schema("k bigint, price bigint, ms bigint").csv(str(folder))
+        rows = files.schema("k bigint, price bigint, ms bigint").csv(folder)
         return rows.select("k", "price", F.timestamp_millis("ms").alias("ts"))
-    return files.schema("k bigint, price bigint, ts timestamp").parquet(str(folder))
+    return files.schema("k bigint, price bigint, ts timestamp").parquet(folder)
 
 
 def _copy(file: Path, to: Path, number: int) -> None:
@@ -75,21 +81,22 @@ def run(task: Task, results: DataFrame, mode: str = "append", check: bool = True
     writer = results.writeStream.format("noop").outputMode(mode).option("checkpointLocation", f"{task.work}/checkpoint")
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    figures = _figures(query.recentProgress, task.steady_from)
+    figures = _figures(query.recentProgress, task)
     version = results.sparkSession.version
     results.sparkSession.stop()
     write_figures(task, **figures, version=version)
 
 
-def _figures(progress: list[Any], steady_from: int) -> dict[str, Any]:
+def _figures(progress: list[Any], task: Task) -> dict[str, Any]:
     batches = [p for p in progress if p["numInputRows"]]
-    steady = batches[min(steady_from, len(batches) - 1) :]
-    times = [p["durationMs"]["triggerExecution"] / 1000 for p in steady]
+    steady_from = min(task.steady_from, len(batches) - 1)
+    times = [p["durationMs"]["triggerExecution"] / 1000 for p in batches]
+    rows = sum(task.batch_rows(number) for number in range(steady_from, len(batches)))
     checks = [p["observedMetrics"]["check"] for p in progress if "check" in p["observedMetrics"]]
     return {
-        "rows_per_s": sum(p["numInputRows"] for p in steady) / sum(times),
-        "batch_s": statistics.median(times),
-        "batches_s": [p["durationMs"]["triggerExecution"] / 1000 for p in batches],
+        "rows_per_s": rows / sum(times[steady_from:]),
+        "batch_s": statistics.median(times[steady_from:]),
+        "batches_s": times,
         "durations": progress[-2]["durationMs"] if len(progress) > 1 else {},
         "state_mb": max(_state_bytes(p) for p in progress) / (1 << 20),
         "rows": sum(check.rows for check in checks),

@@ -16,3 +16,12 @@ def pack(table: pa.Table) -> bytes:
 def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     """Return the table of a blob made by ``pack``."""
     return from_stream(blob)
+
+
+HEARTBEAT: bytes = pack(pa.table({}))
+"""A blob of no rows, which calls its bucket and tells it nothing."""
+
+
+def is_heartbeat(table: pa.Table) -> bool:
+    """Whether a table is that of ``HEARTBEAT``."""
+    return not table.num_columns and not table.schema.metadata

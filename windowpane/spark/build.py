@@ -17,6 +17,7 @@ from windowpane.plan import WindowPlan
 from windowpane.planner import InputTypes, choose_engine, compile_program, engine_of
 from windowpane.spark import encode
 from windowpane.spark.available_now import end_available_now_runs
+from windowpane.spark.encoded import encoded, rows_line
 from windowpane.spark.expressions import column_of, sort_of
 from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.operated import Operated, operate
@@ -147,14 +148,15 @@ class Windowed(Operated):
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        return self.plan.explain(choose_engine(self.program, self.plan.engine), combiner_refusal(self.program))
+        plan = self.plan.explain(choose_engine(self.program, self.plan.engine), combiner_refusal(self.program))
+        return plan + rows_line(self.source, self._projection, self._key_fields)
 
     # The stages.
 
     def rows(self, wire: Wire) -> Any:
         """Return the rows of the operator, as they travel by ``wire``."""
         return operate(
-            self._projected.mapInArrow(self._encoder(), encode.SCHEMA),
+            encoded(self.source, self._projected, self._projection, self._key_fields, self._encoder()),
             partial(engine_of(self.program), self.program),
             wire,
             time_mode=self.time_mode if self.is_streaming else None,

@@ -45,6 +45,7 @@ class Encoder:
         dropped: columns that were only needed here.
         partitions: number of state partitions if the task does not tell.
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
+        hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
     """
 
     keys: tuple[str, ...]
@@ -54,6 +55,7 @@ class Encoder:
     dropped: tuple[str, ...]
     partitions: int
     combiner: Combiner | None = None
+    hashes_keys: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -112,7 +114,7 @@ class Encoder:
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
-        numbers = bucket_numbers(rows, self.keys, buckets)
+        numbers = bucket_numbers(rows, self.keys, buckets, self.hashes_keys)
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         if buckets == 1 or not self.keys:
             return [(0, body)]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.rows import python_keys
+from windowpane.spark.spark_hash import spark_hashes
 from windowpane.state.codec import encode_key
 
 KEY_HASH = "__windowpane_key_hash"
@@ -24,14 +25,23 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
-def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int) -> npt.NDArray[np.int64]:
-    """Return the number of the bucket of each row, the same for equal keys in any process."""
+def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: bool = False) -> npt.NDArray[np.int64]:
+    """Return the number of the bucket of each row, the same for equal keys in any process.
+
+    Args:
+        rows: the rows.
+        keys: names of their key columns.
+        buckets: the number of buckets.
+        as_spark: whether keys that Spark would have hashed are hashed here, as it does.
+    """
     if not keys or buckets == 1:
         return np.zeros(rows.num_rows, np.int64)
     if KEY_HASH in rows.column_names:
         hashes: npt.NDArray[np.int64] = rows[KEY_HASH].to_numpy()
     elif all(pa.types.is_signed_integer(rows.schema.field(key).type) for key in keys):
         hashes = _integer_hashes([rows[key] for key in keys])
+    elif as_spark:
+        hashes = spark_hashes(rows.select(keys))
     else:
         hashes = np.array([zlib.crc32(encode_key(key)) for key in python_keys(rows, keys)], np.int64)
     return hashes % buckets

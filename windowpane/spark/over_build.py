@@ -17,6 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.over_plan import OverPlan, OverRequest
 from windowpane.over_planner import choose_over_engine, compile_stages
 from windowpane.spark import encode
+from windowpane.spark.encoded import encoded, rows_line
 from windowpane.spark.operated import Operated, operate
 from windowpane.spark.outputs import Output
 from windowpane.spark.over_names import Names
@@ -81,7 +82,9 @@ class Overed(Operated):
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
-        return self.plan.explain([choose_over_engine(program, self.plan.engine) for program in self.programs])
+        plan = self.plan.explain([choose_over_engine(program, self.plan.engine) for program in self.programs])
+        keys = self._names.types_of(self.programs[0].spec.partition_by)
+        return plan + rows_line(self.source, self._names.projection, keys)
 
     # The stages.
 
@@ -92,15 +95,22 @@ class Overed(Operated):
     def _operated(self, number: int, wire: Wire) -> Any:
         """Return the rows of operator ``number``, after those before it."""
         program, stage = self.programs[number], self.plan.stages[number]
-        dataframe = self._names.with_hash(self._rows_for(number), program.spec.partition_by)
         return operate(
-            dataframe.mapInArrow(self._encoder(dataframe, program, is_first=number == 0), encode.SCHEMA),
+            self._encoded(number, program),
             partial(engine_of(program), program),
             wire,
             time_mode=self._time_mode if self.is_streaming else None,
             delay=self.source.delay + stage.behind,
             counted_as=self.source.name if number == 0 else f"{self.source.name}_{number + 1}",
         )
+
+    def _encoded(self, number: int, program: OverProgram) -> Any:
+        keys = program.spec.partition_by
+        dataframe = self._names.with_hash(self._rows_for(number), keys)
+        encoder = self._encoder(dataframe, program, is_first=number == 0)
+        if number:
+            return dataframe.mapInArrow(encoder, encode.SCHEMA)
+        return encoded(self.source, dataframe, self._names.projection, self._names.types_of(keys), encoder)
 
     @property
     def _time_mode(self) -> str:

@@ -33,7 +33,8 @@ class Names:
     Attributes:
         calls: the calls, each in its window.
         selected: (output name, expression over names), the columns of the main output.
-        projected: the DataFrame that Spark computes before the first operator.
+        projection: what Spark computes before the first operator.
+        projected: the DataFrame with that.
         columns: the columns that travel through the operators; ``schema`` and ``arrow`` have their types.
         input: the columns of the input that users see.
         is_changelog: whether the input says how rows changed.
@@ -42,7 +43,7 @@ class Names:
     def __init__(self, source: Source, request: OverRequest) -> None:
         self._request = request
         self._dataframe = source.watermarked
-        self._projection = Projection(self._dataframe)
+        self.projection = Projection(self._dataframe)
         self._computed: dict[Hashable, str] = {}
         self._calls: dict[Hashable, WindowedCall] = {}
         hidden = {CHANGE_TYPE, source.heartbeat}
@@ -52,19 +53,19 @@ class Names:
 
     def _resolve(self, source: Source) -> None:
         for name in self._request.key:
-            self._projection.add(name, "key", "")
+            self.projection.add(name, "key", "")
         self.selected = [each for name, expression in self._request.columns for each in self._selected(name, expression)]
         self.calls = tuple(self._calls.values())
         if source.event_time is not None:
-            self._projection.add(source.event_time, "event_time", "")
+            self.projection.add(source.event_time, "event_time", "")
         if self._request.late_tag is not None:
             self._add_all()
         self._check_output()
-        self.columns = tuple(self._projection.columns)
+        self.columns = tuple(self.projection.columns)
         for system in (source.heartbeat, CHANGE_TYPE if self.is_changelog else None):
             if system is not None:
-                self._projection.add(system, "input", "")
-        self.projected = self._projection.select()
+                self.projection.add(system, "input", "")
+        self.projected = self.projection.select()
         self.schema: T.StructType = T.StructType([self.projected.schema[name] for name in self.columns])
         self.arrow: pa.Schema = arrow_schema(self.schema, "OVER window")
 
@@ -72,9 +73,12 @@ class Names:
         """Return a DataFrame with the hash of its partition columns, if there are any and Spark can hash them."""
         if not partition_by:
             return dataframe
-        types = T.StructType([self.schema[name] for name in partition_by])
-        hashed = key_hash([column_of(name) for name in partition_by], types, "partition_by")
+        hashed = key_hash([column_of(name) for name in partition_by], self.types_of(partition_by), "partition_by")
         return dataframe if hashed is None else dataframe.withColumn(KEY_HASH, hashed)
+
+    def types_of(self, names: tuple[str, ...]) -> T.StructType:
+        """Return the fields of columns."""
+        return T.StructType([self.schema[name] for name in names])
 
     def _check_output(self) -> None:
         names = [name for name, _ in self.selected]
@@ -88,7 +92,7 @@ class Names:
 
     def _add_all(self) -> None:
         for name in self.input:
-            self._projection.add(name, "select", "")
+            self.projection.add(name, "select", "")
 
     def _selected(self, name: str, expression: Expression | None) -> list[tuple[str, Expression]]:
         if expression is None:
@@ -111,10 +115,10 @@ class Names:
             name = plain_name(given)
             given = given if name is None or name not in self._dataframe.columns else Name(name)
         if isinstance(given, Name | str):
-            return self._projection.add(given.name if isinstance(given, Name) else given, role, "")
+            return self.projection.add(given.name if isinstance(given, Name) else given, role, "")
         which = signature(given)
         if which not in self._computed:
-            self._computed[which] = self._projection.add(column_of(given), role, f"given_{len(self._computed)}")
+            self._computed[which] = self.projection.add(column_of(given), role, f"given_{len(self._computed)}")
         return self._computed[which]
 
     def _call(self, call: WindowCall) -> str:

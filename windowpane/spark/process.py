@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
-from windowpane.spark.blobs import unpack
+from windowpane.spark.blobs import is_heartbeat, unpack
 from windowpane.spark.passing import output_passed
 from windowpane.spark.wire import Wire, pandas_of
 from windowpane.spark.worker import prepare_worker
@@ -57,7 +57,7 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
-        yield self._run(key, tables, timerValues)
+        yield self._run(key, [table for table in tables if not is_heartbeat(table)], timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""

@@ -28,6 +28,8 @@ class Projection:
 
     dataframe: Any
     columns: dict[str, Any] = field(default_factory=dict)
+    computed: list[str] = field(default_factory=list)
+    """What Spark has to compute: the roles of Columns."""
 
     def add(self, expression: Any, role: str, reserved: str) -> str:
         """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
@@ -38,6 +40,7 @@ class Projection:
         if not hasattr(expression, "cast"):
             raise InvalidSpecError(f"{role}: expected a column name or a PySpark Column, got {expression!r}.")
         name = RESERVED + reserved
+        self.computed.append(role)
         self.columns[name] = expression.alias(name)
         return name
 
@@ -102,10 +105,13 @@ def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
         UnsupportedTypeError: a key has a collation under which different texts are equal.
     """
     _refuse_collations(types, role)
-    kinds = [column.dataType for column in types.fields]
-    if all(_is_hashed_in_python(kind) for kind in kinds) or any(contains_unhashable(kind) for kind in kinds):
-        return None
-    return F.xxhash64(*keys).alias(KEY_HASH)
+    return F.xxhash64(*keys).alias(KEY_HASH) if is_hashed_by_spark(types) else None
+
+
+def is_hashed_by_spark(keys: T.StructType) -> bool:
+    """Whether keys of such columns are hashed by Spark, and not in Python."""
+    kinds = [column.dataType for column in keys.fields]
+    return not all(_is_hashed_in_python(kind) for kind in kinds) and not any(contains_unhashable(kind) for kind in kinds)
 
 
 def _is_hashed_in_python(kind: T.DataType) -> bool:

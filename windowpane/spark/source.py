@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.spark.arrow_rows import ArrowRows
 from windowpane.windowing.times import to_micros
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Source:
         heartbeat: name of the boolean column that marks heartbeats, ``None`` for none.
         name: name of the counters in the query's progress.
         upstream: the earlier window the rows come from, ``None`` for a source.
+        made: how the rows of ``dataframe`` are made in Python, ``None`` where they are Spark's.
     """
 
     dataframe: Any
@@ -50,6 +52,14 @@ class Source:
     heartbeat: str | None = None
     name: str = "windowpane"
     upstream: Windowed | None = None
+    made: ArrowRows | None = None
+
+    @classmethod
+    def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
+        """Return the source of a DataFrame, or of rows that are made in Python."""
+        if isinstance(rows, ArrowRows):
+            return cls(rows.df, event_time, watermark, heartbeat, name, made=rows)
+        return cls(rows, event_time, watermark, heartbeat, name)
 
     @cached_property
     def watermarked(self) -> Any:
@@ -68,7 +78,14 @@ class Source:
         if self.watermark is None or not dataframe.isStreaming or self.is_passed_on:
             return dataframe
         self._check_watermark()
-        return dataframe.withWatermark(self.event_time, f"{to_micros(self.watermark) // 1000} milliseconds")
+        return dataframe.withWatermark(self.event_time, self.spark_watermark)
+
+    @property
+    def spark_watermark(self) -> str | None:
+        """The delay of the watermark as Spark writes it, ``None`` for none or rows that are no stream."""
+        if self.watermark is None or not self.dataframe.isStreaming:
+            return None
+        return f"{to_micros(self.watermark) // 1000} milliseconds"
 
     @property
     def event_type(self) -> T.DataType | None:

@@ -1,0 +1,51 @@
+"""windowpane on Spark, the files read by Arrow in its own Python stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import windowpane as wp
+from bench.programs import Task
+from bench.systems.on_windowpane import SETTINGS, over, windowed
+from bench.systems.spark_job import input_folder, run, session
+from bench.systems.task_folder import read_task
+
+_ROWS = "k bigint, price bigint, ts timestamp"
+
+
+def timed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Milliseconds -> timestamps."""
+    for batch in batches:
+        yield pa.table({"k": batch["k"], "price": batch["price"], "ts": batch["ms"].cast(pa.timestamp("ms", "UTC"))})
+
+
+def identified(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Give each row the id that the others' rows have."""
+    for batch in batches:
+        micros, key = batch["ts"].cast(pa.int64()), batch["k"]
+        place = pc.subtract(key, pc.multiply(pc.divide(key, 1_000), 1_000))
+        yield pa.Table.from_batches([batch]).append_column("id", pc.add(pc.multiply(micros, 1_000), place))
+
+
+def rows(spark: Any, task: Task) -> Any:
+    folder, files = input_folder(task), {"maxFilesPerTrigger": task.batch_files}
+    if task.format == "csv":
+        made = wp.read_in_arrow(spark, folder, "k bigint, price bigint, ms bigint", "csv", **files)
+        made = made.map_in_arrow(timed, _ROWS)
+    else:
+        made = wp.read_in_arrow(spark, folder, _ROWS, **files)
+    return made.map_in_arrow(identified, f"{_ROWS}, id bigint") if task.emit else made
+
+
+def main() -> None:
+    task = read_task()
+    made = rows(session(SETTINGS), task)
+    run(task, over(task, made) if task.emit else windowed(task, made))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Rows that Python makes: for ``stream`` and ``over`` as a DataFrame is, and without the way to the JVM and back.
+
+A source that Python understands better than Spark (messages in bytes, files that Arrow reads) is mapped to rows here. Whatever
+follows in one program, keys, event time, aggregates by name, is encoded in the same Python stage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from windowpane.spark.arrow_rows import ArrowRows, BatchFunction
+
+
+def map_in_arrow(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
+    """Map the rows of a DataFrame by a function on record batches, as ``DataFrame.mapInArrow`` does, for ``stream`` and ``over``.
+
+    ``df.mapInArrow(function, schema)`` would give the same results; its rows go to the JVM and come back. Here they stay in
+    Python, as long as keys, arguments and order are named columns. What only Spark can do, a Column computed from others or a key
+    of doubles, sends them that way after all; ``explain()`` says so.
+
+    Args:
+        rows: a DataFrame, streaming or static, or rows that another function made.
+        function: takes an iterator of ``pyarrow.RecordBatch`` and yields such, or tables, of the columns of ``schema``.
+        schema: the columns it yields, a DDL string or StructType.
+
+    Returns:
+        Rows to begin ``stream`` or ``over`` with; ``.df`` has them as a DataFrame.
+
+    Raises:
+        InvalidSpecError: the schema is not understood.
+        ArrowResultError: when the query runs and a batch does not have these columns.
+
+    Example:
+        >>> def parsed(batches):
+        ...     for batch in batches:
+        ...         yield pa.RecordBatch.from_pylist([decode(value) for value in batch["value"].to_pylist()])
+        >>> trades = wp.map_in_arrow(kafka.select("value"), parsed, "sym string, price double, at timestamp")
+        >>> wp.stream(trades, event_time="at", watermark="5 seconds").key_by("sym")
+    """
+    from windowpane.spark.arrow_rows import mapped
+
+    return mapped(rows, function, schema)
+
+
+def read_in_arrow(
+    spark: Any,
+    path: str,
+    schema: Any,
+    format: Literal["csv", "json", "parquet"] = "parquet",
+    *,
+    header: bool = False,
+    delimiter: str = ",",
+    null: str = "",
+    streaming: bool = True,
+    **options: Any,
+) -> ArrowRows:
+    """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they come, or those that are there.
+
+    Spark finds the files, hands over their contents and keeps account of them, as of any file source; Arrow reads them in the
+    Python stage that encodes the rows. A file is read whole by one task: several files a batch keep several cores busy.
+
+    Args:
+        spark: the session.
+        path: a folder, on any file system that Spark reads.
+        schema: the columns, a DDL string or StructType. A column that a file does not have is NULL there.
+        format: ``csv``, ``json`` (an object a line) or ``parquet``.
+        header: for CSV, whether the first line names the columns; else they are those of the schema, in its order.
+        delimiter: for CSV, what stands between two values.
+        null: for CSV, how NULL is written.
+        streaming: whether new files are awaited.
+        options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``.
+
+    Returns:
+        Rows to begin ``stream`` or ``over`` with; ``.df`` has them as a DataFrame, ``.map_in_arrow`` goes on with them.
+
+    Raises:
+        InvalidSpecError: the schema is not understood, or Arrow does not read the format.
+        UnreadableFileError: when the query runs and a file is not what it should be; Spark's reader would have made NULLs of it.
+
+    Example:
+        >>> bids = wp.read_in_arrow(spark, "landing/bids", "k bigint, price bigint, ts timestamp", "csv", maxFilesPerTrigger=4)
+        >>> wp.stream(bids, event_time="ts", watermark="2 seconds").key_by("k")
+    """
+    from windowpane.spark.arrow_files import CsvFormat, arrow_files
+
+    return arrow_files(spark, path, schema, format, CsvFormat(header, delimiter, null), options, streaming)
