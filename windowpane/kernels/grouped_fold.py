@@ -20,8 +20,9 @@ import pyarrow as pa
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.aggregates.tables import replaced
-from windowpane.kernels.segment_folds import counted, folded
-from windowpane.kernels.segments import Integers, Runs, Segments
+from windowpane.kernels.packed_groups import packed_groups
+from windowpane.kernels.segment_folds import counted, folded, is_folded
+from windowpane.kernels.segments import Integers, Runs, Segments, flat
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = "__windowpane_row"
@@ -152,6 +153,9 @@ class GroupedFold:
         extra: Sequence[tuple[str, Step]],
         is_fold: bool = False,
     ) -> pa.Table:
+        segments = self._packed(table, groups, [*steps, *(step for _, step in extra)])
+        if segments is not None:
+            return self._by_segments(table, groups, steps, extra, segments)
         members: list[Step] = [(_ROW, "list")] if self._segmented else []
         numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
         asked = [*steps, *members, *(step for _, step in extra)]
@@ -169,6 +173,28 @@ class GroupedFold:
             added |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
         return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
 
+    def _packed(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Segments | None:
+        """Return the rows of each group where sorting finds them faster than hashing, and every step has a form on them."""
+        on_segments = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
+        return packed_groups([table[name] for name in groups]) if on_segments and groups and not self._segmented else None
+
+    def _by_segments(
+        self,
+        table: pa.Table,
+        groups: Sequence[str],
+        steps: Sequence[Step],
+        extra: Sequence[tuple[str, Step]],
+        segments: Segments,
+    ) -> pa.Table:
+        firsts = pa.array(segments.order[segments.offsets[:-1]])
+        columns: dict[str, Any] = {name: flat(table[name]).take(firsts) for name in groups}
+        named = zip((p.name for p in self._partials), steps, strict=True)
+        columns |= self._reduced([(name, *_column_of(table, step)) for name, step in named], segments)
+        for name, step in extra:
+            column, how = _column_of(table, step)
+            columns[name] = counted(segments) if column is None else folded(column, how, segments)
+        return pa.table(columns)
+
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns of the aggregates, in order."""
         return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
@@ -181,6 +207,11 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
     grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()
     grouped = grouped.take(pa.array(np.argsort(grouped[_ROW].to_numpy())))
     return {name: grouped[name].combine_chunks() for name, _, _ in steps}
+
+
+def _column_of(table: pa.Table, step: Step) -> tuple[Any, str]:
+    name, how = step
+    return (None if how == "count_all" else table[name]), how
 
 
 def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:

@@ -46,15 +46,22 @@ def folded(column: Any, kernel: str, segments: Segments) -> pa.Array | None:
         ]
     """
     values = flat(column)
+    if not is_folded(values.type, kernel):
+        return None
     if kernel == "count":
         return pa.array(_count(values, segments))
     view = _view_of(values.type)
-    if view is None or kernel not in ("sum", "min", "max") or (kernel == "sum" and values.type not in _SUMMED):
-        return None
     numbers, is_valid = _parts(values, view, kernel)
     found = _reduced(numbers, kernel, segments)
     missing = None if is_valid is None else segments.total(segments.picked(is_valid)) == 0
     return pa.array(found, mask=missing).view(values.type)
+
+
+def is_folded(kind: pa.DataType, kernel: str) -> bool:
+    """Whether ``folded`` has a form for a kernel on columns of a type."""
+    if kernel == "count":
+        return True
+    return kind in _SUMMED if kernel == "sum" else kernel in ("min", "max") and _view_of(kind) is not None
 
 
 def counted(segments: Segments) -> pa.Array:
