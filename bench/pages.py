@@ -13,12 +13,12 @@ from bench.standings import Standing
 from bench.systems import TITLES
 
 _BEGIN, _END = "<!-- {name}: written by `make bench` -->", "<!-- end of {name} -->"
-_MARKS = {True: "met", False: "**not met**", None: "nothing to compare"}
+_GOALS = ("case", "keys", "against", "goal", "reached", "with `read_in_arrow`", "")
 
 
 def write_pages(results: Results, standings: Sequence[Standing], root: Path = ROOT) -> None:
     """Put the tables between the markers; pages without markers stay as they are."""
-    goals = _table(("case", "keys", "against", "goal", "reached", ""), [_goal_row(each) for each in standings])
+    goals = _table(_GOALS, [_goal_row(each) for each in standings])
     figures = f"{_figures(results)}\n\n![rows a second]({CHART.name})"
     blocks = {"machine": _machine(results), "goals": goals, "figures": figures}
     for page in (root / "docs" / "performance.md", root / "README.md"):
@@ -38,7 +38,8 @@ def between(text: str, name: str, body: str) -> str:
 
 def _goal_row(each: Standing) -> tuple[str, ...]:
     against = TITLES.get(each.against, each.against)
-    return each.case, f"{each.keys:,}", against, each.goal, each.reached, _MARKS[each.met]
+    verdict = f"**{each.verdict}**" if each.verdict == "not met" else each.verdict
+    return each.case, f"{each.keys:,}", against, each.goal, each.reached, each.in_arrow, verdict
 
 
 def _figures(results: Results) -> str:

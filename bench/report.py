@@ -42,8 +42,10 @@ def cells(figure: Figure) -> list[str]:
 
 
 def _standings(standings: Sequence[Standing]) -> Table:
-    table = Table("case", "keys", "against", "goal", "reached", "", title="Goals")
+    table = Table("case", "keys", "against", "goal", "reached", "read_in_arrow", "", title="Goals")
     for each in standings:
-        mark = {True: "[green]met", False: "[yellow]not met", None: "[dim]nothing to compare"}[each.met]
-        table.add_row(each.case, f"{each.keys:,}", TITLES.get(each.against, each.against), each.goal, each.reached, mark)
+        colour = "yellow" if each.verdict == "not met" else "green"
+        against = TITLES.get(each.against, each.against)
+        reached = (each.reached, each.in_arrow, f"[{colour}]{each.verdict}")
+        table.add_row(each.case, f"{each.keys:,}", against, each.goal, *reached)
     return table

@@ -36,6 +36,9 @@ BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
 OVER_ENGINE = System("over-engine", "windowpane's engine alone", "on_over_engine")
 DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 
+OWN = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
+"""The names of windowpane, with rows from Spark and with files read by Arrow."""
+
 _SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB)
 
