@@ -88,9 +88,8 @@ class OverCloser:
             released: rows, none of which stands before one that came earlier.
             closed: all rows up to this point of the ORDER BY column are there.
         """
-        touched = np.unique(self.tails.shards(released)).tolist() if released.num_rows else []
         awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
-        shards = sorted({*touched, *awaited})
+        shards = sorted({*self.tails.touched(released), *awaited})
         if not shards:
             return None
         rows, emitted = self._joined(self.tails.read(shards), released)

@@ -16,7 +16,7 @@ from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.engines.program import PARTITION, POSITION
 from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
-from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.sorting import equal_neighbours, key_codes, order_codes, partition_numbers, sorted_positions
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
 Report = Callable[[InconsistentChangeError], None]
@@ -41,8 +41,7 @@ def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.
     ordered = order_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
     keys = [codes for name in spec.key for codes in key_codes(_one(rows, name))]
     order = sorted_positions(ordered, keys)
-    same = np.all([each[order[1:]] == each[order[:-1]] for each in (*ordered, *keys)], axis=0)
-    if same.any() or CHANGE_TYPE in rows.column_names:
+    if equal_neighbours([*ordered, *keys], order).any() or CHANGE_TYPE in rows.column_names:
         partitions = partition_numbers([_one(rows, name) for name in spec.partition_by], rows.num_rows)
         order = _settled(program, rows, sorted_positions(ordered, [*keys, partitions]), [*ordered, *keys, partitions], report)
     return rows.take(pa.array(order))
@@ -52,8 +51,7 @@ def _settled(
     program: OverProgram, rows: pa.Table, order: Positions, identity: list[npt.NDArray[np.int64]], report: Report
 ) -> Positions:
     """Return the rows that are there when all changes are applied, still in order."""
-    differs = np.any([each[order[1:]] != each[order[:-1]] for each in identity], axis=0)
-    group = np.append(0, np.cumsum(differs))[: len(order)]
+    group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
     words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
     appears = np.array([word in APPEARING for word in words], np.bool_)
     plain = appears & (np.bincount(group, minlength=1)[group] == 1)

@@ -60,6 +60,12 @@ class Tails:
         hashes = partition_hash(columns, rows.num_rows)
         return (hashes & np.uint64(len(self._rows) - 1)).astype(np.int64)
 
+    def touched(self, rows: pa.Table) -> list[int]:
+        """Return the shards that some rows are of."""
+        if len(self._rows) == 1:
+            return [0] if rows.num_rows else []
+        return np.flatnonzero(np.bincount(self.shards(rows))).tolist()
+
     def read(self, shards: Sequence[int]) -> pa.Table:
         """Return the rows of some shards."""
         held = [self._read(shard) for shard in shards if self._rows[shard]]

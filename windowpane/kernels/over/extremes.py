@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from windowpane.kernels.ordered_codes import Codes
+from windowpane.kernels.ordered_codes import Codes, Mask
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.layout import Positions
 from windowpane.windowing.times import MAX, MIN
@@ -38,9 +38,28 @@ def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes
     most = int(lengths.max(initial=0))
     while width <= most:
         rows = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
+        behind = _distance(lo, lengths, most) if 2 * width > most else None
+        if behind is not None:
+            _fill(found, lengths == most, pick(level[: len(level) - most + width], level[most - width :]), behind)
+            rows = rows[lengths[rows] < most]
         if len(rows):
             found[rows] = pick(level[lo[rows]], level[hi[rows] - width])
         if 2 * width <= most:
             level = pick(level[: len(level) - width], level[width:])
         width *= 2
     return found
+
+
+def _distance(lo: Positions, lengths: Positions, most: int) -> int | None:
+    """Return how far behind its row each span of ``most`` rows begins, if that is the same for all and most spans are such."""
+    at = np.flatnonzero(lengths == most)
+    if 2 * len(at) < len(lo):
+        return None
+    distances = at - lo[at]
+    return int(distances[0]) if (distances == distances[0]).all() else None
+
+
+def _fill(found: Codes, widest: Mask, spans: Codes, behind: int) -> None:
+    """Give the widest spans their extremes, given those of all spans as wide, by where they begin."""
+    here = slice(max(behind, 0), min(len(found), len(spans) + behind))
+    np.copyto(found[here], spans[here.start - behind : here.stop - behind], where=widest[here])

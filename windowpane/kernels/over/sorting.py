@@ -63,8 +63,7 @@ def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positio
         return lexical_order(keys)
     positions = lexical_order(ordered)
     same = np.zeros(len(positions), np.bool_)
-    if len(positions):
-        same[1:] = np.all([each[positions[1:]] == each[positions[:-1]] for each in ordered], axis=0)
+    same[1:] = equal_neighbours(ordered, positions)
     tied = same | np.append(same[1:], False)
     if tied.any():
         places = np.flatnonzero(tied)
@@ -72,6 +71,17 @@ def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positio
         group = np.cumsum(~same)[places].astype(np.int64)
         positions[places] = rows[lexical_order([group, *(key[rows] for key in keys)])]
     return positions
+
+
+def equal_neighbours(columns: Sequence[Codes], order: Positions) -> Mask:
+    """Return for each row but the first, in an order, whether it equals the row before it in every column."""
+    same = np.ones(max(len(order) - 1, 0), np.bool_)
+    for column in columns:
+        if not same.any():
+            break
+        values = column[order]
+        same &= values[1:] == values[:-1]
+    return same
 
 
 def starts(columns: Sequence[pa.Array], rows: int) -> Mask:
