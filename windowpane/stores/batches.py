@@ -62,7 +62,7 @@ class Batch:
         """
         changes = self.changes
         if CHANGE_TYPE not in changes.column_names:
-            changes = changes.append_column(CHANGE_TYPE, pa.array([INSERT] * changes.num_rows, pa.string()))
+            changes = changes.append_column(CHANGE_TYPE, pa.repeat(INSERT, changes.num_rows))
         words = set(changes.column(CHANGE_TYPE).unique().to_pylist())
         unknown = words - set(_WORDS)
         if unknown:

@@ -70,7 +70,7 @@ class _Rows:
         inputs = self._spans.table.select(names).take(at)
         picked = at if self._stored else pa.array(rows)
         outputs = [self._outputs[name].take(picked) for name in program.outputs.names]
-        words = pa.array(np.full(len(rows), word), pa.string()) if len(rows) else pa.array([], pa.string())
+        words = pa.repeat(word, len(rows))
         fields = [*program.columns, *program.outputs, pa.field(CHANGE_TYPE, pa.string()), pa.field(TIME, pa.int64())]
         return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=pa.schema(fields))
 

@@ -28,7 +28,7 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
     if program.append_only:
         return rows
     if CHANGE_TYPE not in rows.column_names:
-        rows = rows.append_column(CHANGE_TYPE, pa.array([INSERT] * rows.num_rows, pa.string()))
+        rows = rows.append_column(CHANGE_TYPE, pa.repeat(INSERT, rows.num_rows))
     for row in python_rows(rows.filter(pa.compute.invert(pa.compute.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))))):
         wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
         raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
