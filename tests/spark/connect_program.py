@@ -46,6 +46,7 @@ def main(folder: Path) -> dict[str, Any]:
     said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
     said |= errors(static)
     said |= over(spark, static, folder)
+    said |= made_in_python(spark, folder)
     said |= written_by_spark(spark, folder)
     said |= written_by_start(spark, folder)
     spark.stop()
@@ -64,6 +65,17 @@ def errors(static: Any) -> dict[str, Any]:
     except PySparkException as error:
         raised = str(error)
     return {"refused": refused, "raised": raised}
+
+
+def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:
+    """Read the files by Arrow, and let late rows be told by the watermark that the encoder reports."""
+    made = wp.read_in_arrow(spark, str(folder / "in"), EVENTS, maxFilesPerTrigger=1)
+    windowed = wp.stream(made, "t", watermark=0).key_by("k").window(TEN).side_output_late_data(LATE)
+    result = windowed.aggregate(n=wp.count(), s=wp.sum("v"))
+    sinks = {name: str(folder / f"made-{name}") for name in ("main", "late")}
+    result.start(checkpoint=str(folder / "ck4"), trigger={"availableNow": True}, **sinks).awaitTermination()
+    columns = {"main": ("k", "n"), "late": ("k", "v")}
+    return {f"made_{name}": rows(spark.read.parquet(path).select(*columns[name])) for name, path in sinks.items()}
 
 
 def over(spark: Any, static: Any, folder: Path) -> dict[str, Any]:

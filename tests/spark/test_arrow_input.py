@@ -182,6 +182,12 @@ def test_csv_is_read_as_spark_reads_it(in_berlin, tmp_path, header):
     assert rows(made.df) == rows(in_berlin.read.schema(TYPES).option("header", header).csv(str(tmp_path)))
 
 
+def test_columns_of_csv_with_a_header_go_by_name(spark, tmp_path):
+    tmp_path.joinpath("one.csv").write_text("v,more,k\n1,x,a\n2,y,b\n")
+    made = wp.read_in_arrow(spark, str(tmp_path), "k string, v long, absent date", "csv", header=True, streaming=False)
+    assert rows(made.df) == [("a", 1, None), ("b", 2, None)]
+
+
 def test_json_is_read_as_spark_reads_it(in_berlin, tmp_path):
     lines = [
         '{"i": 1, "l": 2, "d": 0.5, "s": "text", "b": true, "at": "2024-03-31 02:30:00", "more": {"x": 1}}',

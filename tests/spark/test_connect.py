@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="tran
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_static_and_two_streaming_programs(tmp_path):
+def test_static_and_streaming_programs(tmp_path):
     script = [sys.executable, "-m", "tests.spark.connect_program", str(tmp_path)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(script, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False)
@@ -38,5 +38,6 @@ def test_a_static_and_two_streaming_programs(tmp_path):
     ]
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
     assert said["over_late"] == [["a", 4, 100]]
+    assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
     assert "UnknownColumnError" in said["refused"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]

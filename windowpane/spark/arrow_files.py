@@ -112,6 +112,8 @@ class FileReader:
             read_options=pa.csv.ReadOptions(column_names=names, block_size=8 << 20),
             parse_options=pa.csv.ParseOptions(delimiter=self.csv.delimiter),
             convert_options=pa.csv.ConvertOptions(
+                include_columns=self.schema.names,
+                include_missing_columns=True,
                 column_types={field.name: _as_text(field.type) for field in self.schema},
                 null_values=[self.csv.null],
                 strings_can_be_null=True,
