@@ -342,6 +342,29 @@ def test_a_merge_whose_cleanup_time_overflows_is_refused_as_by_flink_and_one_wit
             engine.run(store, [rows], Clock(0, 0))
 
 
+@pytest.mark.parametrize(("gaps", "is_refused"), [((3, 9), True), ((9, 3), False), ((9, 3, 9), False)])
+def test_rows_of_one_batch_merge_in_their_order_where_a_cleanup_time_overflows(gaps, is_refused):
+    """Flink merges when a window grows; one inside a window that is there already merges nothing."""
+    program = program_of(wp.EventTimeSessionWindows(GapBy("v")), lateness=MAX)
+    rows = table_of(Batch(0, 0, tuple(("a", gap, 5) for gap in gaps)))
+    for engine in (RowEngine(program), SessionsEngine(program)):
+        if is_refused:
+            with pytest.raises(MergeBehindWatermarkError, match=r"'a' gave .*allowed lateness of 9223372036854775807"):
+                engine.run(MemoryBlobStore(), [rows], Clock(0, 0))
+        else:
+            assert engine.run(MemoryBlobStore(), [rows], Clock(0, 0)).counters.open_windows == 1
+
+
+class GapBy:
+    """The gap of a row is one of its columns."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+
+    def __call__(self, row: dict[str, int]) -> int:
+        return row[self.column]
+
+
 # What a batch touches.
 
 

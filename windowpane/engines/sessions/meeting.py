@@ -174,13 +174,17 @@ class Meeting:
             gone |= self._unjoined_in_order(late & ~gone, order)
         return [np.flatnonzero(gone[low:high]) for low, high in self._places]
 
+    def in_order(self, numbers: Int64s, order: ArrivalOrder) -> Int64s:
+        """Return the numbers of some that meet, sessions first, then arrivals in their order."""
+        is_open = numbers < self.open
+        return np.concatenate([numbers[is_open], order(numbers[~is_open] - self.open) + self.open])
+
     def _unjoined_in_order(self, late: Mask, order: ArrivalOrder) -> Mask:
         """Return which late rows, of islands that hold others, too, come before what they touch."""
         unsettled = np.zeros(len(self.islands.starts), bool)
         unsettled[self.islands.of[late]] = True
         asked = np.flatnonzero(unsettled[self.islands.of])
-        is_open = asked < self.open
-        in_order = np.concatenate([asked[is_open], order(asked[~is_open] - self.open) + self.open])
+        in_order = self.in_order(asked, order)
         kept = join_in_order(*(column[in_order].tolist() for column in (self.islands.of, *self.bounds, late)))
         gone = np.zeros(len(late), bool)
         gone[in_order[~kept]] = True

@@ -137,7 +137,8 @@ class SessionStep:
         if not kept:
             return Grown(None, met[:0], None, dropped, 0)
         if any(len(gone) for gone in dropped):
-            meeting = Meeting(self._groups, meeting.sessions, kept)
+            meeting, order = Meeting(self._groups, meeting.sessions, kept), None  # it numbers the arrivals there were
+        self._refuse_overflow(meeting, now, order)
         return self._merged(meeting, met, now, dropped)
 
     def _dropped(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> list[Int64s]:
@@ -148,7 +149,6 @@ class SessionStep:
         return meeting.unjoined(late, order)
 
     def _merged(self, meeting: Meeting, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
-        self._refuse_overflow(meeting, now)
         offsets = meeting.offsets() if self._fold.is_ordered else None
         joined, of = meeting.touched_sessions()
         parts = [self._of_part(meeting, number, offsets) for number in range(len(meeting.arrivals))]
@@ -207,13 +207,13 @@ class SessionStep:
             columns[HELD] = pa.array(meeting.totals()[numbers])
         return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
 
-    def _refuse_overflow(self, meeting: Meeting, now: int) -> None:
-        """Refuse sessions that met and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
-        islands, (starts, ends) = meeting.islands, meeting.bounds
+    def _refuse_overflow(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> None:
+        """Refuse sessions that merged and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
+        islands = meeting.islands
         beyond = islands.ends - 1 > MAX - self.rule.lateness
         if not beyond.any():
             return
-        beyond[islands.of[(starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])]] = False
+        beyond[islands.of[_covering(meeting, beyond, order)]] = False
         for number in np.flatnonzero(beyond).tolist():
             window = TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
             if wrap_int64(window.max_timestamp + self.rule.lateness) <= now:
@@ -221,6 +221,18 @@ class SessionStep:
                 keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
                 key = python_keys(keys, keys.column_names)[0] if columns else None
                 raise MergeBehindWatermarkError(key, window, self.rule.lateness, "watermark", now).located(key=key)
+
+
+def _covering(meeting: Meeting, asked: Mask, order: ArrivalOrder | None) -> Int64s:
+    """Return what covers all that it meets from the first, of the islands that are asked for: nothing merges there."""
+    islands, (starts, ends) = meeting.islands, meeting.bounds
+    covers = (starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])
+    if order is None:
+        return np.flatnonzero(covers)
+    in_order = meeting.in_order(np.flatnonzero(asked[islands.of]), order)
+    firsts = in_order[np.unique(islands.of[in_order], return_index=True)[1]]
+    found: Int64s = firsts[covers[firsts]]
+    return found
 
 
 def _is_filled(sessions: pa.Table) -> Mask:
