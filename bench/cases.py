@@ -104,7 +104,6 @@ _TUMBLING = Program("tumbling", 10)
 _SLIDING = Program("sliding", 60, 1)
 _SESSION = Program("session", 1)
 _HOUR = Program("tumbling", 3600)
-_ONCE = (Contender(systems.WINDOWPANE, runs=1), Contender(systems.WINDOWPANE_ARROW, runs=1))
 
 
 def all_cases() -> tuple[Case, ...]:
@@ -126,8 +125,13 @@ def all_cases() -> tuple[Case, ...]:
     )
 
 
+def _both(runs: int = 0) -> tuple[Contender, Contender]:
+    """Return windowpane with rows from Spark, and with files read by Arrow."""
+    return Contender(systems.WINDOWPANE, runs=runs), Contender(systems.WINDOWPANE_ARROW, runs=runs)
+
+
 def _tumbling(keys: int, ratio: float) -> Case:
-    peers = [Contender(systems.WINDOWPANE), Contender(systems.WINDOWPANE_ARROW), Contender(systems.NATIVE)]
+    peers = [*_both(), Contender(systems.NATIVE)]
     goals = [Goal("spark", "rows_per_s", ratio)]
     if keys == 1_000:
         peers += [Contender(systems.TWS, 2, 1), Contender(systems.HOP)]
@@ -148,11 +152,7 @@ def _tumbling(keys: int, ratio: float) -> Case:
 
 
 def _large_batches(keys: int, ratio: float) -> Case:
-    peers = (
-        Contender(systems.WINDOWPANE, runs=2),
-        Contender(systems.WINDOWPANE_ARROW, runs=2),
-        Contender(systems.NATIVE, runs=2),
-    )
+    peers = (*_both(runs=2), Contender(systems.NATIVE, runs=2))
     goals = (Goal("spark", "rows_per_s", ratio),)
     return Case("tumbling, batches of 4 M", _TUMBLING, (Part(Feed(keys, 4_000_000), 0, 3),), peers, goals)
 
@@ -162,7 +162,7 @@ def _sliding() -> tuple[Case, ...]:
         "sliding 60 s by 1 s",
         _SLIDING,
         (Part(Feed(1_000, 1_000_000), 0, 6),),
-        (Contender(systems.WINDOWPANE), Contender(systems.WINDOWPANE_ARROW), Contender(systems.NATIVE, 3)),
+        (*_both(), Contender(systems.NATIVE, 3)),
         (Goal("spark", "rows_per_s", 12),),
         steady_from=2,
     )
@@ -170,7 +170,7 @@ def _sliding() -> tuple[Case, ...]:
         "sliding 60 s by 1 s",
         _SLIDING,
         (Part(Feed(100_000, 1_000_000), 0, 6),),
-        (Contender(systems.WINDOWPANE), Contender(systems.WINDOWPANE_ARROW), Contender(systems.NATIVE, 2, 1, 300)),
+        (*_both(), Contender(systems.NATIVE, 2, 1, 300)),
         (Goal("spark", "rows_per_s", 15),),
         steady_from=2,
     )
@@ -178,14 +178,13 @@ def _sliding() -> tuple[Case, ...]:
 
 
 def _session() -> Case:
-    own = (Contender(systems.WINDOWPANE, runs=2), Contender(systems.WINDOWPANE_ARROW, runs=2))
-    peers = (*own, Contender(systems.NATIVE, 4, 2))
+    peers = (*_both(runs=2), Contender(systems.NATIVE, 4, 2))
     goals = (Goal("spark", "rows_per_s", 8),)
     return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 6),), peers, goals, steady_from=2)
 
 
 def _csv(keys: int, ratio: float) -> Case:
-    peers = (*_ONCE, Contender(systems.FLINK_SQL, runs=1))
+    peers = (*_both(runs=1), Contender(systems.FLINK_SQL, runs=1))
     goals = (Goal("flink-sql", "whole_job_s", ratio),)
     feed = Feed(keys, 1_000_000)
     return Case("tumbling from CSV, whole job", _TUMBLING, (Part(feed, 0, 10),), peers, goals, format="csv", batch_files=4)
@@ -223,7 +222,7 @@ def _open_sessions() -> Case:
 
 def _over_close() -> tuple[Case, ...]:
     parts = (Part(Feed(1_000, 1_000_000, "turns"), 0, 10),)
-    peers = (*_ONCE, Contender(systems.FLINK_SQL, 3, 1))
+    peers = (*_both(runs=1), Contender(systems.FLINK_SQL, 3, 1))
 
     def case(name: str, program: Program, ratio: float) -> Case:
         goals = (Goal("flink-sql", "rows_per_s", ratio),)
@@ -237,7 +236,7 @@ def _over_close() -> tuple[Case, ...]:
 
 def _over_lag() -> Case:
     parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 6),)
-    peers = (*_ONCE, Contender(systems.TWS, 1, 1))
+    peers = (*_both(runs=1), Contender(systems.TWS, 1, 1))
     goals = (Goal("tws", "rows_per_s", 30),)
     return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update", steady_from=2)
 

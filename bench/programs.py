@@ -76,14 +76,8 @@ class Task:
     @classmethod
     def from_json(cls, held: dict[str, Any]) -> Task:
         """Return the task that ``to_json`` wrote."""
-        return cls(
-            **{
-                **held,
-                "program": Program(**held["program"]),
-                "files": tuple(held["files"]),
-                "file_rows": tuple(held["file_rows"]),
-            }
-        )
+        lists = {name: tuple(held[name]) for name in ("files", "file_rows")}
+        return cls(**{**held, **lists, "program": Program(**held["program"])})
 
 
 MODULUS = 2_147_483_647
