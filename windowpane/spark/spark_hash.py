@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.kernels.segments import flat
+
 _SEED = 42
-_Bytes = Callable[[Any], bytes]
 
 
 def is_hashed_alike(kind: pa.DataType) -> bool:
@@ -26,10 +28,12 @@ def is_hashed_alike(kind: pa.DataType) -> bool:
 
 def spark_hashes(keys: pa.Table) -> npt.NDArray[np.int64]:
     """Return ``xxhash64`` of each row of key columns."""
-    codes, distinct = _distinct(keys.combine_chunks())
-    columns = [_as_bytes(column) for column in distinct.columns]
-    hashes = np.fromiter((_hash(values) for values in zip(*columns, strict=True)), np.uint64, distinct.num_rows)
-    return hashes.view(np.int64)[codes]
+    numbers = partition_numbers([flat(column) for column in keys.columns], keys.num_rows)
+    some_row = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    some_row[numbers] = np.arange(len(numbers))
+    columns = [_as_bytes(column) for column in keys.take(pa.array(some_row)).columns]
+    hashes = np.fromiter((_hash(values) for values in zip(*columns, strict=True)), np.uint64, len(some_row))
+    return hashes.view(np.int64)[numbers]
 
 
 def _hash(values: Iterable[bytes | None]) -> int:
@@ -37,18 +41,6 @@ def _hash(values: Iterable[bytes | None]) -> int:
     for value in values:
         seed = seed if value is None else xxhash.xxh64_intdigest(value, seed)
     return seed
-
-
-def _distinct(keys: pa.Table) -> tuple[npt.NDArray[np.int64], pa.Table]:
-    """Return for each row the number of its key, and the keys in the order of these numbers."""
-    encoded = [column.chunk(0).dictionary_encode(null_encoding="encode") for column in keys.columns if column.num_chunks]
-    if len(encoded) == 1:
-        return encoded[0].indices.to_numpy(), pa.table([encoded[0].dictionary], keys.column_names)
-    codes, firsts = np.zeros(keys.num_rows, np.int64), np.zeros(0, np.int64)
-    for column in encoded:
-        codes = codes * len(column.dictionary) + column.indices.to_numpy()
-        _, firsts, codes = np.unique(codes, return_index=True, return_inverse=True)
-    return codes, keys.take(pa.array(firsts))
 
 
 def _as_bytes(column: pa.ChunkedArray) -> list[bytes | None]:
