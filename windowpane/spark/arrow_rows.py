@@ -21,6 +21,7 @@ from windowpane.spark import encode
 from windowpane.spark.blobs import HEARTBEAT
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema
+from windowpane.windowing.arrow_calls import cast_as
 
 Batches = Iterable[pa.RecordBatch]
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
@@ -104,13 +105,7 @@ class TypedFunction:
             raise ArrowResultError(
                 self.function, f"its batch has the columns {result.column_names}, but {self.schema.names} were declared"
             )
-        try:
-            return result.select(self.schema.names).cast(self.schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            types = [str(kind) for kind in result.select(self.schema.names).schema.types]
-            raise ArrowResultError(
-                self.function, f"its batch has the types {types}, not {[str(kind) for kind in self.schema.types]}: {error}"
-            ) from error
+        return cast_as(self.function, result, self.schema, "batch")
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,21 @@ def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
     unknown = [name for name in table.column_names if name not in schema.names]
     if missing or unknown:
         raise ArrowResultError(what, f"its table has the columns {table.column_names}, but {schema.names} were expected")
+    return cast_as(what, table, schema, "table")
+
+
+def cast_as(what: object, table: pa.Table, schema: pa.Schema, returned: str) -> pa.Table:
+    """Return the columns of ``schema``, all of which are there, cast to its types; ``returned`` is what messages call the table.
+
+    Raises:
+        ArrowResultError: a column cannot be cast.
+    """
+    chosen = table.select(schema.names)
     try:
-        return table.select(schema.names).cast(schema)
+        return chosen.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ArrowResultError(what, f"its table has the types {table.schema.types}, not {schema.types}: {error}") from error
+        found, wanted = ([str(kind) for kind in each.types] for each in (chosen.schema, schema))
+        raise ArrowResultError(what, f"its {returned} has the types {found}, not {wanted}: {error}") from error
 
 
 def windows_applied(function: ArrowWindowFunction, rows: pa.Table, schema: pa.Schema) -> pa.Table:
