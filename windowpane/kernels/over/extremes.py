@@ -36,12 +36,13 @@ def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes
     lengths = hi - lo
     level, width = codes, 1
     most = int(lengths.max(initial=0))
+    widest = lengths == most
     while width <= most:
         rows = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
-        behind = _distance(lo, lengths, most) if 2 * width > most else None
+        behind = _distance(lo, widest) if 2 * width > most else None
         if behind is not None:
-            _fill(found, lengths == most, pick(level[: len(level) - most + width], level[most - width :]), behind)
-            rows = rows[lengths[rows] < most]
+            _fill(found, widest, pick(level[: len(level) - most + width], level[most - width :]), behind)
+            rows = rows[~widest[rows]]
         if len(rows):
             found[rows] = pick(level[lo[rows]], level[hi[rows] - width])
         if 2 * width <= most:
@@ -50,9 +51,9 @@ def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes
     return found
 
 
-def _distance(lo: Positions, lengths: Positions, most: int) -> int | None:
-    """Return how far behind its row each span of ``most`` rows begins, if that is the same for all and most spans are such."""
-    at = np.flatnonzero(lengths == most)
+def _distance(lo: Positions, widest: Mask) -> int | None:
+    """Return how far behind its row each of the widest spans begins, if that is the same for all and most spans are such."""
+    at = np.flatnonzero(widest)
     if 2 * len(at) < len(lo):
         return None
     distances = at - lo[at]
