@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.environments import ROOT
 from bench.results import Figure, Results
-from bench.systems import OWN, TITLES
+from bench.systems import OURS, TITLES
 
 PATH = ROOT / "docs" / "performance.svg"
 _LEFT, _WIDTH, _BAR, _GAP = 290, 560, 16, 12
@@ -34,7 +34,7 @@ def draw(results: Results, path: Path = PATH) -> None:
 def _bar(figure: Figure, y: int) -> list[str]:
     rate = float(figure.rows_per_s or 0)
     length = max(2.0, _x(rate) - _LEFT)
-    colour = _OWN if figure.system in OWN else _OTHER
+    colour = _OWN if figure.system in OURS else _OTHER
     return [
         _text(_LEFT - 8, y + _BAR - 4, TITLES[figure.system], anchor="end"),
         f'<rect x="{_LEFT}" y="{y}" width="{length:.1f}" height="{_BAR}" fill="{colour}"/>',

@@ -59,9 +59,19 @@ def test_the_package_needs_neither_spark_nor_an_engine() -> None:
 
 def test_a_worker_imports_what_every_worker_needs() -> None:
     loaded = modules_after("import windowpane.spark.process, windowpane.spark.encode")
-    assert {"pandas", "pyspark", "windowpane.engines.program"} <= loaded
+    assert {"pyspark", "windowpane.engines.program"} <= loaded
     assert loaded & NOT_FOR_WORKERS == set()
     assert loaded & ENGINES == set()
+
+
+def test_the_worker_that_looks_at_a_program_on_the_driver_needs_no_pandas() -> None:
+    assert "pandas" not in modules_after("import windowpane.spark.process")
+
+
+def test_a_warmed_up_worker_has_what_every_query_needs() -> None:
+    loaded = modules_after("from windowpane.spark.warm_workers import imported\nassert list(imported([])) == []")
+    assert {"pandas", "windowpane.spark.process", "windowpane.spark.encode"} <= loaded
+    assert loaded & NOT_FOR_WORKERS == set()
 
 
 def sent(program: Program) -> partial[Engine]:

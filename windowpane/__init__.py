@@ -19,6 +19,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
+from windowpane.warming import warm_up
 from windowpane.windowing.aggregates import *  # noqa: F403
 from windowpane.windowing.aggregates import __all__ as _aggregates
 from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
@@ -105,6 +106,7 @@ __all__ = [
     "read_in_arrow",
     "row_number",
     "stream",
+    "warm_up",
     *_aggregates,
     *_assigners,
     *_triggers,

@@ -36,7 +36,7 @@ BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
 OVER_ENGINE = System("over-engine", "windowpane's engine alone", "on_over_engine")
 DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 
-OWN = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
+OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
 """The names of windowpane, with rows from Spark and with files read by Arrow."""
 
 _SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)

@@ -42,7 +42,11 @@ def over(task: Task, rows: Any) -> Any:
     return result.df.withColumns({"n": F.lit(0), "m": F.coalesce("m", F.lit(0))})
 
 
-SETTINGS = {"spark.python.daemon.module": "windowpane.spark.daemon"}
+def warm_session() -> Any:
+    """Return a session whose Python workers are starting."""
+    spark = session({"spark.python.daemon.module": "windowpane.spark.daemon"})
+    wp.warm_up(spark)
+    return spark
 
 
 def identified(rows: Any) -> Any:
@@ -51,7 +55,7 @@ def identified(rows: Any) -> Any:
 
 def main() -> None:
     task = read_task()
-    rows = read(session(SETTINGS), task)
+    rows = read(warm_session(), task)
     run(task, over(task, identified(rows)) if task.emit else windowed(task, rows))
 
 

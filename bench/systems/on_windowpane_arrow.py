@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 import windowpane as wp
 from bench.programs import Task
-from bench.systems.on_windowpane import SETTINGS, over, windowed
-from bench.systems.spark_job import input_folder, run, session
+from bench.systems.on_windowpane import over, warm_session, windowed
+from bench.systems.spark_job import input_folder, run
 from bench.systems.task_folder import read_task
 
 _ROWS = "k bigint, price bigint, ts timestamp"
@@ -43,7 +43,7 @@ def rows(spark: Any, task: Task) -> Any:
 
 def main() -> None:
     task = read_task()
-    made = rows(session(SETTINGS), task)
+    made = rows(warm_session(), task)
     run(task, over(task, made) if task.emit else windowed(task, made))
 
 

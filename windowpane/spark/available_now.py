@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from windowpane.spark.settings import is_classic
 from windowpane.spark.wire import COUNTERS
 
 _AVAILABLE_NOW = "AvailableNowTrigger"
@@ -43,7 +44,7 @@ def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Threa
 
 def end_available_now_runs(spark: Any) -> None:
     """End such runs of a session, whoever starts them; does nothing on Spark Connect, or if the session is listened to."""
-    if hasattr(spark, "_jsparkSession") and spark not in _listening:
+    if is_classic(spark) and spark not in _listening:
         _listening.add(spark)
         spark.streams.addListener(_StopWhenConsumed(spark))
 

@@ -17,16 +17,13 @@ _SHARED = (
     "pyspark.worker",
     "pandas",
     "pyarrow.compute",
-    "duckdb",
     "windowpane.spark.encode",
     "windowpane.spark.process",
-    "windowpane.planner",
-    "windowpane.over_planner",
 )
 
 
 def main() -> None:
-    """Import what workers need, all engines among it, then serve as PySpark's daemon does."""
+    """Import what every worker needs, then serve as PySpark's daemon does."""
     for module in _SHARED:
         importlib.import_module(module)
     freeze_imported()  # workers share these objects for as long as nothing looks at them

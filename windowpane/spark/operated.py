@@ -12,6 +12,7 @@ from windowpane.errors import UndeclaredSideOutputError
 from windowpane.spark import bounded, encode, process
 from windowpane.spark.outputs import Output
 from windowpane.spark.settings import choose_settings
+from windowpane.spark.shared_workers import shared_workers
 from windowpane.spark.wire import Wire, counter_columns, wire_of
 
 
@@ -39,7 +40,8 @@ def operate(
         return grouped.applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay)
-    rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
+    with shared_workers(encoded.sparkSession):
+        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
     return rows if counted_as is None else rows.observe(counted_as, *counter_columns())
 
 

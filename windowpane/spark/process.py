@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -25,6 +24,9 @@ from windowpane.spark.passing import output_passed
 from windowpane.spark.wire import Wire, pandas_of
 from windowpane.spark.worker import prepare_worker
 from windowpane.windowing.times import MIN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NO_TIMERS = "None"
 _PROCESSING_TIME = "ProcessingTime"

@@ -25,10 +25,19 @@ def choose_settings(spark: Any) -> None:
             spark.conf.set(_CHANGELOG, "true")
 
 
+def setting(spark: Any, name: str) -> str | None:
+    """Return a setting of the session, Spark's default where the user set nothing; ``None`` if this Spark has no such setting."""
+    try:
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return None
+
+
+def is_classic(spark: Any) -> bool:
+    """Whether a session has its JVM beside it, as a Spark Connect client has not."""
+    return hasattr(spark, "_jsparkSession")
+
+
 def _bounds_arrow_bytes(spark: Any) -> bool:
     """Whether this Spark bounds an Arrow batch by bytes (4.1 and later do), so that wide rows cannot fill the memory."""
-    try:
-        limit = str(spark.conf.get(_ARROW_BYTES))
-    except PySparkException:  # this Spark has no such setting
-        return False
-    return limit not in ("-1", str(2**31 - 1), str(2**63 - 1))
+    return setting(spark, _ARROW_BYTES) not in (None, "-1", str(2**31 - 1), str(2**63 - 1))

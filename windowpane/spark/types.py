@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.spark.arriving import arriving_type
+from windowpane.spark.settings import is_classic
 
 # Spark 4.3 asks for the zone of timestamps, earlier versions take UTC unasked.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
@@ -67,10 +68,18 @@ def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:
         return schema
     if isinstance(schema, str):
         try:
-            return spark.createDataFrame([], schema).schema  # type: ignore[no-any-return]
+            return _parsed(spark, schema)
         except Exception as error:
             raise InvalidSpecError(f"the schema of {what} is not understood: {schema!r} ({error}).") from error
     raise InvalidSpecError(f"the schema of {what} must be a DDL string or a StructType, but is {schema!r}.")
+
+
+def _parsed(spark: Any, ddl: str) -> T.StructType:
+    """Return the columns of a DDL text; Spark Connect parses with the session at hand, as there may be several."""
+    if not is_classic(spark):
+        return spark.createDataFrame([], ddl).schema  # type: ignore[no-any-return]
+    parsed = T.StructType.fromDDL(ddl)
+    return parsed if isinstance(parsed, T.StructType) else T.StructType([T.StructField("value", parsed)])
 
 
 def window_bound_type(event_time: T.DataType | None) -> pa.DataType:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -21,6 +20,9 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput
 from windowpane.spark.blobs import pack
 from windowpane.spark.types import TIMESTAMP, spark_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
 COUNTER_ROW = -1
@@ -96,6 +98,8 @@ def counter_columns() -> list[Any]:
 
 def pandas_of(table: pa.Table) -> pd.DataFrame:
     """Return a table of single chunks as pandas holds Arrow arrays, so that PySpark's worker takes them without a copy."""
+    import pandas as pd  # half a second, which the worker that only looks at a program on the driver need not wait
+
     arrays: dict[str, Any] = {name: pd.arrays.ArrowExtensionArray(table[name].chunk(0)) for name in table.column_names}
     return pd.DataFrame(arrays, copy=False)
 

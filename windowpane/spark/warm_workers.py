@@ -1,0 +1,37 @@
+"""Warm workers: a job whose tasks import what the stages of a query will need."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from windowpane.spark.settings import is_classic
+
+GROUP = "windowpane.warm_up"
+
+_MODULES = ("pandas", "windowpane.spark.encode", "windowpane.spark.process")
+_MOST_CORES = 10_000
+
+
+def warm_workers(spark: Any) -> None:
+    """Run the job, one task a core; a failure is logged and goes no further."""
+    if is_classic(spark):
+        spark.sparkContext.setJobGroup(GROUP, "start Python workers")
+    try:
+        spark.range(_MOST_CORES).mapInArrow(imported, "id bigint").collect()
+    except PySparkException as error:
+        logging.getLogger(__name__).info("the workers were not warmed up: %s", error)
+
+
+def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Import what the stages of a query need; no rows come out."""
+    for module in _MODULES:
+        importlib.import_module(module)
+    for _ in batches:
+        pass
+    yield from ()
