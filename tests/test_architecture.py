@@ -18,6 +18,7 @@ UPPER_ROOMS = [
     "arrow_input",
     "over",
     "stream",
+    "warming",
     "result",
     "spark",
     "over_planner",
@@ -43,6 +44,7 @@ ALLOWED = {
     "spark": "import pyspark.sql, pandas, windowpane.plan, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over",
     "stream": "import windowpane.plan, windowpane.spark",
+    "warming": "import windowpane.spark",
 }
 
 FORBIDDEN = [
