@@ -14,6 +14,8 @@ from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, failure, rows, run, table
+from windowpane.spark.arrow_rows import TypedFunction
+from windowpane.spark.settings import MANY_ROWS
 from windowpane.spark.spark_hash import spark_hashes
 
 pytestmark = pytest.mark.spark
@@ -47,6 +49,15 @@ def rewrite(path: Path, content: bytes) -> None:
 
 def rows_line(result) -> str:
     return next((line for line in result.explain().splitlines() if line.startswith("  rows ")), "")
+
+
+def test_large_tables_are_encoded_in_pieces_as_large_as_those_from_spark():
+    def large(batches):
+        yield pa.table({"v": range(2 * MANY_ROWS + 1)})
+
+    pieces = list(TypedFunction(large, pa.schema([("v", pa.int64())]))([]))
+    assert [piece.num_rows for piece in pieces] == [MANY_ROWS, MANY_ROWS, 1]
+    assert pa.Table.from_batches(pieces)["v"].to_pylist() == list(range(2 * MANY_ROWS + 1))
 
 
 def test_windows_over_made_rows(spark, tmp_path):

@@ -20,6 +20,7 @@ from windowpane.errors import ArrowResultError
 from windowpane.spark import encode
 from windowpane.spark.blobs import HEARTBEAT
 from windowpane.spark.buckets import bucket_ids, state_partitions
+from windowpane.spark.settings import MANY_ROWS
 from windowpane.spark.types import TIMESTAMP, arrow_schema, declared_schema
 from windowpane.windowing.arrow_calls import cast_as
 
@@ -93,7 +94,7 @@ class TypedFunction:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Call the function on the batches of one partition."""
         for result in self.function(iter(batches)):
-            yield from self._fitted(result).to_batches()
+            yield from self._fitted(result).to_batches(max_chunksize=MANY_ROWS)
 
     def _fitted(self, result: Any) -> pa.Table:
         if isinstance(result, pa.RecordBatch):

@@ -11,14 +11,14 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_MANY_ROWS = "250000"
-"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; beyond these, Python only waits longer."""
+MANY_ROWS = 250_000
+"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; beyond these, one waits for the other."""
 
 
 def choose_settings(spark: Any) -> None:
     """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; large Arrow batches."""
     if spark.conf.get(_ARROW_ROWS, None) is None and _bounds_arrow_bytes(spark):
-        spark.conf.set(_ARROW_ROWS, _MANY_ROWS)
+        spark.conf.set(_ARROW_ROWS, str(MANY_ROWS))
     if spark.conf.get(_PROVIDER, None) is None:
         spark.conf.set(_PROVIDER, _ROCKSDB)
         if spark.conf.get(_CHANGELOG, None) is None:
