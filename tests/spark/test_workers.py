@@ -6,7 +6,6 @@ import os
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, run
@@ -78,7 +77,7 @@ def test_warming_up_is_one_job_of_its_own_group(spark):
 def test_a_session_that_is_gone_cannot_be_warmed_up_and_only_the_log_says_so(caplog):
     class Gone:
         def range(self, rows):
-            raise PySparkException("closed")
+            raise OSError("closed")
 
     with caplog.at_level("INFO"):
         wp.warm_up(Gone()).join(10)

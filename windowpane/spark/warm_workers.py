@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from windowpane.spark.settings import is_classic
 
@@ -20,11 +19,11 @@ _MOST_CORES = 10_000
 
 def warm_workers(spark: Any) -> None:
     """Run the job, one task a core; a failure is logged and goes no further."""
-    if is_classic(spark):
-        spark.sparkContext.setJobGroup(GROUP, "start Python workers")
     try:
+        if is_classic(spark):
+            spark.sparkContext.setJobGroup(GROUP, "start Python workers")
         spark.range(_MOST_CORES).mapInArrow(imported, "id bigint").collect()
-    except PySparkException as error:
+    except Exception as error:  # the session may have been stopped meanwhile, which nobody asked this thread about
         logging.getLogger(__name__).info("the workers were not warmed up: %s", error)
 
 
