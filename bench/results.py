@@ -88,10 +88,15 @@ def read_kept(path: Path = PATH) -> tuple[Figure, ...]:
 
 
 def merged(earlier: tuple[Figure, ...], later: list[Figure]) -> Results:
-    """Return earlier figures with those of the cases that ran again replaced, on the machine of now."""
-    again = {(figure.case, figure.keys, figure.emit) for figure in later}
-    kept = [figure for figure in earlier if (figure.case, figure.keys, figure.emit) not in again]
-    return Results(machine(), (*kept, *later))
+    """Return earlier figures with those of the cases that ran again replaced, each in its place, on the machine of now."""
+    places = list(dict.fromkeys(map(_case, (*earlier, *later))))
+    again = {_case(figure) for figure in later}
+    kept = [figure for figure in earlier if _case(figure) not in again]
+    return Results(machine(), tuple(sorted((*kept, *later), key=lambda figure: places.index(_case(figure)))))
+
+
+def _case(figure: Figure) -> tuple[str, int, str]:
+    return figure.case, figure.keys, figure.emit
 
 
 def machine() -> dict[str, Any]:
