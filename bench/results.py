@@ -66,7 +66,7 @@ class Results:
 
     def of(self, case: str, keys: int, emit: str = "") -> dict[str, Figure]:
         """Return the figures of a case by system."""
-        return {f.system: f for f in self.figures if (f.case, f.keys, f.emit) == (case, keys, emit)}
+        return {f.system: f for f in self.figures if _case(f) == (case, keys, emit)}
 
 
 def write(results: Results, path: Path = PATH) -> None:

@@ -7,25 +7,14 @@ imports to the workers: more than a second of processor time each. Choose this o
 
 from __future__ import annotations
 
-import importlib
-
 from pyspark import daemon
 
-from windowpane.spark.worker import freeze_imported
-
-_SHARED = (
-    "pyspark.worker",
-    "pandas",
-    "pyarrow.compute",
-    "windowpane.spark.encode",
-    "windowpane.spark.process",
-)
+from windowpane.spark.worker import freeze_imported, import_needed
 
 
 def main() -> None:
     """Import what every worker needs, then serve as PySpark's daemon does."""
-    for module in _SHARED:
-        importlib.import_module(module)
+    import_needed()
     freeze_imported()  # workers share these objects for as long as nothing looks at them
     daemon.manager()
 

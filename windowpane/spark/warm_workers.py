@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.spark.settings import is_classic
+from windowpane.spark.worker import import_needed
 
 GROUP = "windowpane.warm_up"
 
-_MODULES = ("pandas", "windowpane.spark.encode", "windowpane.spark.process")
 _MOST_CORES = 10_000
 
 
@@ -29,8 +28,7 @@ def warm_workers(spark: Any) -> None:
 
 def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Import what the stages of a query need; no rows come out."""
-    for module in _MODULES:
-        importlib.import_module(module)
+    import_needed()
     for _ in batches:
         pass
     yield from ()

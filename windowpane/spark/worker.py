@@ -6,6 +6,9 @@ up to a bound, and Arrow allocates from glibc, too. Elsewhere than on Linux with
 
 PySpark's daemon collects garbage after every task, while the next stage begins: 50 ms of processor time to look at a hundred
 thousand objects of imported modules, which are none. So what is there when a worker starts its first batch is left out of it.
+
+What the stages of every query need can be imported before the first of them runs: by our daemon, once for all workers, or by a
+job that warms them up.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
+import importlib
 import sys
 from functools import cache
 
@@ -23,6 +27,14 @@ _KEPT_BYTES = 1 << 30
 _GROWN_BY = 64 << 20
 _LARGEST_ON_HEAP = 32 << 20
 """glibc takes no higher value."""
+
+_NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.encode", "windowpane.spark.process")
+
+
+def import_needed() -> None:
+    """Import what the stages of every query need."""
+    for module in _NEEDED:
+        importlib.import_module(module)
 
 
 @cache

@@ -39,7 +39,9 @@ class ViewQueries:
             answer: takes the batches of views.
             ingest: takes the batches of tables.
         """
-        if not hasattr(spark, "_jsparkSession"):
+        from windowpane.spark.settings import is_classic
+
+        if not is_classic(spark):
             raise InvalidSpecError(
                 f"Session(spark={type(spark).__name__}): views need a classic SparkSession: their batches are written here. "
                 "On Spark Connect the fluent API, and sinks.apply_changes, run; a session without Spark runs the same SQL."
