@@ -64,7 +64,6 @@ class Case:
         goals: what windowpane should reach.
         format: ``parquet``, or ``csv`` for both.
         emit: ``update`` or ``close`` for OVER programs.
-        steady_from: number of the first batch that counts as steady.
         batch_files: how many files make a batch: an even number of large ones keeps both cores busy.
         phases: for cases that compare windowpane with itself, the numbers of the batches (from, to) before and after.
         growth: how many times the batch time may grow between the phases.
@@ -79,7 +78,6 @@ class Case:
     goals: tuple[Goal, ...] = ()
     format: str = "parquet"
     emit: str = ""
-    steady_from: int = 1
     batch_files: int = 1
     phases: tuple[tuple[int, int], tuple[int, int]] | None = None
     growth: float = 0
@@ -148,39 +146,37 @@ def _tumbling(keys: int, ratio: float) -> Case:
         peers += [Contender(systems.SHUFFLE)]
         goals += [Goal("shuffle", "batch_s", 1.6, at_most=True)]
     feed = Feed(keys, 1_000_000)
-    return Case("tumbling, batches of 1 M", _TUMBLING, (Part(feed, 0, 10),), tuple(peers), tuple(goals), steady_from=4)
+    return Case("tumbling, batches of 1 M", _TUMBLING, (Part(feed, 0, 20),), tuple(peers), tuple(goals))
 
 
 def _large_batches(keys: int, ratio: float) -> Case:
     peers = (*_both(runs=2), Contender(systems.NATIVE, runs=2))
     goals = (Goal("spark", "rows_per_s", ratio),)
-    return Case("tumbling, batches of 4 M", _TUMBLING, (Part(Feed(keys, 4_000_000), 0, 3),), peers, goals)
+    return Case("tumbling, batches of 4 M", _TUMBLING, (Part(Feed(keys, 4_000_000), 0, 6),), peers, goals)
 
 
 def _sliding() -> tuple[Case, ...]:
     few = Case(
         "sliding 60 s by 1 s",
         _SLIDING,
-        (Part(Feed(1_000, 1_000_000), 0, 6),),
-        (*_both(), Contender(systems.NATIVE, 3)),
+        (Part(Feed(1_000, 1_000_000), 0, 12),),
+        (*_both(), Contender(systems.NATIVE, 6)),
         (Goal("spark", "rows_per_s", 12),),
-        steady_from=2,
     )
     many = Case(
         "sliding 60 s by 1 s",
         _SLIDING,
-        (Part(Feed(100_000, 1_000_000), 0, 6),),
+        (Part(Feed(100_000, 1_000_000), 0, 12),),
         (*_both(), Contender(systems.NATIVE, 2, 1, 300)),
         (Goal("spark", "rows_per_s", 15),),
-        steady_from=2,
     )
     return few, many
 
 
 def _session() -> Case:
-    peers = (*_both(runs=2), Contender(systems.NATIVE, 4, 2))
+    peers = (*_both(runs=2), Contender(systems.NATIVE, 8, 2))
     goals = (Goal("spark", "rows_per_s", 8),)
-    return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 6),), peers, goals, steady_from=2)
+    return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 12),), peers, goals)
 
 
 def _csv(keys: int, ratio: float) -> Case:
@@ -194,13 +190,13 @@ def _flights() -> Case:
     program = Program("tumbling", 3600, delay=flights.DELAY_SECONDS)
     parts = (Part(Feed(flights.KEYS, flights.FLIGHTS // 8, "flights"), 0, 8),)
     peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
-    return Case("flights by airport, carrier and hour", program, parts, peers, steady_from=2)
+    return Case("flights by airport, carrier and hour", program, parts, peers)
 
 
 def _latency() -> Case:
     peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
     goals = (Goal("spark", "batch_s", 1.4, at_most=True),)
-    return Case("latency, batches of 1 k", _TUMBLING, (Part(Feed(100, 1_000), 0, 40),), peers, goals, steady_from=10)
+    return Case("latency, batches of 1 k", _TUMBLING, (Part(Feed(100, 1_000), 0, 40),), peers, goals)
 
 
 def _state_growth() -> Case:
@@ -235,10 +231,10 @@ def _over_close() -> tuple[Case, ...]:
 
 
 def _over_lag() -> Case:
-    parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 6),)
+    parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 12),)
     peers = (*_both(runs=1), Contender(systems.TWS, 1, 1))
     goals = (Goal("tws", "rows_per_s", 30),)
-    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update", steady_from=2)
+    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update")
 
 
 def _over_growth() -> Case:

@@ -44,7 +44,6 @@ class Task:
         file_rows: rows in each.
         work: an empty folder for checkpoints and outputs.
         emit: ``update`` or ``close`` for OVER programs.
-        steady_from: number of the first batch that counts as steady.
         batch_files: how many files make a micro-batch, where the system has such.
         closed_ms: results count that end at or before this time, in milliseconds; ``None`` for all.
     """
@@ -56,7 +55,6 @@ class Task:
     file_rows: tuple[int, ...]
     work: str
     emit: str = ""
-    steady_from: int = 1
     batch_files: int = 1
     closed_ms: int | None = None
 

@@ -34,7 +34,7 @@ class Figure:
         peak_mb: largest resident memory of all its processes together.
         worker_mb: largest resident memory of one Python worker.
         state_mb: largest state.
-        batch_s: median time of a steady batch.
+        batch_s: median time of a steady batch: one of the second half.
         cpu_s: processor time of all its processes.
         phases_s: median batch time before and after, where a case compares a system with itself.
         reason: why there are no figures.

@@ -58,7 +58,6 @@ def _task(case: Case, contender: Contender) -> Task:
         file_rows=tuple(part.feed.batch_rows for part in parts for _ in range(part.count)),
         work=str(OUT / "work"),
         emit=case.emit,
-        steady_from=case.steady_from,
         batch_files=case.batch_files,
         closed_ms=last_watermark(parts, case.program) - (case.emit == "close"),
     )

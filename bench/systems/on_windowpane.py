@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -42,9 +43,9 @@ def over(task: Task, rows: Any) -> Any:
     return result.df.withColumns({"n": F.lit(0), "m": F.coalesce("m", F.lit(0))})
 
 
-def warm_session() -> Any:
+def warm_session(settings: Mapping[str, str] | None = None) -> Any:
     """Return a session whose Python workers are starting."""
-    spark = session({"spark.python.daemon.module": "windowpane.spark.daemon"})
+    spark = session({"spark.python.daemon.module": "windowpane.spark.daemon", **(settings or {})})
     wp.warm_up(spark)
     return spark
 
