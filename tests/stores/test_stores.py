@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from decimal import Decimal
+from subprocess import PIPE
 
 import pyarrow as pa
 import pytest
 
-from windowpane.errors import ChangedViewSchemaError, InvalidSpecError
+from windowpane.errors import ChangedViewSchemaError, InvalidSpecError, StoreError
 from windowpane.sinks import ChangeWriter
+from windowpane.sql import Session
 from windowpane.stores import Batch, Store, open_store
 
 
@@ -113,3 +117,26 @@ def test_the_writer_of_streaming_queries_repeats_nothing(tmp_path) -> None:
     store = open_store(writer.store)
     assert sorted(rows(store, "SELECT k, v FROM t")) == [(1, "a"), (2, "b")]
     store.close()
+
+
+HOLDS = "import duckdb, sys\nheld = duckdb.connect(sys.argv[1])\nprint('held', flush=True)\nsys.stdin.read()"
+
+
+@pytest.mark.parametrize("opened", [open_store, lambda path: Session(store=path)], ids=["store", "session"])
+def test_a_file_that_another_process_has_open_is_refused_until_it_is_closed_there(tmp_path, opened) -> None:
+    path = str(tmp_path / "t.duckdb")
+    with subprocess.Popen([sys.executable, "-c", HOLDS, path], stdin=PIPE, stdout=PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match=r"(?s)t\.duckdb: another process has it open\. Close it there.*" + str(holder.pid)):
+            opened(path)
+        holder.communicate(timeout=60)
+    opened(path).close()
+
+
+def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path) -> None:
+    path = tmp_path / "t.duckdb"
+    path.write_text("k,v\n1,a\n")
+    with pytest.raises(StoreError, match=r"t\.duckdb: .*not a valid DuckDB database"):
+        open_store(str(path))
+    assert path.read_text() == "k,v\n1,a\n"

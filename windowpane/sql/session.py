@@ -62,7 +62,7 @@ class Session:
     Raises:
         UnsupportedStoreError: the store cannot be opened in this mode.
         MisplacedStateError: the views of this database belong to another state, or the state to another database.
-        StoreError: the server cannot be reached.
+        StoreError: the server cannot be reached, or another process has the file open.
 
     Example:
         >>> session = Session(store=":memory:")

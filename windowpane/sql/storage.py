@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from windowpane.errors import SqlRunError
 from windowpane.sql.macros import MACROS
+from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
 
 _SET_UP = (
@@ -44,11 +45,15 @@ class Storage:
     """A DuckDB connection with windowpane's schemas."""
 
     def __init__(self, path: str) -> None:
-        """Open a file, in a folder that is made where there is none, or ``:memory:``."""
+        """Open a file, in a folder that is made where there is none, or ``:memory:``.
+
+        Raises:
+            StoreError: the file cannot be opened.
+        """
         self.path = path
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._connection = duckdb.connect(path)
+        self._connection = open_file(path)
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
         self._lock = threading.RLock()

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from windowpane.stores.batches import GONE, Batch
+from windowpane.stores.duck_file import open_file
 from windowpane.stores.names import quoted
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source VARCHAR PRIMARY KEY, number BIGINT)"
@@ -23,9 +23,13 @@ class DuckStore:
     """
 
     def __init__(self, path: str) -> None:
-        """Open the file."""
+        """Open the file.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
         self._path = path
-        self._connection = duckdb.connect(path)
+        self._connection = open_file(path)
         self._connection.execute(_BATCHES)
 
     def __repr__(self) -> str:

@@ -1,0 +1,25 @@
+"""The file of a DuckDB store, which one process has open at a time."""
+
+from __future__ import annotations
+
+import duckdb
+
+from windowpane.errors import StoreError
+
+
+def open_file(path: str) -> duckdb.DuckDBPyConnection:
+    """Open the file, made if it is not there, or ``":memory:"``.
+
+    Raises:
+        StoreError: another process has it open, it is no DuckDB file, or it cannot be made; nothing was changed.
+    """
+    try:
+        return duckdb.connect(path)
+    except duckdb.Error as error:
+        raise StoreError(path, _reason(str(error))) from error
+
+
+def _reason(said: str) -> str:
+    if "lock" not in said:
+        return said
+    return f"another process has it open. Close it there, or choose another store: one process at a time writes a store.\n{said}"
