@@ -74,11 +74,15 @@ class BucketProcessor(StatefulProcessor):
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
         rows, passed = parted(tables)
-        output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
+        try:
+            output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
+            emitted = pandas_of(self._wire.rows(output, passed))
+        finally:
+            self._store.settle()
         if self._time_mode != _NO_TIMERS and not output.is_idle:
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
-        return pandas_of(self._wire.rows(output, passed))
+        return emitted
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay

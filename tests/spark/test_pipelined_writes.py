@@ -1,0 +1,105 @@
+"""Pipelined writes, with PySpark's own client of a map and a server that counts what it was not asked yet."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql.streaming.map_state_client import MapStateClient
+from pyspark.sql.streaming.proto import StateMessage_pb2
+from pyspark.sql.streaming.stateful_processor import MapState
+
+from windowpane.spark.blob_state import SparkBlobStore
+
+FAILS = b"fails"
+
+
+class Server:
+    """Answers in the order of its messages, as the JVM does; ``most`` is how many answers ever waited to be read."""
+
+    def __init__(self):
+        self.blobs, self.most, self.calls = {}, 0, []
+        self.answers: deque[tuple[int, str, bytes]] = deque()
+
+    def _serialize_to_bytes(self, schema, data):
+        return CPickleSerializer().dumps(schema.toInternal(data))
+
+    def _deserialize_from_bytes(self, value):
+        return CPickleSerializer().loads(value)
+
+    def _send_proto_message(self, message):
+        request = StateMessage_pb2.StateRequest()
+        request.ParseFromString(message)
+        call = request.stateVariableRequest.mapStateCall
+        self.calls.append(kind := call.WhichOneof("method"))
+        if kind == "updateValue" and FAILS in call.updateValue.value:
+            self.answers.append((1, "the disk is full", b""))
+        elif kind == "updateValue":
+            self.blobs[call.updateValue.userKey] = call.updateValue.value
+            self.answers.append((0, "", b""))
+        elif kind == "getValue":
+            assert not self.answers, "answers to writes have to be read before"
+            self.answers.append((0, "", self.blobs.get(call.getValue.userKey, b"")))
+        else:
+            assert not self.answers, "answers to writes have to be read before"
+            self.blobs.pop(call.removeKey.userKey, None)
+            self.answers.append((0, "", b""))
+        self.most = max(self.most, len(self.answers))
+
+    def _receive_proto_message(self):
+        return self.answers.popleft()
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture
+def store(server):
+    client = MapStateClient(server, SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA)
+    return SparkBlobStore(MapState(client, "blobs"))
+
+
+def test_answers_are_read_later_and_only_so_many_wait(server, store):
+    for number in range(200):
+        store.put(f"k{number}", bytes([number]))
+    assert 1 < server.most <= 64
+    store.settle()
+    assert not server.answers
+    assert [store.get(f"k{number}") for number in range(200)] == [bytes([number]) for number in range(200)]
+
+
+def test_a_read_and_a_removal_see_the_writes_before(server, store):
+    store.put("a", b"1")
+    store.put("a", b"2")
+    assert store.get("a") == b"2"
+    store.put("b", b"3")
+    store.remove("a")
+    assert (store.get("a"), store.get("b")) == (None, b"3")
+    assert server.calls == ["updateValue", "updateValue", "getValue", "updateValue", "removeKey", "getValue", "getValue"]
+
+
+@pytest.mark.parametrize("asked", [lambda store: store.settle(), lambda store: store.get("b"), lambda store: store.remove("b")])
+def test_what_could_not_be_written_is_said_with_the_next_question_and_no_answer_is_left(server, store, asked):
+    store.put("a", FAILS)
+    store.put("b", b"2")
+    with pytest.raises(PySparkRuntimeError, match="Error updating map state value: the disk is full"):
+        asked(store)
+    assert not server.answers
+    assert store.get("b") == b"2"
+
+
+def test_a_map_without_such_a_client_is_written_at_once():
+    written = []
+
+    class Map:
+        def updateValue(self, key, value):  # noqa: N802
+            written.append((key, value))
+
+    store = SparkBlobStore(Map())
+    store.put("a", b"1")
+    assert written == [(("a",), (b"1",))]
+    store.settle()
