@@ -1,7 +1,7 @@
 """The blob store over ``transformWithState``: one MapState of names to blobs a bucket.
 
 Spark commits all state of a micro-batch or none of it, which is what the blob store promises. A state call costs 0.2 to 0.6 ms,
-so reads are kept for the length of one call of the bucket.
+so reads are kept for the length of one call of the bucket, and writes do not wait for one another.
 """
 
 from __future__ import annotations
