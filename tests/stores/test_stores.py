@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -134,9 +135,11 @@ def test_a_file_that_another_process_has_open_is_refused_until_it_is_closed_ther
     opened(path).close()
 
 
-def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path) -> None:
-    path = tmp_path / "t.duckdb"
+@pytest.mark.parametrize("name", ["t.duckdb", "locked.duckdb"])
+def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path, name) -> None:
+    path = tmp_path / name
     path.write_text("k,v\n1,a\n")
-    with pytest.raises(StoreError, match=r"t\.duckdb: .*not a valid DuckDB database"):
+    with pytest.raises(StoreError, match=rf"{re.escape(name)}: .*not a valid DuckDB database") as refused:
         open_store(str(path))
+    assert "another process" not in str(refused.value)
     assert path.read_text() == "k,v\n1,a\n"

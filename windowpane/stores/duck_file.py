@@ -6,6 +6,9 @@ import duckdb
 
 from windowpane.errors import StoreError
 
+_LOCKED = "Could not set lock on file"
+"""DuckDB's words; the path, which it names too, may have any."""
+
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
     """Open the file, made if it is not there, or ``":memory:"``.
@@ -20,6 +23,6 @@ def open_file(path: str) -> duckdb.DuckDBPyConnection:
 
 
 def _reason(said: str) -> str:
-    if "lock" not in said:
+    if _LOCKED not in said:
         return said
     return f"another process has it open. Close it there, or choose another store: one process at a time writes a store.\n{said}"
