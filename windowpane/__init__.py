@@ -14,6 +14,11 @@ carry Spark SQL's. Example::
     )
 """
 
+# ruff: noqa: E402 (numpy is told before anything imports it)
+from windowpane.vectors import choose_vectors
+
+choose_vectors()
+
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.over import OverResult, OverSelection, OverStream, over
