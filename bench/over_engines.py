@@ -17,9 +17,9 @@ from windowpane.engines.over.engines import columnar_engine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
-from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.packed_order import stable_order
+from windowpane.kernels.packed_order import lexical_order, stable_order
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
@@ -72,7 +72,7 @@ def kernel(rows: int) -> None:
 
     def kernels() -> None:
         one = {name: table[name].combine_chunks() for name in COLUMNS.names}
-        order = sorted_positions(order_codes(one["t"], spec.order_by[0]), key_codes(one["id"]))
+        order = lexical_order([*order_codes(one["t"], spec.order_by[0]), *key_codes(one["id"])])
         numbers = partition_numbers([one["key"]], rows)[order]
         order, numbers = order[stable_order(numbers)], np.sort(numbers, kind="stable")
         starts = np.append(True, numbers[1:] != numbers[:-1])

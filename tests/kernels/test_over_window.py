@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.packed_order import stable_order
+from windowpane.kernels.packed_order import lexical_order, stable_order
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
@@ -95,7 +95,7 @@ def in_order(table: pa.Table, spec: OverSpec) -> tuple[pa.Table, np.ndarray]:
     numbers = partition_numbers([table["p"].combine_chunks()], table.num_rows)
     column = spec.order_by[0]
     ordered = order_codes(table[column.name].combine_chunks(), column)
-    order = sorted_positions(ordered, key_codes(table["k"].combine_chunks()))
+    order = lexical_order([*ordered, *key_codes(table["k"].combine_chunks())])
     order = order[stable_order(numbers[order])]
     return table.take(pa.array(order)).combine_chunks(), numbers[order]
 

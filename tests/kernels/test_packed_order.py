@@ -30,6 +30,14 @@ def test_rows_are_sorted_by_columns(rows: list[tuple[int, int, int]]) -> None:
     assert lexical_order(columns).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from([-(1 << 63), 0, (1 << 63) - 1]), st.one_of(st.integers(0, 1), WIDE), st.integers(0, 1)))
+)
+def test_ties_of_wide_columns_are_sorted_by_the_next(rows: list[tuple[int, int, int]]) -> None:
+    columns = [np.array([row[place] for row in rows], np.int64) for place in range(3)]
+    assert lexical_order(columns).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+
+
 def test_unsigned_words_keep_their_order() -> None:
     words = np.array([1 << 63, 0, (1 << 64) - 1, 5, 1 << 63], np.uint64)
     assert stable_order(words).tolist() == [1, 3, 0, 4, 2]

@@ -31,12 +31,39 @@ def stable_order(numbers: Words) -> Positions:
 
 
 def lexical_order(columns: Sequence[Words]) -> Positions:
-    """Return the positions that sort rows by columns, the most significant first; equal rows stay in their order."""
-    last, *others = reversed(columns)
-    order = stable_order(last)
-    for column in others:
-        order = order[stable_order(column[order])]
+    """Return the positions that sort rows by columns, the most significant first; equal rows stay in their order.
+
+    As many of the first columns as fit into a word are sorted at once; the others only order the rows that tie.
+    """
+    leading, others = _leading(columns)
+    order = stable_order(leading)
+    ties = np.diff(leading[order]) == 0
+    if not others or not ties.any():
+        return order
+    is_tied = np.append(ties, False)
+    is_tied[1:] |= ties
+    places = np.flatnonzero(is_tied)
+    rows, groups = order[places], np.cumsum(np.append(True, ~ties))[places]
+    within = lexical_order([column[rows] for column in others])
+    order[places] = rows[within[stable_order(groups[within])]]
     return order
+
+
+def _leading(columns: Sequence[Words]) -> tuple[Words, Sequence[Words]]:
+    """Return one word a row for the first columns together, as many as fit beside the place, and the other columns."""
+    first = columns[0]
+    if not len(first):
+        return first, ()
+    width = (len(first) - 1).bit_length()
+    words = np.zeros(len(first), np.uint64)
+    for number, column in enumerate(columns):
+        distances = (column - column.min()).view(np.uint64)
+        bits = int(distances.max()).bit_length()
+        width += bits
+        if width > _BITS:
+            return (words, columns[number:]) if number else (first, columns[1:])
+        words = (words << np.uint64(bits)) | distances
+    return words, ()
 
 
 def _digit(distances: npt.NDArray[np.uint64], low: int, width: int) -> npt.NDArray[np.uint64]:

@@ -11,6 +11,7 @@ compares within all keys of one spec and schema, whatever the batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -44,12 +45,12 @@ class SortKeys:
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
-        parts = [self._partition_part(table), *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
         rows = table.num_rows
-        end = np.ones((rows, 1), np.uint8)
-        if all(isinstance(part, np.ndarray) for part in parts):
-            return _as_bytes(np.hstack([*parts, end]))
-        pieces = [part if isinstance(part, list) else _as_bytes(part).tolist() for part in map(_closed, parts)]
+        parts = [self._partition_part(table), *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        fixed = [part for part in parts if isinstance(part, _Fixed)]
+        if len(fixed) == len(parts):
+            return _Fixed([field for part in fixed for field in part.fields]).closed(rows)
+        pieces = [part if isinstance(part, list) else part.closed(rows).tolist() for part in parts]
         joined = [b"".join(row) + b"\x01" for row in zip(*pieces, strict=True)]
         return np.array(joined, np.bytes_) if joined else np.empty(0, "S1")
 
@@ -76,12 +77,12 @@ class SortKeys:
             words += list(values.T)
         return words
 
-    def _partition_part(self, table: pa.Table) -> _Matrix:
+    def _partition_part(self, table: pa.Table) -> _Fixed:
         columns = [table[each.name].combine_chunks() for each in self._partition]
         if self._hashed:
-            return _hashes(columns, table.num_rows)
-        fixed = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
-        return np.hstack(fixed) if fixed else np.empty((table.num_rows, 0), np.uint8)
+            return _Fixed([(f"({_HASH_BYTES},)u1", _hashes(columns, table.num_rows))])
+        parts = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
+        return _Fixed([field for part in parts for field in part.fields])
 
 
 def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
@@ -94,15 +95,19 @@ def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
     return lexical_order(varying) if varying else np.arange(len(keys))
 
 
-def _closed(part: Any) -> Any:
-    """A matrix that may end in zeros, with a byte behind it that keeps them."""
-    if isinstance(part, list):
-        return part
-    return np.hstack([part, np.ones((len(part), 1), np.uint8)])
+@dataclass(frozen=True)
+class _Fixed:
+    """Columns of fixed width: the type in which numpy writes each, and its values, or one for all rows."""
 
+    fields: Sequence[tuple[str, npt.NDArray[Any] | int]]
 
-def _as_bytes(matrix: _Matrix) -> Bytes:
-    return np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}")[:, 0] if len(matrix) else np.empty(0, f"S{matrix.shape[1]}")
+    def closed(self, rows: int) -> Bytes:
+        """Return the columns side by side, with a byte behind them that keeps zeros at their end."""
+        kinds = [*(kind for kind, _ in self.fields), "u1"]
+        written = np.empty(rows, np.dtype([(f"f{number}", kind) for number, kind in enumerate(kinds)]))
+        for number, values in enumerate([*(values for _, values in self.fields), 1]):
+            written[f"f{number}"] = values
+        return written.view(f"S{written.dtype.itemsize}")
 
 
 def _width(kind: pa.DataType) -> int | None:
@@ -111,16 +116,13 @@ def _width(kind: pa.DataType) -> int | None:
     return 17 if pa.types.is_decimal128(kind) else None
 
 
-def _part(column: pa.Array, order: OrderColumn) -> _Matrix | list[bytes]:
+def _part(column: pa.Array, order: OrderColumn) -> _Fixed | list[bytes]:
     return _text(column, order) if _width(column.type) is None else _fixed(column, order)
 
 
-def _fixed(column: pa.Array, order: OrderColumn) -> _Matrix:
+def _fixed(column: pa.Array, order: OrderColumn) -> _Fixed:
     flags, words = _flagged(column, order)
-    matrix = np.empty((len(column), 1 + 8 * words.shape[1]), np.uint8)
-    matrix[:, 0] = 1 if flags is None else flags
-    matrix[:, 1:] = words.astype(">u8").view(np.uint8).reshape(len(column), 8 * words.shape[1])
-    return matrix
+    return _Fixed([("u1", 1 if flags is None else flags), *((">u8", word) for word in words.T)])
 
 
 def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8] | None, npt.NDArray[np.uint64]]:

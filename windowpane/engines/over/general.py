@@ -326,12 +326,12 @@ class _Batch:
         marked[computed.there] = changed | ~kept
         altered = Altered.of(spans.page, marked, spans.starts)
         rows = np.flatnonzero(kept & altered.among(page))
-        keys = spans.keys[computed.there][rows]
-        inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[computed.there][rows]))
+        places = computed.there[rows]
+        inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
         picked = [current[name].take(pa.array(rows)) for name in current]
-        stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(keys.tolist(), pa.binary())]
+        stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(spans.keys_at(places).tolist(), pa.binary())]
         table = pa.table([*stored_key, *inputs.columns, *picked], schema=self._engine.stored)
-        write_pages(self._pages, altered, table.combine_chunks(), keys, page[rows])
+        write_pages(self._pages, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows])
 
 
 @dataclass

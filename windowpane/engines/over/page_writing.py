@@ -8,6 +8,7 @@ next.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -16,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.sort_keys import Bytes
 from windowpane.state.row_pages import NewPage, RowPages
 
 Numbers = npt.NDArray[np.int64]
+KeyAt = Callable[[int], bytes]
 
 PAGE_ROWS = 256
 """Most rows of a page whose rows change a few at a time."""
@@ -58,14 +59,14 @@ class Altered:
         return marks[page]
 
 
-def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, keys: Bytes, page_of: Numbers) -> None:
+def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt, page_of: Numbers) -> None:
     """Put ``rows`` in place of all rows of the pages that are altered.
 
     Args:
         pages: the tree.
         altered: which pages.
         rows: the rows of those pages from now on, in order.
-        keys: the sort keys of the rows.
+        key_at: returns the sort key of one of the rows.
         page_of: the page of each row.
     """
     batches = rows.to_batches()
@@ -82,7 +83,7 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, keys: Bytes, 
             for number, ordinal in enumerate(group.tolist()):
                 pages.rewrite(ordinal, batch.slice(int(bounds[number]), int(sizes[number])))
         else:
-            cut = _cut(batch, keys, int(bounds[0]), int(bounds[-1]), most)
+            cut = _cut(batch, key_at, int(bounds[0]), int(bounds[-1]), most)
             pages.replace(int(group[0]), min(int(group[-1]) + 1, len(pages)), cut)
 
 
@@ -100,8 +101,8 @@ def _suit(sizes: Numbers, most: int) -> bool:
     return len(sizes) == 1 or 4 * int(sizes.sum()) >= most * len(sizes)
 
 
-def _cut(batch: pa.RecordBatch, keys: Bytes, start: int, end: int, most: int) -> list[NewPage]:
+def _cut(batch: pa.RecordBatch, key_at: KeyAt, start: int, end: int, most: int) -> list[NewPage]:
     """Return rows as pages of even size, three quarters full, so that they can grow and shrink."""
     count = -(-(end - start) * 4 // (most * 3))
     cuts = np.linspace(start, end, count + 1).astype(int).tolist() if count else []
-    return [NewPage(bytes(keys[low]), batch.slice(low, high - low)) for low, high in pairwise(cuts)]
+    return [NewPage(key_at(low), batch.slice(low, high - low)) for low, high in pairwise(cuts)]

@@ -16,7 +16,8 @@ from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.engines.program import PARTITION, POSITION
 from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
-from windowpane.kernels.over.sorting import equal_neighbours, key_codes, order_codes, partition_numbers, sorted_positions
+from windowpane.kernels.over.sorting import equal_neighbours, key_codes, order_codes, partition_numbers
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
 Report = Callable[[InconsistentChangeError], None]
@@ -40,10 +41,10 @@ def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.
     spec = program.spec
     ordered = order_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
     keys = [codes for name in spec.key for codes in key_codes(_one(rows, name))]
-    order = sorted_positions(ordered, keys)
+    order = lexical_order([*ordered, *keys])
     if equal_neighbours([*ordered, *keys], order).any() or CHANGE_TYPE in rows.column_names:
         partitions = partition_numbers([_one(rows, name) for name in spec.partition_by], rows.num_rows)
-        order = _settled(program, rows, sorted_positions(ordered, [*keys, partitions]), [*ordered, *keys, partitions], report)
+        order = _settled(program, rows, lexical_order([*ordered, *keys, partitions]), [*ordered, *keys, partitions], report)
     return rows.take(pa.array(order))
 
 

@@ -112,20 +112,30 @@ class Spans:
         dropped[out[self.is_known]] = True
         self.is_double = exists & ~np.append(dropped, False)[at]
         dropped[at[exists]] = True
-        self._arrange(held_keys, at, exists, delta, dropped)
+        self._held_keys, self._came_keys = held_keys, delta.came
+        self._arrange(at, exists, dropped)
         sizes = [cache[ordinal].num_rows for ordinal in ordinals.tolist()]
         self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.came))
 
-    def _arrange(self, held_keys: Bytes, at: Positions, exists: Mask, delta: Delta, dropped: Mask) -> None:
+    def key_at(self, row: int) -> bytes:
+        """Return the sort key of a row."""
+        source = int(self.source[row])
+        return bytes(self._held_keys[source] if source < self.held else self._came_keys[source - self.held])
+
+    def keys_at(self, rows: Positions) -> Bytes:
+        """Return the sort keys of rows."""
+        keys: Bytes = np.concatenate([self._held_keys, self._came_keys])[self.source[rows]]
+        return keys
+
+    def _arrange(self, at: Positions, exists: Mask, dropped: Mask) -> None:
         merged = _interleaved(self.held, at)
         if exists.any():
-            replaced = np.zeros(self.held + len(delta.came), np.bool_)
+            replaced = np.zeros(self.held + len(at), np.bool_)
             replaced[at[exists]] = True
             merged = merged[~replaced[merged]]
         self.source = merged
-        self.keys = np.concatenate([held_keys, delta.came])[merged]
         self.came = merged >= self.held
-        self.went = np.append(dropped, np.zeros(len(delta.came), np.bool_))[merged]
+        self.went = np.append(dropped, np.zeros(len(at), np.bool_))[merged]
         self.before = np.full(len(merged), -1)
         self.before[~self.came] = merged[~self.came]
         if exists.any():
@@ -162,7 +172,7 @@ class Spans:
         if following >= self.count:
             return False
         width = self._sort_keys.partition_width
-        key = bytes(self.keys[last])
+        key = self.key_at(last)
         return self._pages.fence(following).ljust(width, b"\0")[:width] == key.ljust(width, b"\0")[:width]
 
     def extended(self, left: Mask, right: Mask, pages: int) -> Positions:

@@ -1,7 +1,6 @@
 """Sorting rows into (partition, ORDER BY, key), and the layout of rows so sorted.
 
-Partitions only need to lie together here, so they are numbered as they appear. Keys break ties, which are few: only tied rows are
-sorted by them.
+Partitions only need to lie together here, so they are numbered as they appear.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import pyarrow.compute as pc
 
 from windowpane.kernels.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
 from windowpane.kernels.over.layout import Layout, Positions
-from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.over_spec import OrderColumn
 
 
@@ -55,22 +53,6 @@ def order_codes(column: pa.Array, order: OrderColumn) -> list[Codes]:
 def key_codes(column: pa.Array) -> list[Codes]:
     """Return the codes to sort a key column by; NULL comes last, as the largest value."""
     return order_codes(column, OrderColumn("", nulls_first=False))
-
-
-def sorted_positions(ordered: Sequence[Codes], keys: Sequence[Codes]) -> Positions:
-    """Return the positions that sort rows by ``ordered``, then by ``keys``; most significant first."""
-    if not ordered:
-        return lexical_order(keys)
-    positions = lexical_order(ordered)
-    same = np.zeros(len(positions), np.bool_)
-    same[1:] = equal_neighbours(ordered, positions)
-    tied = same | np.append(same[1:], False)
-    if tied.any():
-        places = np.flatnonzero(tied)
-        rows = positions[places]
-        group = np.cumsum(~same)[places].astype(np.int64)
-        positions[places] = rows[lexical_order([group, *(key[rows] for key in keys)])]
-    return positions
 
 
 def equal_neighbours(columns: Sequence[Codes], order: Positions) -> Mask:
