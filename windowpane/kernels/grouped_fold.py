@@ -17,12 +17,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from windowpane.kernels.addressed_groups import addressed_groups
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.group_folds import counted, folded, is_folded
 from windowpane.kernels.packed_groups import packed_groups
-from windowpane.kernels.segment_folds import counted, folded, is_folded
-from windowpane.kernels.segments import Integers, Runs, Segments, flat
+from windowpane.kernels.segments import Groups, Integers, Runs, Segments, flat
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = "__windowpane_row"
@@ -140,7 +141,10 @@ class GroupedFold:
         others = [(name, column, how) for name, column, how in steps if found[name] is None]
         if others:
             found |= _by_number(others, segments)
-        table = pa.table(found)
+        return self._normalised(found)
+
+    def _normalised(self, partials: dict[str, Any]) -> dict[str, Any]:
+        table = pa.table(partials)
         for aggregate in self._kernels:
             table = aggregate.normalise(table)
         return dict(zip(table.column_names, table.columns, strict=True))
@@ -153,9 +157,9 @@ class GroupedFold:
         extra: Sequence[tuple[str, Step]],
         is_fold: bool = False,
     ) -> pa.Table:
-        segments = self._packed(table, groups, [*steps, *(step for _, step in extra)])
-        if segments is not None:
-            return self._by_segments(table, groups, steps, extra, segments)
+        known = self._known_groups(table, groups, [*steps, *(step for _, step in extra)])
+        if known is not None:
+            return self._by_known_groups(table, groups, steps, extra, known)
         members: list[Step] = [(_ROW, "list")] if self._segmented else []
         numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
         asked = [*steps, *members, *(step for _, step in extra)]
@@ -173,27 +177,27 @@ class GroupedFold:
             added |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
         return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
 
-    def _packed(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Segments | None:
-        """Return the rows of each group where sorting finds them faster than hashing, and every step has a form on them."""
-        on_segments = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
-        return packed_groups([table[name] for name in groups]) if on_segments and groups and not self._segmented else None
+    def _known_groups(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Groups | None:
+        """Return the rows of each group where they are found faster than by hashing, and every step has a form on them."""
+        is_folded_so = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
+        if not is_folded_so or not groups or self._segmented:
+            return None
+        columns = [table[name] for name in groups]
+        return addressed_groups(columns) or packed_groups(columns)
 
-    def _by_segments(
+    def _by_known_groups(
         self,
         table: pa.Table,
         groups: Sequence[str],
         steps: Sequence[Step],
         extra: Sequence[tuple[str, Step]],
-        segments: Segments,
+        known: Groups,
     ) -> pa.Table:
-        firsts = pa.array(segments.order[segments.offsets[:-1]])
-        columns: dict[str, Any] = {name: flat(table[name]).take(firsts) for name in groups}
+        members = pa.array(known.members)
+        columns: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
         named = zip((p.name for p in self._partials), steps, strict=True)
-        columns |= self._reduced([(name, *_column_of(table, step)) for name, step in named], segments)
-        for name, step in extra:
-            column, how = _column_of(table, step)
-            columns[name] = counted(segments) if column is None else folded(column, how, segments)
-        return pa.table(columns)
+        columns |= self._normalised({name: _reduced(table, step, known) for name, step in named})
+        return pa.table(columns | {name: _reduced(table, step, known) for name, step in extra})
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns of the aggregates, in order."""
@@ -209,9 +213,10 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
     return {name: grouped[name].combine_chunks() for name, _, _ in steps}
 
 
-def _column_of(table: pa.Table, step: Step) -> tuple[Any, str]:
+def _reduced(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
+    """Return what a step gives for each group, by numpy."""
     name, how = step
-    return (None if how == "count_all" else table[name]), how
+    return counted(groups) if how == "count_all" else folded(table[name], how, groups)
 
 
 def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.kernels.cardinality import expected_groups
 from windowpane.kernels.packed_order import stable_order
-from windowpane.kernels.segments import Segments, flat
-
-Numbers = npt.NDArray[np.int64]
+from windowpane.kernels.segments import Integers, Segments, whole_numbers
 
 _FEWEST_ROWS = 1 << 15
 _SAMPLE = 1 << 12
@@ -38,7 +35,7 @@ def packed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
     """
     if len(columns[0]) < _FEWEST_ROWS:
         return None
-    found = [_numbers(column) for column in columns]
+    found = [whole_numbers(column) for column in columns]
     numbers = [each for each in found if each is not None]
     if len(numbers) < len(found) or not _makes_many(numbers):
         return None
@@ -51,14 +48,7 @@ def packed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
     return Segments(order, np.concatenate(([0], begins, [len(words)])))
 
 
-def _numbers(column: pa.ChunkedArray) -> Numbers | None:
-    if column.null_count or not (pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)):
-        return None
-    numbers: Numbers = flat(column).cast(pa.int64()).to_numpy()
-    return numbers
-
-
-def _makes_many(columns: Sequence[Numbers]) -> bool:
+def _makes_many(columns: Sequence[Integers]) -> bool:
     rows = len(columns[0])
     stride = max(1, rows // _SAMPLE)
     words = _packed([column[::stride] for column in columns])
@@ -67,7 +57,7 @@ def _makes_many(columns: Sequence[Numbers]) -> bool:
     return expected_groups(len(words), len(np.unique(words)), rows) > _MANY * rows
 
 
-def _packed(columns: Sequence[Numbers]) -> Numbers | None:
+def _packed(columns: Sequence[Integers]) -> Integers | None:
     """Return one word a row, equal where all columns are; ``None`` if they are too wide together to be sorted at once."""
     places = (len(columns[0]) - 1).bit_length()
     words = np.zeros(len(columns[0]), np.uint64)

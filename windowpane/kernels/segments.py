@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,38 @@ import pyarrow as pa
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Values = npt.NDArray[Any]
 
 NOWHERE = -1
 """The row number that stands for no row."""
+
+
+class Groups(Protocol):
+    """Groups of rows whose values numpy can reduce."""
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+
+    @property
+    def sizes(self) -> Integers:
+        """The number of rows of each group."""
+
+    @property
+    def members(self) -> Integers:
+        """One row of each group."""
+
+    def picked(self, values: Values) -> Values:
+        """Return values, one a row, in the order in which the reductions take them."""
+
+    def least(self, values: Values) -> Values:
+        """Return the smallest of the picked values of each group."""
+
+    def greatest(self, values: Values) -> Values:
+        """Return the largest of the picked values of each group."""
+
+    def total(self, values: Values) -> Values:
+        """Return the sum of the picked values of each group."""
 
 
 @dataclass(frozen=True)
@@ -44,28 +73,38 @@ class Segments:
         """The number of groups."""
         return len(self.offsets) - 1
 
+    @property
+    def sizes(self) -> Integers:
+        """The number of rows of each group."""
+        return np.diff(self.offsets)
+
+    @property
+    def members(self) -> Integers:
+        """The first row of each group."""
+        return self.order[self.offsets[:-1]]
+
     @cached_property
     def numbers(self) -> Integers:
         """The group of each gathered row."""
-        return np.repeat(np.arange(self.count), np.diff(self.offsets))
+        return np.repeat(np.arange(self.count), self.sizes)
 
     def gather(self, column: Any) -> pa.Array:
         """Return a column with the rows of each group together."""
         return flat(column).take(pa.array(self.order))
 
-    def picked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def picked(self, values: Values) -> Values:
         """Return values, one a row, with those of each group together."""
         return values[self.order]
 
-    def least(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def least(self, values: Values) -> Values:
         """Return the smallest of the gathered values of each group."""
         return np.minimum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
-    def greatest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def greatest(self, values: Values) -> Values:
         """Return the largest of the gathered values of each group."""
         return np.maximum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
-    def total(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def total(self, values: Values) -> Values:
         """Return the sum of the gathered values of each group."""
         return np.add.reduceat(values, self.offsets[:-1]) if self.count else values[:0]
 
@@ -86,7 +125,7 @@ class Runs(Segments):
         """Return the column as it is."""
         return flat(column)
 
-    def picked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def picked(self, values: Values) -> Values:
         """Return the values as they are."""
         return values
 
@@ -94,6 +133,19 @@ class Runs(Segments):
 def flat(column: Any) -> pa.Array:
     """Return a column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def whole_numbers(column: Any) -> Integers | None:
+    """Return a column as 64-bit integers; ``None`` if it has nulls, or values that are no integers or instants.
+
+    Example:
+        >>> whole_numbers(pa.array(["a"])) is None
+        True
+    """
+    if column.null_count or not (pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)):
+        return None
+    numbers: Integers = flat(column).cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def take_or_null(column: Any, rows: Integers) -> pa.Array:

@@ -25,10 +25,10 @@ from windowpane.engines.sessions.rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.kernels.aggregates import ARRIVAL
 from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.group_folds import counted
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.islands import Int64s, find_islands, order_by
 from windowpane.kernels.key_codes import plain_key
-from windowpane.kernels.segment_folds import counted
 from windowpane.kernels.segments import Runs
 from windowpane.windowing.times import MAX, wrap_int64
 from windowpane.windowing.windows import TimeWindow

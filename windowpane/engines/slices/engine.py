@@ -294,8 +294,8 @@ class _Batch(ColumnarBatch):
     def close(self) -> BucketOutput:
         self._log.flush()
         self._at_end.flush()
-        windows = {w for s in self._log.segments() for w in self._slices.windows_of(s) if not self._is_over(w)}
-        ends = [window.max_timestamp for window in windows] + [end - 1 for end in self._at_end.segments()]
+        windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
+        ends = [w.max_timestamp for w in windows if not self._is_over(w)] + [end - 1 for end in self._at_end.segments()]
         following = None if self.is_event_time else min(ends, default=None)
         size = self._log.byte_size + self._at_end.byte_size
         return self.output(len(ends), size, not ends and not self._log.segments(), following)

@@ -1,7 +1,7 @@
-"""Grouped kernels on segments: what Arrow's sum, count, min and max by group give, by numpy's ``reduceat`` on gathered columns.
+"""Grouped kernels on known groups: what Arrow's sum, count, min and max by group give, by numpy's reductions.
 
-Where a sort has put the rows of each group together already, this costs a few nanoseconds a row; hashing the groups anew costs
-some hundred. Columns of other types, and other kernels, have no such form.
+Where it is known which rows belong together, this costs a few nanoseconds a row; hashing the groups anew costs some hundred.
+Columns of other types, and other kernels, have no such form.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.segments import Segments, flat
-
-Values = npt.NDArray[Any]
+from windowpane.kernels.segments import Groups, Values, flat
 
 _VIEWS = {
     pa.int8(): pa.int8(),
@@ -28,17 +25,17 @@ _VIEWS = {
 _SUMMED = (pa.int64(), pa.float64())
 
 
-def folded(column: Any, kernel: str, segments: Segments) -> pa.Array | None:
-    """Return a column's value for each segment, ``None`` if there is no such form.
+def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
+    """Return a column's value for each group, ``None`` if there is no such form.
 
     Args:
         column: the column, not gathered.
         kernel: ``sum``, ``count``, ``min`` or ``max``, as in Arrow: nulls do not count, and nothing but nulls is null.
-        segments: the rows of each group.
+        groups: the rows of each group.
 
     Example:
-        >>> segments = Segments.of(pa.array([[0, 2], [1]]))
-        >>> folded(pa.array([1, 5, 2]), "sum", segments)
+        >>> groups = Segments.of(pa.array([[0, 2], [1]]))
+        >>> folded(pa.array([1, 5, 2]), "sum", groups)
         <pyarrow.lib.Int64Array object at ...>
         [
           3,
@@ -49,11 +46,11 @@ def folded(column: Any, kernel: str, segments: Segments) -> pa.Array | None:
     if not is_folded(values.type, kernel):
         return None
     if kernel == "count":
-        return pa.array(_count(values, segments))
+        return pa.array(_count(values, groups))
     view = _view_of(values.type)
     numbers, is_valid = _parts(values, view, kernel)
-    found = _reduced(numbers, kernel, segments)
-    missing = None if is_valid is None else segments.total(segments.picked(is_valid)) == 0
+    found = _reduced(numbers, kernel, groups)
+    missing = None if is_valid is None else groups.total(groups.picked(is_valid)) == 0
     return pa.array(found, mask=missing).view(values.type)
 
 
@@ -64,9 +61,9 @@ def is_folded(kind: pa.DataType, kernel: str) -> bool:
     return kind in _SUMMED if kernel == "sum" else kernel in ("min", "max") and _view_of(kind) is not None
 
 
-def counted(segments: Segments) -> pa.Array:
-    """Return the number of rows of each segment."""
-    return pa.array(np.diff(segments.offsets))
+def counted(groups: Groups) -> pa.Array:
+    """Return the number of rows of each group."""
+    return pa.array(groups.sizes)
 
 
 def _view_of(kind: pa.DataType) -> pa.DataType | None:
@@ -74,10 +71,10 @@ def _view_of(kind: pa.DataType) -> pa.DataType | None:
     return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else _VIEWS.get(kind)
 
 
-def _count(values: pa.Array, segments: Segments) -> Values:
+def _count(values: pa.Array, groups: Groups) -> Values:
     if not values.null_count:
-        return np.diff(segments.offsets)
-    return segments.total(segments.picked(_validity(values).astype(np.int64)))
+        return groups.sizes
+    return groups.total(groups.picked(_validity(values).astype(np.int64)))
 
 
 def _validity(values: pa.Array) -> Values:
@@ -91,10 +88,11 @@ def _parts(values: pa.Array, view: pa.DataType, kernel: str) -> tuple[Values, Va
         return numbers.to_numpy(), None
     is_valid = _validity(values)
     filled = numbers.fill_null(0).to_numpy()
-    return np.where(is_valid, filled, _neutral(filled.dtype, kernel)), is_valid.astype(np.int64)
+    return np.where(is_valid, filled, neutral(filled.dtype, kernel)), is_valid.astype(np.int64)
 
 
-def _neutral(kind: np.dtype[Any], kernel: str) -> Any:
+def neutral(kind: np.dtype[Any], kernel: str) -> Any:
+    """Return the value of a type that changes no sum, least or greatest."""
     if kernel == "sum":
         return kind.type(0)
     if kind.kind == "f":
@@ -102,13 +100,13 @@ def _neutral(kind: np.dtype[Any], kernel: str) -> Any:
     return np.iinfo(kind).max if kernel == "min" else np.iinfo(kind).min
 
 
-def _reduced(numbers: Values, kernel: str, segments: Segments) -> Values:
+def _reduced(numbers: Values, kernel: str, groups: Groups) -> Values:
     if kernel == "sum" and not numbers.any():
-        return np.zeros(segments.count, numbers.dtype)
-    gathered = segments.picked(numbers)
+        return np.zeros(groups.count, numbers.dtype)
+    gathered = groups.picked(numbers)
     if kernel == "min":
-        return segments.least(gathered)
+        return groups.least(gathered)
     if kernel == "max":
-        return segments.greatest(gathered)
-    totals: Values = segments.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
+        return groups.greatest(gathered)
+    totals: Values = groups.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
     return totals

@@ -1,0 +1,138 @@
+"""Known groups: what Arrow's group_by gives, found by the address of each group, or by sorting words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.kernels import grouped_fold
+from windowpane.kernels.addressed_groups import addressed_groups
+from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.packed_groups import packed_groups
+from windowpane.windowing.times import MAX, MIN
+
+ROWS = 40_000
+SEEDS = range(3)
+
+
+def groups_of(table: pa.Table) -> dict[tuple[object, ...], list[int]]:
+    """Return the row numbers of each group as Arrow finds them."""
+    numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    found = numbered.group_by(table.column_names, use_threads=False).aggregate([("row", "list")])
+    keys = zip(*(found[name].to_pylist() for name in table.column_names), strict=True)
+    return dict(zip(keys, found["row_list"].to_pylist(), strict=True))
+
+
+def columns(seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    slices = pa.array(random.integers(0, 5, ROWS) * 10_000_000 + 1_704_067_200_000_000)
+    keys = random.integers(-20_000, 20_000, ROWS)
+    small = pa.array(random.integers(-100, 100, ROWS).astype(np.int8))
+    return pa.table({"s": slices.cast(pa.timestamp("us", "UTC")), "k": keys, "b": small})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("names", [["k"], ["s", "k"], ["b", "k"], ["s", "b", "k"]])
+def test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows(seed, names):
+    table = columns(seed).select(names)
+    segments = packed_groups([table[name] for name in names])
+    assert segments is not None, f"seed {seed}"
+    firsts = table.take(pa.array(segments.order[segments.offsets[:-1]]))
+    rows = np.split(segments.order, segments.offsets[1:-1])
+    keys = zip(*(firsts[name].to_pylist() for name in names), strict=True)
+    assert {key: row.tolist() for key, row in zip(keys, rows, strict=True)} == groups_of(table), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("names", [["k"], ["b"], ["s", "b"], ["b", "s"]])
+def test_addressed_groups_are_those_of_arrow(seed, names):
+    table = columns(seed).select(names)
+    groups = addressed_groups([table[name] for name in names])
+    assert groups is not None, f"seed {seed}"
+    members = table.take(pa.array(groups.members))
+    totals = groups.total(np.arange(ROWS)).tolist()
+    least, greatest = groups.least(np.arange(ROWS)).tolist(), groups.greatest(np.arange(ROWS)).tolist()
+    found = zip(groups.sizes.tolist(), totals, least, greatest, strict=True)
+    keys = zip(*(members[name].to_pylist() for name in names), strict=True)
+    expected = {key: (len(rows), sum(rows), min(rows), max(rows)) for key, rows in groups_of(table).items()}
+    assert dict(zip(keys, found, strict=True)) == expected, f"seed {seed}"
+    assert groups.count == len(expected)
+
+
+NEITHER = {
+    "too wide": pa.array([MIN, MAX, 0, -1] * ROWS),
+    "with a null": pa.array(np.arange(ROWS), mask=np.arange(ROWS) == 7),
+    "texts": pa.array(np.arange(ROWS).astype(str)),
+    "few rows": pa.array(np.arange(100)),
+}
+UNSORTED = {"few groups": pa.array(np.arange(ROWS) % 10)}
+UNADDRESSED = {
+    "too many places": pa.array(np.arange(ROWS) * 1_000_003 % (1 << 40)),
+    "a step that does not hold for all": pa.array(np.where(np.arange(ROWS) == 7, 1, np.arange(ROWS) * 1000)),
+}
+
+
+@pytest.mark.parametrize("values", [*NEITHER.values(), *UNSORTED.values()], ids=[*NEITHER, *UNSORTED])
+def test_what_is_not_sorted(values):
+    assert packed_groups([pa.chunked_array([values])]) is None
+
+
+@pytest.mark.parametrize("values", [*NEITHER.values(), *UNADDRESSED.values()], ids=[*NEITHER, *UNADDRESSED])
+def test_what_has_no_address(values):
+    assert addressed_groups([pa.chunked_array([values])]) is None
+
+
+AGGREGATES = {
+    "n": wp.count(),
+    "c": wp.count("v"),
+    "s": wp.sum("v"),
+    "lo": wp.min("v"),
+    "hi": wp.max("d"),
+    "mean": wp.avg("v"),
+    "spread": wp.stddev_samp("v"),
+    "all": wp.bool_and("f"),
+    "texts": wp.max("t"),
+    "middle": wp.median("v"),
+}
+
+
+def rows(seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    values = pa.array(random.integers(-(2**40), 2**40, ROWS), mask=random.random(ROWS) < 0.3)
+    doubles = pa.array(random.normal(size=ROWS), mask=random.random(ROWS) < 0.3)
+    flags = pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.3)
+    texts = pa.array(random.integers(0, 9, ROWS).astype(str))
+    return pa.table({"k": random.integers(0, 30_000, ROWS), "v": values, "d": doubles, "f": flags, "t": texts})
+
+
+WAYS: dict[str, dict[str, Callable[..., object]]] = {
+    "hashed": {"addressed_groups": lambda columns: None, "packed_groups": lambda columns: None},
+    "sorted": {"addressed_groups": lambda columns: None},
+    "addressed": {"packed_groups": lambda columns: pytest.fail("there are addresses")},
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("names", [["n", "c", "s", "lo", "hi", "mean", "spread", "all"], ["n", "texts"], ["s", "middle"]])
+def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
+    def results(way: str) -> list[tuple[object, ...]]:
+        with monkeypatch.context() as patched:
+            for name, replacement in WAYS[way].items():
+                patched.setattr(grouped_fold, name, replacement)
+            table = rows(seed)
+            asked = [(name, AGGREGATES[name], AGGREGATES[name].arguments) for name in names]
+            fold = GroupedFold.of(asked, table.schema)
+            assert fold is not None
+            halves = [fold.fold(half, ["k"], counted="rows") for half in (table.slice(0, ROWS // 2), table.slice(ROWS // 2))]
+            whole = fold.fold(table, ["k"], counted="rows")
+            merged = fold.merge([whole, *halves], ["k"], [("rows", "sum")])
+            finished = [merged["k"], merged["rows"], *fold.finish(merged)]
+            return sorted(zip(*(column.to_pylist() for column in finished), strict=True), key=repr)
+
+    hashed = [pytest.approx(row, nan_ok=True) for row in results("hashed")]
+    assert results("sorted") == hashed, f"seed {seed}"
+    assert results("addressed") == hashed, f"seed {seed}"
