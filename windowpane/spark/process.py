@@ -59,30 +59,30 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
-        yield self._run(key, [table for table in tables if not is_heartbeat(table)], timerValues)
+        yield from self._run(key, [table for table in tables if not is_heartbeat(table)], timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
         if key not in self._called:
-            yield self._run(key, [], timerValues)
+            yield from self._run(key, [], timerValues)
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Any:
+    def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
+        """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
         rows, passed = parted(tables)
         try:
             output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
-            emitted = pandas_of(self._wire.rows(output, passed))
+            yield pandas_of(self._wire.rows(output, passed))
         finally:
             self._store.settle()
         if self._time_mode != _NO_TIMERS and not output.is_idle:
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
-        return emitted
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay

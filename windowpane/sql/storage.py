@@ -11,7 +11,7 @@ thread's, the others wait.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,9 @@ class DuckBlobs:
     def get(self, key: str) -> bytes | None:
         """Return the blob under ``key``, or None."""
         return self._loaded().get(key)
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """All blobs are read at once."""
 
     def put(self, key: str, blob: bytes) -> None:
         """Store ``blob`` under ``key``."""

@@ -5,6 +5,7 @@ runs the bucket. Recovery: the backend's. A store is transactional per micro-bat
 none survive, so nothing built on it needs a write-ahead log.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -17,6 +18,9 @@ class BlobStore(Protocol):
 
     def get(self, key: str) -> bytes | None:
         """Return the blob under ``key``, or None."""
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Be told that the blobs under ``keys`` are about to be read, each once: a store that is far away reads them together."""
 
     def put(self, key: str, blob: bytes) -> None:
         """Store ``blob`` under ``key``, in place of what was there."""

@@ -133,6 +133,10 @@ class HashPages:
         fences = np.array([page.fence for page in self._pages] or [0], np.uint64)
         return np.searchsorted(fences, hashes, side="right") - 1
 
+    def prefetch(self, positions: Sequence[int]) -> None:
+        """Be told that pages are about to be read."""
+        self._store.prefetch([self._key(self._pages[position].number) for position in positions if self._pages])
+
     def read(self, position: int) -> pa.Table | None:
         """Return a page, ``None`` where there is none yet."""
         if not self._pages:

@@ -4,6 +4,8 @@ Key layout: the callers' names, as they are. Who may mutate: the owner of the ob
 Recovery: none of its own; ``snapshot`` gives bytes that ``restore`` takes back, in this process or another.
 """
 
+from collections.abc import Sequence
+
 from windowpane.state.codec import decode_key, encode_key, frame, unframe
 
 _KIND = "memory-blobs"
@@ -29,6 +31,9 @@ class MemoryBlobStore:
         """Return the blob under ``key``, or None."""
         self.reads += 1
         return self._blobs.get(key)
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Nothing is far away."""
 
     def put(self, key: str, blob: bytes) -> None:
         """Store ``blob`` under ``key``, in place of what was there."""

@@ -133,10 +133,13 @@ class RowPages:
         place, slot = self._address(ordinal)
         return bytes(self._block(place).fences[slot])
 
+    def prefetch(self, ordinals: Sequence[int]) -> None:
+        """Be told that pages are about to be read."""
+        self._store.prefetch([self._page_key(self._number(ordinal)) for ordinal in ordinals])
+
     def read(self, ordinal: int) -> pa.RecordBatch:
         """Return the rows of a page."""
-        place, slot = self._address(ordinal)
-        number = int(self._block(place).numbers[slot])
+        number = self._number(ordinal)
         blob = self._store.get(self._page_key(number))
         self._sizes[number] = 0 if blob is None else len(blob)
         return batch_from_blob(_PAGE, _VERSION, blob, self._schema)
@@ -145,8 +148,7 @@ class RowPages:
 
     def rewrite(self, ordinal: int, rows: pa.RecordBatch) -> None:
         """Put rows in place of those of a page that was read, within its bounds."""
-        place, slot = self._address(ordinal)
-        self._write_page(int(self._block(place).numbers[slot]), rows)
+        self._write_page(self._number(ordinal), rows)
 
     def replace(self, start: int, end: int, pages: Sequence[NewPage]) -> None:
         """Put new pages in place of the pages at [start, end), which were read. Ordinals from ``start`` on change."""
@@ -244,6 +246,11 @@ class RowPages:
         if self._known_offsets is None:
             self._known_offsets = [0, *np.cumsum(self._root.counts).tolist()]
         return self._known_offsets
+
+    def _number(self, ordinal: int) -> int:
+        """Return the number of a page."""
+        place, slot = self._address(ordinal)
+        return int(self._block(place).numbers[slot])
 
     def _address(self, ordinal: int) -> tuple[int, int]:
         """Return the place of a page's block in the root, and the page's in the block."""

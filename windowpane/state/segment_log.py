@@ -15,6 +15,7 @@ commits both or neither. Recovery reads the index.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -90,11 +91,15 @@ class SegmentLog:
         held.size += len(blob)
         self._changed = True
 
+    def prefetch(self, segments: Iterable[int]) -> None:
+        """Be told that segments are about to be read."""
+        self._store.prefetch([key for segment in segments for key in self._chunk_keys(segment)])
+
     def read(self, segment: int) -> list[pa.Table]:
         """Return the chunks of a segment in the order they were appended; none if it is empty."""
-        held = self._segments.get(segment, _Segment())
-        numbers = range(held.first, held.first + held.chunks)
-        return [_from_blob(self._store.get(self._chunk_key(segment, number))) for number in numbers]
+        keys = self._chunk_keys(segment)
+        self._store.prefetch(keys)
+        return [_from_blob(self._store.get(key)) for key in keys]
 
     def replace(self, segment: int, table: pa.Table) -> None:
         """Put one chunk in place of all chunks of a segment."""
@@ -105,12 +110,9 @@ class SegmentLog:
 
     def drop(self, segment: int) -> None:
         """Delete a segment."""
-        held = self._segments.pop(segment, None)
-        if held is None:
-            return
-        for number in range(held.first, held.first + held.chunks):
-            self._store.remove(self._chunk_key(segment, number))
-        self._changed = True
+        for key in self._chunk_keys(segment):
+            self._store.remove(key)
+        self._changed |= self._segments.pop(segment, None) is not None
 
     def flush(self) -> None:
         """Write the index if it changed; an empty log leaves nothing."""
@@ -125,6 +127,10 @@ class SegmentLog:
     @property
     def _index_key(self) -> str:
         return f"{self._name}.i"
+
+    def _chunk_keys(self, segment: int) -> list[str]:
+        held = self._segments.get(segment, _Segment())
+        return [self._chunk_key(segment, number) for number in range(held.first, held.first + held.chunks)]
 
     def _chunk_key(self, segment: int, number: int) -> str:
         return f"{self._name}.{segment:x}.{number:x}"

@@ -83,6 +83,7 @@ class PageCache:
         """Return the rows of some pages together, and their sort keys."""
         what = ordinals.tobytes()
         if self._joined is None or self._joined[0] != what:
+            self.pages.prefetch([ordinal for ordinal in ordinals.tolist() if ordinal not in self._read])
             batches = [self[ordinal] for ordinal in ordinals.tolist()]
             table = pa.Table.from_batches(batches, self.schema).combine_chunks()
             keys = stored_keys(table[KEY]) if KEY in table.column_names else self.sort_keys.of(table)

@@ -68,7 +68,9 @@ class Tails:
 
     def read(self, shards: Sequence[int]) -> pa.Table:
         """Return the rows of some shards."""
-        held = [self._read(shard) for shard in shards if self._rows[shard]]
+        filled = [shard for shard in shards if self._rows[shard]]
+        self._store.prefetch([self._key(shard) for shard in filled])
+        held = [self._read(shard) for shard in filled]
         return pa.concat_tables(held) if held else self._schema.empty_table()
 
     def write(self, shards: Sequence[int], rows: pa.Table, waits: npt.NDArray[np.bool_]) -> None:
@@ -98,10 +100,13 @@ class Tails:
             self._write(shard, rows.filter(stays), bool(self._waiting[shard]))
 
     def _read(self, shard: int) -> pa.Table:
-        return table_from_blob(_SHARD_KIND, _VERSION, self._store.get(f"{self._name}.{shard:x}"), self._schema)
+        return table_from_blob(_SHARD_KIND, _VERSION, self._store.get(self._key(shard)), self._schema)
+
+    def _key(self, shard: int) -> str:
+        return f"{self._name}.{shard:x}"
 
     def _write(self, shard: int, rows: pa.Table, waits: int) -> None:
-        key = f"{self._name}.{shard:x}"
+        key = self._key(shard)
         blob = table_to_blob(_SHARD_KIND, _VERSION, rows) if rows.num_rows else b""
         if blob:
             self._store.put(key, blob)

@@ -60,6 +60,7 @@ class PaneStore:
 
     def read(self, segments: Sequence[int]) -> pa.Table | None:
         """Return the rows of segments, with the column ``SEGMENT``; ``None`` if there are none."""
+        self._log.prefetch(segments)
         parts = [_named(table, segment) for segment in segments for table in self._log.read(segment)]
         return pa.concat_tables(parts) if parts else None
 

@@ -161,6 +161,7 @@ class SessionBatch(ColumnarBatch):
 
     def _run_group(self, group: _Group, before: int | None) -> None:
         """Move the clock over the sessions of some pages, let rows join them, and write what is left and what is new."""
+        self._pages.prefetch(group.positions)
         pages = [page for position in group.positions if (page := self._pages.read(position)) is not None]
         sessions = pa.concat_tables(pages).combine_chunks() if pages else None
         is_open = np.ones(sum(page.num_rows for page in pages), bool)

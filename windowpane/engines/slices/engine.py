@@ -152,6 +152,8 @@ class _Batch(ColumnarBatch):
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
         due = [w for w in windows if before < w.max_timestamp <= self.clock]
         due.sort(key=lambda w: (w.max_timestamp, w))
+        read = {start for window in due for start in self._held_slices(window.start, window.end)}
+        self._log.prefetch(read - self._merged.keys())
         for window, contents in zip(due, merged_windows(due, self._slices_between, self._merge), strict=True):
             self.results.emit(window, contents, judged)
         for start in self._log.segments():
@@ -167,7 +169,11 @@ class _Batch(ColumnarBatch):
         return self.fold.merge(partials, self._engine.groups)
 
     def _slices_between(self, start: int, end: int) -> list[pa.Table]:
-        return [self._slice(start) for start in range(start, end, self._slices.length) if start in self._log]
+        return [self._slice(start) for start in self._held_slices(start, end)]
+
+    def _held_slices(self, start: int, end: int) -> list[int]:
+        """Return the slices from one time to another that hold something."""
+        return [start for start in range(start, end, self._slices.length) if start in self._log]
 
     def _slice(self, start: int) -> pa.Table:
         """Return the partials of a slice, one row a key."""

@@ -192,6 +192,10 @@ class _BucketBlobs:
         """Return the blob under ``key``, or None."""
         return self._store.get(key)
 
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Read blobs together."""
+        self._store.prefetch(keys)
+
     def put(self, key: str, blob: bytes) -> None:
         """Store ``blob`` under ``key``."""
         self._store.put(key, blob)

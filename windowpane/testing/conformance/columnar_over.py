@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from windowpane.engines.over.eowc import OverCloseEngine, OverCloser
@@ -27,6 +29,9 @@ class _Blobs:
 
     def get(self, key: str) -> bytes | None:
         return self._entries.get(key.encode())
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Nothing is far away."""
 
     def put(self, key: str, blob: bytes) -> None:
         self._entries.put(key.encode(), blob)

@@ -1,4 +1,4 @@
-"""Pipelined writes, with PySpark's own client of a map and a server that counts what it was not asked yet."""
+"""A pipelined map, with PySpark's own client of a map and a server that counts what it was not asked yet."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ class Server:
             self.blobs[call.updateValue.userKey] = call.updateValue.value
             self.answers.append((0, "", b""))
         elif kind == "getValue":
-            assert not self.answers, "answers to writes have to be read before"
             self.answers.append((0, "", self.blobs.get(call.getValue.userKey, b"")))
         else:
-            assert not self.answers, "answers to writes have to be read before"
             self.blobs.pop(call.removeKey.userKey, None)
             self.answers.append((0, "", b""))
         self.most = max(self.most, len(self.answers))
@@ -82,24 +80,66 @@ def test_a_read_and_a_removal_see_the_writes_before(server, store):
     assert server.calls == ["updateValue", "updateValue", "getValue", "updateValue", "removeKey", "getValue", "getValue"]
 
 
-@pytest.mark.parametrize("asked", [lambda store: store.settle(), lambda store: store.get("b"), lambda store: store.remove("b")])
+@pytest.mark.parametrize(
+    "asked", [lambda store: store.settle(), lambda store: store.get("b"), lambda store: store.prefetch(["b"])]
+)
 def test_what_could_not_be_written_is_said_with_the_next_question_and_no_answer_is_left(server, store, asked):
     store.put("a", FAILS)
     store.put("b", b"2")
-    with pytest.raises(PySparkRuntimeError, match="Error updating map state value: the disk is full"):
+    with pytest.raises(PySparkRuntimeError, match="Error in a call to map state: the disk is full"):
         asked(store)
     assert not server.answers
     assert store.get("b") == b"2"
 
 
-def test_a_map_without_such_a_client_is_written_at_once():
-    written = []
+def test_announced_reads_are_made_together_and_only_so_many_wait(server, store):
+    names = [f"k{number}" for number in range(200)]
+    for name in names[:150]:
+        store.put(name, name.encode())
+    store.settle()
+    server.most, server.calls = 0, []
+    store.prefetch(names)
+    assert 1 < server.most <= 64
+    assert not server.answers
+    assert [store.get(name) for name in names] == [name.encode() for name in names[:150]] + [None] * 50
+    assert server.calls == ["getValue"] * 200
+
+
+def test_what_was_announced_is_not_what_was_written_since(server, store):
+    for name in "abc":
+        store.put(name, b"1")
+    store.prefetch(["a", "b", "c"])
+    store.put("a", b"2")
+    store.remove("b")
+    assert [store.get(name) for name in "abc"] == [b"2", None, b"1"]
+
+
+def test_the_next_bucket_sees_its_own_blobs(server, store):
+    store.put("a", b"1")
+    store.prefetch(["a"])
+    store.settle()
+    server.blobs.clear()
+    assert store.get("a") is None
+
+
+def test_a_map_without_such_a_client_is_asked_at_once():
+    written = {}
 
     class Map:
         def updateValue(self, key, value):  # noqa: N802
-            written.append((key, value))
+            written[key] = value
+
+        def getValue(self, key):  # noqa: N802
+            return written.get(key)
+
+        def removeKey(self, key):  # noqa: N802
+            del written[key]
 
     store = SparkBlobStore(Map())
     store.put("a", b"1")
-    assert written == [(("a",), (b"1",))]
+    assert written == {("a",): (b"1",)}
     store.settle()
+    store.prefetch(["a", "b"])
+    assert (store.get("a"), store.get("b")) == (b"1", None)
+    store.remove("a")
+    assert not written
