@@ -196,8 +196,8 @@ class GroupedFold:
         members = pa.array(known.members)
         columns: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
         named = zip((p.name for p in self._partials), steps, strict=True)
-        columns |= self._normalised({name: _reduced(table, step, known) for name, step in named})
-        return pa.table(columns | {name: _reduced(table, step, known) for name, step in extra})
+        columns |= self._normalised({name: _applied(table, step, known) for name, step in named})
+        return pa.table(columns | {name: _applied(table, step, known) for name, step in extra})
 
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns of the aggregates, in order."""
@@ -213,7 +213,7 @@ def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dic
     return {name: grouped[name].combine_chunks() for name, _, _ in steps}
 
 
-def _reduced(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
+def _applied(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
     """Return what a step gives for each group, by numpy."""
     name, how = step
     return counted(groups) if how == "count_all" else folded(table[name], how, groups)
