@@ -37,8 +37,10 @@ def lexical_order(columns: Sequence[Words]) -> Positions:
     """
     leading, others = _leading(columns)
     order = stable_order(leading)
+    if not others:
+        return order
     ties = np.diff(leading[order]) == 0
-    if not others or not ties.any():
+    if not ties.any():
         return order
     is_tied = np.append(ties, False)
     is_tied[1:] |= ties
