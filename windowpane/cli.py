@@ -136,6 +136,8 @@ def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None
                 print_result(result, console)
             else:
                 _ERRORS.print(result.tag, style="dim")
+            if result.notice and not as_json:
+                _ERRORS.print(f"notice: {result.notice}", style="dim")
 
 
 class _refusals:  # noqa: N801 - used as a context, like contextlib's

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expr import Expr, quoted
 from windowpane.sql.relations import PlainView, Relation
 from windowpane.sql.streaming.job import Job
@@ -47,6 +48,7 @@ class TableInfo:
         watermark: its watermark, ``None`` if it has none.
         options: of ``WITH``.
         text: its statement.
+        conflict: what happens to a row whose key is there.
     """
 
     relation: Relation
@@ -55,6 +57,7 @@ class TableInfo:
     watermark: TableWatermark | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    conflict: OnConflict = OVERWRITE
 
     @property
     def pending(self) -> str:
@@ -88,7 +91,17 @@ class SinkInfo:
     text: str
 
 
-Entry = TableInfo | ViewInfo | PlainView | SinkInfo
+@dataclass(frozen=True)
+class IndexInfo:
+    """An index: a name on columns of a relation, of no effect on how queries run."""
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+    text: str
+
+
+Entry = TableInfo | ViewInfo | PlainView | SinkInfo | IndexInfo
 
 
 class Catalog:
@@ -107,7 +120,7 @@ class Catalog:
 
     def names(self) -> list[str]:
         """Return the names that can stand in FROM."""
-        found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo)]
+        found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
         return [name for name in found if sink_of_query(name) is None]
 
     def tables(self) -> list[TableInfo]:
@@ -122,6 +135,10 @@ class Catalog:
         """Return sinks."""
         return [entry for entry in self.entries.values() if isinstance(entry, SinkInfo)]
 
+    def indexes(self, relation: str) -> list[IndexInfo]:
+        """Return the indexes on a relation."""
+        return [entry for entry in self.entries.values() if isinstance(entry, IndexInfo) and entry.relation == relation]
+
     def kind(self, name: str) -> str | None:
         """Return what an entry is, in the words of DROP."""
         entry = self.entries.get(name)
@@ -129,4 +146,6 @@ class Catalog:
             return entry.relation.kind
         if isinstance(entry, ViewInfo):
             return "materialized view"
+        if isinstance(entry, IndexInfo):
+            return "index"
         return None if entry is None else "view" if isinstance(entry, PlainView) else "sink"

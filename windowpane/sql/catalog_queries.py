@@ -20,6 +20,7 @@ _KINDS = {
     "MATERIALIZED VIEWS": "materialized view",
     "VIEWS": "view",
     "SINKS": "sink",
+    "INDEXES": "index",
 }
 
 

@@ -93,6 +93,17 @@ class Cursor:
         self.expect(")")
         return tuple(names)
 
+    def index_columns(self) -> tuple[str, ...]:
+        """Return the columns of an index; the order of each (``DESC NULLS LAST``) is passed over."""
+        self.expect("(")
+        names = [self.name()]
+        self.until(",", ")")
+        while self.take(","):
+            names.append(self.name())
+            self.until(",", ")")
+        self.expect(")")
+        return tuple(names)
+
     def options(self) -> dict[str, str]:
         """Return ``WITH (name = value, ...)`` if it comes next."""
         options: dict[str, str] = {}
@@ -147,19 +158,32 @@ class Cursor:
                 raise self.unsupported(word, instead)
 
     def until(self, *words: str) -> list[Token]:
-        """Return the tokens before the first of ``words`` outside parentheses, or all that are left."""
+        """Return the tokens before the first of ``words``, or phrases, outside parentheses, or all that are left."""
         start, depth = self._at, 0
         while self._at < len(self._tokens):
             word = self.peek()
-            if depth == 0 and word in words:
+            if depth == 0 and (word in words or self._begins_a_phrase(words)):
                 break
             depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(word, 0)
             self._at += 1
         return self._tokens[start : self._at]
 
+    def _begins_a_phrase(self, words: tuple[str, ...]) -> bool:
+        phrases = [word.split() for word in words if " " in word]
+        return any(all(self.peek(ahead) == word for ahead, word in enumerate(phrase)) for phrase in phrases)
+
     def parse_until(self, *words: str) -> exp.Expr:
         """Return what stands before the first of ``words`` outside parentheses, parsed."""
         return self._parse(self.until(*words))
+
+    def parse_items(self) -> exp.Select:
+        """Return the select list behind the word that comes next, parsed; the word stands for SELECT."""
+        word = self.skip()
+        select = Token(TokenType.SELECT, "SELECT", word.line, word.col, word.start, word.end)
+        items = self._parse([select, *self.until()])
+        if not isinstance(items, exp.Select) or any(items.args.get(part) for part in ("from_", "where", "group")):
+            raise self.syntax_error(f"{word.text.upper()} is followed by a list of expressions only.")
+        return items
 
     def parse_rest(self) -> exp.Expr:
         """Return the rest of the statement, parsed."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql import catalog_queries, sinks, tables, views
-from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
+from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.nodes import Node
 from windowpane.sql.places import Place, Text
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.reader import read_script
-from windowpane.sql.relations import PlainView, StoredColumn
+from windowpane.sql.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.results import Result
-from windowpane.sql.statements import CreateSink, CreateTable, CreateView, Drop, Insert
+from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep import Upkeep
+
+_INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
 
 
 class Definitions:
@@ -55,6 +57,8 @@ class Definitions:
                 self._add_view(statement, Text(text), is_new=False)
             elif isinstance(statement, CreateSink):
                 self._add_sink(statement, Text(text), is_new=False)
+            elif isinstance(statement, CreateIndex):
+                self._add_index(statement, Text(text))
 
     def _remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
@@ -122,6 +126,24 @@ class Definitions:
         views.check_streamable(node, binder, statement, text)
         return views.view_plan(statement, bound, node, text)
 
+    def create_index(self, statement: CreateIndex, text: Text) -> Result:
+        """Run CREATE INDEX: its name is taken, nothing else changes."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self._add_index(statement, text)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_INDEX", notice=_INDEX_NOTICE)
+
+    def _add_index(self, statement: CreateIndex, text: Text) -> None:
+        relation = self._catalog.find(statement.relation)
+        if not isinstance(relation, Relation):
+            raise text.name_error(None, f"there is no table or materialized view {statement.relation!r} to index.")
+        names = [column.name for column in relation.visible]
+        for name in statement.columns:
+            if name not in names:
+                raise text.name_error(None, f"{statement.relation!r} has no column {name!r}; it has {', '.join(names)}.")
+        index = IndexInfo(statement.name, statement.relation, statement.columns, statement.text)
+        self._catalog.entries[statement.name] = index
+
     def create_sink(self, statement: CreateSink, text: Text) -> Result:
         """Run CREATE SINK."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
@@ -188,6 +210,8 @@ class Definitions:
         """Forget an entry of the catalog, and what is stored of it."""
         behind = self._view_behind(name)
         entry = self._catalog.entries.pop(name)
+        for index in self._catalog.indexes(name):
+            self.remove(index.name)
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
             self._upkeep.drop_table(entry)

@@ -28,6 +28,8 @@ def print_result(result: Result, console: Console) -> None:
 def json_line(result: Result) -> str:
     """Return a result as one line of JSON: its tag, and columns, types and rows if it has any; values are text as printed."""
     body: dict[str, object] = {"tag": result.tag}
+    if result.notice:
+        body["notice"] = result.notice
     if result.has_rows:
         body["columns"] = list(result.names)
         body["types"] = [str(kind) for kind in result.types]

@@ -145,6 +145,8 @@ def run_prompt(session: Session, console: Console, history: Path | None) -> None
                     print_result(result, console)
                 else:
                     console.print(result.tag, style="dim")
+                if result.notice:
+                    console.print(f"notice: {result.notice}", style="dim")
         except WindowpaneError as error:
             console.print(f"[red]error:[/red] {type(error).__name__}: ", end="")
             console.print(str(error), markup=False, highlight=False)

@@ -47,6 +47,10 @@ class QueryBinder:
         self.now = "" if streaming else "now()"
         self.window_places: dict[str, exp.Expr] = {}
 
+    def over(self, schema: Schema) -> QueryBinder:
+        """Return a binder of the same text over another schema."""
+        return QueryBinder(schema, self.text, self._evaluator, streaming=self.streaming)
+
     def bind(self, tree: exp.Expr, tables: Tables | None = None) -> BoundQuery:
         """Return a query as a plan.
 

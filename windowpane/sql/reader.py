@@ -10,8 +10,10 @@ from sqlglot.errors import ParseError, TokenError
 from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql.cursor import Cursor
 from windowpane.sql.dialect import Token, TokenType, tokenize
+from windowpane.sql.dml.conflicts import InsertConflict
 from windowpane.sql.places import place_at
 from windowpane.sql.statements import (
+    CreateIndex,
     CreateSink,
     CreateView,
     Delete,
@@ -30,8 +32,8 @@ from windowpane.sql.table_reader import read_table
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
 _SUPPORTED = (
-    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK, INSERT, UPDATE, DELETE, SELECT, DROP, SHOW, DESCRIBE, EXPLAIN, "
-    "FLUSH, WAIT and SET"
+    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK / INDEX, INSERT, UPDATE, DELETE, SELECT, DROP, SHOW, DESCRIBE, "
+    "EXPLAIN, FLUSH, WAIT and SET"
 )
 
 
@@ -115,9 +117,22 @@ def _create(cursor: Cursor) -> Statement:
         return _view(cursor, text, materialized=False)
     if cursor.take("SINK"):
         return _sink(cursor, text)
+    if cursor.take("INDEX"):
+        return _index(cursor, text)
     if cursor.peek() in ("TABLE", "SOURCE"):
         return read_table(cursor, text)
-    raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW and SINK are.")
+    raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
+
+
+def _index(cursor: Cursor, text: str) -> CreateIndex:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    relation, columns = cursor.name(), cursor.index_columns()
+    for words in (("INCLUDE",), ("DISTRIBUTED", "BY")):
+        if cursor.take(*words):
+            columns += cursor.names()
+    return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
 
 
 def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
@@ -145,7 +160,7 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
     return CreateSink(cursor.start_place, text, name, None, cursor.parse_rest(), closes, options, guarded)
 
 
-_KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK")
+_KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK", "INDEX")
 
 
 def _drop(cursor: Cursor) -> Drop:
@@ -158,7 +173,7 @@ def _drop(cursor: Cursor) -> Drop:
             cascade = cursor.take("CASCADE")
             cursor.take("RESTRICT")
             return Drop(cursor.start_place, text, kind.lower(), name, guarded, cascade)
-    raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW and SINK are.")
+    raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
 
 
 def _insert(cursor: Cursor) -> Insert:
@@ -167,8 +182,26 @@ def _insert(cursor: Cursor) -> Insert:
     cursor.expect("INTO")
     table = cursor.name()
     columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
-    cursor.refuse_word("RETURNING", "SELECT the rows afterwards.")
-    return Insert(cursor.start_place, text, table, columns, cursor.parse_rest())
+    query = cursor.parse_until("ON CONFLICT", "RETURNING")
+    return Insert(cursor.start_place, text, table, columns, query, _conflict(cursor), _returning(cursor))
+
+
+def _conflict(cursor: Cursor) -> InsertConflict | None:
+    place = cursor.place
+    if not cursor.take("ON", "CONFLICT"):
+        return None
+    target = cursor.names() if cursor.peek() == "(" else ()
+    if not cursor.take("DO"):
+        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()}", "Name the primary key in parentheses, or no columns.")
+    if cursor.take("NOTHING"):
+        return InsertConflict(place, target)
+    cursor.expect("UPDATE")
+    cursor.expect("SET")
+    return InsertConflict(place, target, _assignments(cursor), _where(cursor))
+
+
+def _returning(cursor: Cursor) -> exp.Select | None:
+    return cursor.parse_items() if cursor.peek() == "RETURNING" else None
 
 
 def _update(cursor: Cursor) -> Update:
@@ -176,29 +209,31 @@ def _update(cursor: Cursor) -> Update:
     cursor.expect("UPDATE")
     table = cursor.name()
     cursor.expect("SET")
-    cursor.refuse_word("RETURNING", "SELECT the rows afterwards.")
+    return Update(cursor.start_place, text, table, _assignments(cursor), _where(cursor), _returning(cursor))
+
+
+def _assignments(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
     assignments = [_assignment(cursor)]
     while cursor.take(","):
         assignments.append(_assignment(cursor))
-    return Update(cursor.start_place, text, table, tuple(assignments), _where(cursor))
+    return tuple(assignments)
 
 
 def _assignment(cursor: Cursor) -> tuple[str, exp.Expr]:
     name = cursor.name()
     cursor.expect("=")
-    return name, cursor.parse_until(",", "WHERE")
+    return name, cursor.parse_until(",", "WHERE", "RETURNING")
 
 
 def _where(cursor: Cursor) -> exp.Expr | None:
-    return cursor.parse_rest() if cursor.take("WHERE") else None
+    return cursor.parse_until("RETURNING") if cursor.take("WHERE") else None
 
 
 def _delete(cursor: Cursor) -> Delete:
     text = cursor.text_of_all()
     cursor.expect("DELETE")
     cursor.expect("FROM")
-    cursor.refuse_word("RETURNING", "SELECT the rows before.")
-    return Delete(cursor.start_place, text, cursor.name(), _where(cursor))
+    return Delete(cursor.start_place, text, cursor.name(), _where(cursor), _returning(cursor))
 
 
 def _explain(cursor: Cursor) -> Explain:

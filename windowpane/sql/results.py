@@ -22,6 +22,7 @@ class Result:
         table: the rows; its columns are named by position.
         has_rows: whether the statement gives rows, perhaps none.
         ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
+        notice: what a user should know although the statement went through, "" for nothing.
     """
 
     tag: str
@@ -30,6 +31,7 @@ class Result:
     table: pa.Table = field(default_factory=lambda: pa.table({}))
     has_rows: bool = False
     ordering: int = 0
+    notice: str = ""
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows as Python values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from windowpane.sql.results import Result
 from windowpane.sql.served import ServedViews
 from windowpane.sql.state_file import opened
 from windowpane.sql.statements import (
+    CreateIndex,
     CreateSink,
     CreateTable,
     CreateView,
@@ -157,6 +159,7 @@ class Session:
             CreateTable: self._definitions.create_table,
             CreateView: self._definitions.create_view,
             CreateSink: self._definitions.create_sink,
+            CreateIndex: self._definitions.create_index,
             Drop: self._definitions.drop,
             Insert: self._insert,
             Update: self._update,
@@ -213,23 +216,31 @@ class Session:
         raise SqlNameError(f"there is no table {name!r}: {found}.", place.line, place.column)
 
     def _insert(self, statement: Insert, text: Text) -> Result:
-        count = self._definitions.writer(text).insert(statement, self._table(statement.table, statement.place))
-        return self._changed(f"INSERT 0 {count}")
+        info, writer = self._table(statement.table, statement.place), self._definitions.writer(text)
+        count = writer.insert(statement, info)
+        return self._changed(f"INSERT 0 {count}", self._returned(statement, writer, info))
 
     def _update(self, statement: Update, text: Text) -> Result:
         info = self._table(statement.table, statement.place)
         tables.refuse_append_only(info, "UPDATE", statement.place.line, statement.place.column)
-        return self._changed(f"UPDATE {self._definitions.writer(text).update(statement, info)}")
+        writer = self._definitions.writer(text)
+        return self._changed(f"UPDATE {writer.update(statement, info)}", self._returned(statement, writer, info))
 
     def _delete(self, statement: Delete, text: Text) -> Result:
         info = self._table(statement.table, statement.place)
         tables.refuse_append_only(info, "DELETE", statement.place.line, statement.place.column)
-        return self._changed(f"DELETE {self._definitions.writer(text).delete(statement, info)}")
+        writer = self._definitions.writer(text)
+        return self._changed(f"DELETE {writer.delete(statement, info)}", self._returned(statement, writer, info))
 
-    def _changed(self, tag: str) -> Result:
+    def _returned(self, statement: Insert | Update | Delete, writer: tables.TableWriter, info: TableInfo) -> Result:
+        if statement.returning is None:
+            return Result("")
+        return self._answer(writer.returned(statement.returning, info, removed=isinstance(statement, Delete)))
+
+    def _changed(self, tag: str, returned: Result) -> Result:
         if self._flushes_at_once:
             self._definitions.flush()
-        return Result(tag)
+        return replace(returned, tag=tag)
 
     def _flush_statement(self, statement: Flush, text: Text) -> Result:
         self._definitions.flush()

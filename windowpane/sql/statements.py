@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from windowpane.sql.dml.conflicts import OVERWRITE, InsertConflict, OnConflict
 from windowpane.sql.places import Place
 from windowpane.sql.types import SqlType
 
@@ -52,6 +53,17 @@ class CreateTable(Statement):
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     query: exp.Expr | None = None
+    conflict: OnConflict = OVERWRITE
+
+
+@dataclass(frozen=True)
+class CreateIndex(Statement):
+    """``CREATE INDEX name ON relation (columns)``: kept as a name, of no effect."""
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,8 @@ class Insert(Statement):
     table: str
     columns: tuple[str, ...]
     query: exp.Expr
+    conflict: InsertConflict | None = None
+    returning: exp.Select | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,7 @@ class Update(Statement):
     table: str
     assignments: tuple[tuple[str, exp.Expr], ...]
     where: exp.Expr | None
+    returning: exp.Select | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,7 @@ class Delete(Statement):
 
     table: str
     where: exp.Expr | None
+    returning: exp.Select | None = None
 
 
 @dataclass(frozen=True)

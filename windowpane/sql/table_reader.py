@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from windowpane.sql.cursor import Cursor
 from windowpane.sql.dialect import Token
+from windowpane.sql.dml.conflicts import IGNORE, OVERWRITE, Keep, OnConflict
 from windowpane.sql.statements import ColumnSpec, CreateTable, WatermarkSpec
 from windowpane.sql.types import UNKNOWN, SqlType, named
 
@@ -32,18 +33,61 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     append_only = cursor.take("APPEND", "ONLY")
     options = cursor.options()
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
-    query = cursor.parse_rest() if cursor.take("AS") else None
-    if cursor.take("ON", "CONFLICT") and not (cursor.take("OVERWRITE") or cursor.take("DO", "UPDATE", "FULL")):
-        instead = "The last row of a key stays (OVERWRITE); in an APPEND ONLY table, the first."
-        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()}", instead)
+    conflict = _conflict(cursor)
+    options = options or cursor.options()
+    query = cursor.parse_until("ON CONFLICT") if cursor.take("AS") else None
+    conflict = conflict or _conflict(cursor) or (IGNORE if append_only else OVERWRITE)
     if cursor.peek() in ("FORMAT", "INCLUDE"):
         raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
     if query is None and not items.columns:
         raise cursor.syntax_error(f"table {name!r} has no columns.")
     spec = tuple(items.columns)
     return CreateTable(
-        cursor.start_place, text, name, spec, items.key, items.watermark, append_only, is_source, guarded, options, query
+        cursor.start_place,
+        text,
+        name,
+        spec,
+        items.key,
+        items.watermark,
+        append_only,
+        is_source,
+        guarded,
+        options,
+        query,
+        _checked(conflict, append_only, cursor),
     )
+
+
+_POLICIES = {
+    ("OVERWRITE",): Keep.NEW,
+    ("DO", "UPDATE", "FULL"): Keep.NEW,
+    ("DO", "UPDATE", "IF", "NOT", "NULL"): Keep.FILLED,
+    ("IGNORE",): Keep.OLD,
+    ("DO", "NOTHING"): Keep.OLD,
+}
+
+
+def _conflict(cursor: Cursor) -> OnConflict | None:
+    if not cursor.take("ON", "CONFLICT"):
+        return None
+    keep = next((keep for words, keep in _POLICIES.items() if cursor.take(*words)), None)
+    if keep is None:
+        instead = "OVERWRITE (DO UPDATE FULL), DO UPDATE IF NOT NULL and IGNORE (DO NOTHING) are."
+        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()} on a table", instead)
+    if not cursor.take("WITH", "VERSION", "COLUMN"):
+        return OnConflict(keep)
+    if keep is Keep.OLD:
+        raise cursor.unsupported("a version column with IGNORE", "The first row of a key stays, whatever its version.")
+    return OnConflict(keep, cursor.names())
+
+
+def _checked(conflict: OnConflict, append_only: bool, cursor: Cursor) -> OnConflict:
+    if append_only and conflict.keep is not Keep.OLD:
+        raise cursor.unsupported(
+            f"ON CONFLICT {conflict.keep.value.upper()} on a table that is APPEND ONLY",
+            "Its rows stay: the first of a key is kept (ON CONFLICT IGNORE). Leave APPEND ONLY out.",
+        )
+    return conflict
 
 
 def _items(cursor: Cursor, items: _Items) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from windowpane.errors import SqlRunError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
+from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
+from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
 from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted, settled
 from windowpane.sql.nodes import Watermark, compile_plan
 from windowpane.sql.places import Text
@@ -68,7 +70,18 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         watermark,
         statement.options,
         statement.text,
+        _conflict(statement, columns, text),
     )
+
+
+def _conflict(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> OnConflict:
+    types = {column.name: column.type for column in columns}
+    for name in statement.conflict.versions:
+        if name not in types:
+            raise text.name_error(None, f"table {statement.name!r} has no version column {name!r}; it has {', '.join(types)}.")
+        if types[name].name in ("array", "jsonb"):
+            raise text.type_error(None, f"version column {name!r} is of type {types[name]}, which has no order.")
+    return statement.conflict
 
 
 def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope: Scope, text: Text) -> TableWatermark | None:
@@ -151,6 +164,17 @@ class TableWriter:
     def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
         """Write in the transaction of ``storage``."""
         self._storage, self._clock, self._query, self._text = storage, clock, query, text
+        self.delta = ""
+
+    def returned(self, items: exp.Select, info: TableInfo, *, removed: bool = False) -> BoundQuery:
+        """Return a RETURNING clause as a query over the rows that the last change wrote, or removed."""
+        kept = f"(SELECT * FROM {self.delta} WHERE {quoted(WEIGHT)} {'<' if removed else '>'} 0)"
+        schema = ChangedRows(self._query.schema, info.relation, kept)
+        bound = self._query.over(schema).bind(over_changed_rows(items, info.relation.name))
+        if not is_row_by_row(bound.node):
+            construct = "an aggregate, a window function or a subquery in RETURNING"
+            raise self._text.unsupported(items, construct, "RETURNING has expressions over each changed row; SELECT the rest.")
+        return bound
 
     def insert(self, statement: Insert, info: TableInfo) -> int:
         """Insert rows, and return how many there are in the statement."""
@@ -160,7 +184,68 @@ class TableWriter:
             if name not in writable:
                 raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
         source = self._rows(statement.query, targets, info)
-        return self.append(source, info)
+        if statement.conflict is None:
+            return self.append(source, info)
+        self._check_target(statement.conflict, info)
+        return self._append_unless(source, info, statement.conflict)
+
+    def _check_target(self, conflict: InsertConflict, info: TableInfo) -> None:
+        key = () if info.has_row_id else info.relation.key
+        named = not conflict.target or sorted(conflict.target) == sorted(key)
+        if conflict.assignments and (not conflict.target or not key):
+            named = False
+        if not named:
+            place, has = conflict.place, f"is ({', '.join(key)})" if key else "is not declared"
+            message = f"ON CONFLICT needs the primary key of {info.relation.name!r} in parentheses, which {has}."
+            raise SqlNameError(message, place.line, place.column)
+        if conflict.assignments:
+            refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place.line, conflict.place.column)
+
+    def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
+        """Insert rows whose key is not there, change those it names that are, and return how many both are."""
+        relation, weight = info.relation, quoted(WEIGHT)
+        rows = self._taken(source, info)
+        if info.has_row_id or not conflict.assignments:
+            self._store(rows, replace(info, conflict=IGNORE))
+            return self._written(1)
+        self._check_keys_differ(rows, relation)
+        pairs = self._storage.temporary(self._changing(rows, info, conflict))
+        names = [column.name for column in relation.visible]
+        old = ", ".join(f"{quoted(f'old.{name}')} AS {quoted(name)}" for name in names)
+        new = ", ".join(f"{quoted(f'set.{name}')} AS {quoted(name)}" for name in names)
+        fresh = f"SELECT {', '.join(f'n.{quoted(name)}' for name in names)}, 1 AS {weight} FROM {rows} AS n"
+        fresh += f" ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
+        changed = f"SELECT {new}, 1 AS {weight} FROM {pairs} UNION ALL SELECT {old}, -1 FROM {pairs}"
+        self.apply(self._storage.temporary(f"{fresh} UNION ALL {changed}"), info)
+        return self._written(1)
+
+    def _changing(self, rows: str, info: TableInfo, conflict: InsertConflict) -> str:
+        """Return the query of rows that DO UPDATE changes, as they are (``old.``) and as they become (``set.``)."""
+        relation = info.relation
+        binder = ScalarBinder(self._text, old_and_excluded(relation), "DO UPDATE", "now()")
+        where = f" WHERE {binder.boolean(conflict.where).sql}" if conflict.where is not None else ""
+        changed = self._assignments(conflict.assignments, info, binder)
+        items = [f"{changed.get(c.name, quoted(f'old.{c.name}'))} AS {quoted(c.name)}" for c in relation.visible]
+        old = ", ".join(quoted(f"old.{column.name}") for column in relation.visible)
+        made = self._storage.temporary(f"SELECT {old}, {', '.join(items)} FROM ({conflicting(rows, relation)}){where}")
+        if info.generated:
+            generated = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            made = self._storage.temporary(f"SELECT * REPLACE ({generated}) FROM {made}")
+        self._check_nulls(made, relation)
+        new = ", ".join(f"{quoted(column.name)} AS {quoted(f'set.{column.name}')}" for column in relation.visible)
+        return f"SELECT {old}, {new} FROM {made}"
+
+    def _check_keys_differ(self, rows: str, relation: Relation) -> None:
+        keys = ", ".join(map(quoted, relation.key))
+        twice = self._storage.run(f"SELECT {keys} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
+        if twice:
+            raise SqlRunError(
+                f"two rows have the key ({', '.join(map(str, twice[0]))}), and ON CONFLICT DO UPDATE changes a row once. "
+                f"Nothing was inserted; make the keys differ."
+            )
+
+    def _written(self, weight: int) -> int:
+        return int(self._storage.value(f"SELECT count(*) FROM {self.delta} WHERE {quoted(WEIGHT)} = {weight}"))
 
     def _rows(self, tree: exp.Expr, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
         types = {column.name: column.type for column in info.relation.columns}
@@ -207,7 +292,17 @@ class TableWriter:
             raise self._text.type_error(tree, f"{name}: {error}") from None
 
     def append(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
-        """Insert the rows of a query with columns of the given stored names."""
+        """Insert the rows of a query with columns of the given stored names, and return how many it has."""
+        rows = self._made(source, info)
+        count = int(self._storage.value(f"SELECT count(*) FROM {rows}"))
+        self._store(self._on_time(rows, info), info)
+        return count
+
+    def _taken(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
+        return self._on_time(self._made(source, info), info)
+
+    def _made(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
+        """Return the rows of an INSERT with all their columns, numbered in order."""
         query, names = source
         relation = info.relation
         items = []
@@ -220,11 +315,8 @@ class TableWriter:
         if info.generated:
             made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
             rows = self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
-        count = int(self._storage.value(f"SELECT count(*) FROM {rows}"))
         self._check_nulls(rows, relation)
-        kept = self._on_time(rows, info)
-        self._store(kept, info)
-        return count
+        return rows
 
     def _check_nulls(self, rows: str, relation: Relation) -> None:
         for column in relation.visible:
@@ -255,15 +347,8 @@ class TableWriter:
             query = f"SELECT {names}, {number}, 1 AS {weight} FROM {rows}"
             self.apply(self._storage.temporary(query), info)
             return
-        keys = ", ".join(map(quoted, relation.key))
-        which = "" if relation.append_only else " DESC"
-        last = f"SELECT * FROM {rows} QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY windowpane_n{which}) = 1"
-        new = self._storage.temporary(last)
+        new = self._storage.temporary(winners(rows, relation, info.conflict))
         old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
-        if relation.append_only:
-            fresh = f"SELECT n.* FROM {new} AS n ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
-            self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM ({fresh})"), info)
-            return
         self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
 
     def _next_row_id(self, info: TableInfo, count: int) -> int:
@@ -279,18 +364,14 @@ class TableWriter:
         names = [column.name for column in info.relation.columns]
         listed = ", ".join(map(quoted, [*names, WEIGHT]))
         apply_to(self._storage, info.relation.storage, delta, names, info.relation.key)
+        self.delta = delta
         self._storage.run(f"INSERT INTO {info.pending} ({listed}) SELECT {listed} FROM {delta}")
 
     def update(self, statement: Update, info: TableInfo) -> int:
         """Change rows, and return how many."""
         relation = info.relation
         scope = table_scope(relation)
-        binder = ScalarBinder(self._text, scope, "SET", "now()")
-        changed: dict[str, str] = {}
-        types = {column.name: column.type for column in relation.visible}
-        for name, tree in statement.assignments:
-            self._check_assignable(name, info, tree)
-            changed[name] = self._assigned(binder.bind(tree), types[name], name, tree)
+        changed = self._assignments(statement.assignments, info, ScalarBinder(self._text, scope, "SET", "now()"))
         old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, relation)}")
         items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
         new = f"SELECT {', '.join(items)} FROM {old}"
@@ -302,6 +383,15 @@ class TableWriter:
         weight = quoted(WEIGHT)
         self.apply(self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}"), info)
         return int(self._storage.value(f"SELECT count(*) FROM {old}"))
+
+    def _assignments(self, assignments: Sequence[tuple[str, exp.Expr]], info: TableInfo, binder: ScalarBinder) -> dict[str, str]:
+        """Return the new values of columns as SQL."""
+        types = {column.name: column.type for column in info.relation.visible}
+        changed: dict[str, str] = {}
+        for name, tree in assignments:
+            self._check_assignable(name, info, tree)
+            changed[name] = self._assigned(binder.bind(tree), types[name], name, tree)
+        return changed
 
     def _check_assignable(self, name: str, info: TableInfo, tree: exp.Expr) -> None:
         names = [column.name for column in info.relation.visible]
