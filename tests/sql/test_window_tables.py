@@ -58,7 +58,60 @@ def test_sessions_grow_and_merge(session: Session) -> None:
     ]
     # 10:10 is the watermark: this row is in time, less than a gap from the second session and exactly one from the first.
     insert(session, (4, "10:10", 1))
-    assert sorted(session.query("SELECT id, s FROM w").rows()) == [(1, "10:00"), (2, "10:10"), (3, "10:15"), (4, "10:10")]
+    assert sorted(session.query("SELECT id, s FROM w").rows()) == [(1, "10:00"), (2, "10:00"), (3, "10:15"), (4, "10:00")]
+
+
+def test_rows_one_gap_apart_are_one_session_as_in_flink(session: Session) -> None:
+    """Flink merges windows that touch. A SESSION frame of OVER, which is RisingWave's, begins a new one there."""
+    query = f"SELECT id, {BOUNDS} FROM session(t PARTITION BY (who), DESCRIPTOR(at), INTERVAL '10 minutes')"
+    frame = "SELECT id, count(*) OVER (PARTITION BY who ORDER BY at SESSION WITH GAP '10 minutes') AS n FROM t"
+    session.run(f"CREATE MATERIALIZED VIEW w AS {query}; CREATE MATERIALIZED VIEW f AS {frame} EMIT ON WINDOW CLOSE")
+    insert(session, (1, "10:00", 1), (2, "10:10", 1), (3, "10:20:00.000001", 1), (4, "10:40", 1), (5, "11:00", 2))
+    expected = [(1, "10:00", "10:20"), (2, "10:00", "10:20"), (3, "10:20", "10:30"), (4, "10:40", "10:50"), (5, "11:00", "11:10")]
+    assert sorted(session.query("SELECT * FROM w").rows()) == expected == sorted(session.query(query).rows())
+    assert sorted(session.query("SELECT * FROM f").rows()) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_each_step_of_cumulate_comes_out_when_it_ends(session: Session) -> None:
+    session.run(
+        "CREATE MATERIALIZED VIEW w AS SELECT substring(window_end::text FROM 12 FOR 5) AS e, sum(id) AS n "
+        "FROM cumulate(t, at, INTERVAL '10 minutes', INTERVAL '1 hour') GROUP BY window_start, window_end EMIT ON WINDOW CLOSE"
+    )
+    insert(session, (1, "10:01", 1), (2, "10:24:59.999999", 1))  # the watermark is a microsecond before 10:20
+    assert session.query("SELECT * FROM w ORDER BY e").rows() == [("10:10", 1)]
+    insert(session, (3, "10:25", 1))
+    assert session.query("SELECT * FROM w ORDER BY e").rows() == [("10:10", 1), ("10:20", 1)]
+    insert(session, (4, "11:06", 1))
+    steps = [("10:10", 1), ("10:20", 1), ("10:30", 6), ("10:40", 6), ("10:50", 6), ("11:00", 6)]
+    assert session.query("SELECT * FROM w ORDER BY e").rows() == steps
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("INSERT INTO mirror SELECT id FROM plain", "which is a sink"),
+        ("INSERT INTO copied SELECT id FROM t", "the stream 't'"),
+        ("INSERT INTO copied SELECT id FROM over_t", "the stream 't'"),
+        ("INSERT INTO copied SELECT max(id) FROM TABLE(TUMBLE(TABLE plain, DESCRIPTOR(at), INTERVAL '1' HOUR))", "Flink's"),
+    ],
+)
+def test_an_insert_that_is_a_pipeline_in_flink_is_refused(session: Session, statement: str, words: str) -> None:
+    session.run(
+        "CREATE TABLE plain (id int, at timestamp); CREATE TABLE copied (id int); CREATE VIEW over_t AS SELECT * FROM t;"
+        "CREATE SINK mirror AS SELECT id FROM plain WITH (connector = 'blackhole')"
+    )
+    with pytest.raises(UnsupportedSqlError, match=f"{words}.*CREATE MATERIALIZED VIEW"):
+        session.run(statement)
+    session.run("INSERT INTO plain VALUES (1, NULL); INSERT INTO copied SELECT id FROM plain")
+    assert session.query("SELECT * FROM copied").rows() == [(1,)]
+
+
+def test_a_relation_named_data_is_read(session: Session) -> None:
+    session.run(
+        "CREATE VIEW v AS SELECT * FROM TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(at), SIZE => INTERVAL '1' DAY))"
+    )
+    with pytest.raises(UnsupportedSqlError, match="'v' reads 't'"):
+        session.run("DROP TABLE t")
 
 
 def test_groups_come_out_once_when_their_window_closes(session: Session) -> None:

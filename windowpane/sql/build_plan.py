@@ -226,6 +226,6 @@ def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column])
     return SetOperation(tuple(columns), tuple(column.id for column in columns), False, {}, left=left, right=right, kind=kind)
 
 
-def close_sort(node: Node, column_id: str) -> Node:
-    """Return a node whose rows wait until the watermark of a column has passed them."""
-    return CloseSort(node.columns, node.key, True, node.watermarks, input=node, column_id=column_id)
+def close_sort(node: Node, by: Sequence[str]) -> Node:
+    """Return a node whose rows wait until the watermark of one of the columns has passed them."""
+    return CloseSort(node.columns, node.key, True, node.watermarks, input=node, by=tuple(by))

@@ -28,8 +28,17 @@ def tables_in(query: exp.Expr) -> set[str]:
     """Return the names of relations that a query reads."""
     names = {name_of(table.this) for table in query.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
     calls = [table.this for table in query.find_all(exp.Table) if isinstance(table.this, exp.Anonymous)]
-    firsts = [call.expressions[0] for call in calls if call.expressions]
-    return names | {name_of(first.this) for first in firsts if isinstance(first, exp.Column)}
+    read = [_relation_of(call) for call in calls]
+    return names | {name_of(tree.this) for tree in read if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)}
+
+
+def _relation_of(call: exp.Expr) -> exp.Expr | None:
+    """Return the relation that a window table function is called on: its first argument, or the one named DATA."""
+    for argument in call.expressions:
+        if isinstance(argument, exp.Kwarg) and str(argument.this.name).upper() == "DATA":
+            named: exp.Expr = argument.expression
+            return named
+    return call.expressions[0] if call.expressions else None
 
 
 def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> dict[str, list[str]]:

@@ -1,7 +1,9 @@
 """EMIT ON WINDOW CLOSE: turns a plan into one that emits each row once, when the watermark says that it will not change.
 
 An OVER window gets a sort on its order column below it, and emits by itself; it then has no watermark for what comes after.
-Any other plan gets a sort on the first column with a watermark at its root. Source of the rules: RisingWave's planner.
+Any other plan gets a sort at its root: a row comes out as soon as one of its columns is behind that column's watermark, which
+is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). Source of the rules:
+RisingWave's planner, which takes the first of such columns.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
     """
     if _has_over(node):
         return _with_closing_windows(node, text, query, places)
-    for column in node.columns:
-        if column.id in node.watermarks:
-            return close_sort(node, column.id)
+    by = [column.id for column in node.columns if column.id in node.watermarks]
+    if by:
+        return close_sort(node, by)
     raise text.unsupported(query, "EMIT ON WINDOW CLOSE without a watermark column in the result", _NEEDED)
 
 
@@ -82,4 +84,4 @@ def _closing(node: Over, text: Text, place: exp.Expr) -> Over:
     if column not in source.watermarks:
         name = source.column(column).name
         raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED)
-    return replace(node, input=close_sort(source, column), append_only=True, watermarks={}, closes=True)
+    return replace(node, input=close_sort(source, [column]), append_only=True, watermarks={}, closes=True)

@@ -12,6 +12,7 @@ from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql import catalog_queries, tables
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink
+from windowpane.sql.continuous import refuse_pipeline
 from windowpane.sql.definitions import Definitions
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import compile_plan, explain_plan
@@ -216,6 +217,7 @@ class Session:
         raise SqlNameError(f"there is no table {name!r}: {found}.", place.line, place.column)
 
     def _insert(self, statement: Insert, text: Text) -> Result:
+        refuse_pipeline(statement, self._catalog)
         info, writer = self._table(statement.table, statement.place), self._definitions.writer(text)
         count = writer.insert(statement, info)
         return self._changed(f"INSERT 0 {count}", self._returned(statement, writer, info))

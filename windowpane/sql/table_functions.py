@@ -172,8 +172,8 @@ class TableFunctions:
             moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
             earliest = {"hop": str(size - step), "tumble": "0", "cumulate": "0"}[call.name]
             first_start = f"({base.replace('{t}', moment)} - {earliest})"
-            shortest = size if call.name != "cumulate" else 0
-            first_end = f"({first_start} + {shortest})" if shortest else moment
+            step_start = floor_sql(moment, str(step), str(offset))
+            first_end = f"({step_start} + {step})" if call.name == "cumulate" else f"({first_start} + {size})"
             watermarks[bounds[0].id] = node.watermarks[time.column].through(instant_sql(first_start, kind))
             watermarks[bounds[1].id] = node.watermarks[time.column].through(instant_sql(first_end, kind))
         key = node.key if call.name == "tumble" else (*node.key, bounds[0].id, bounds[1].id)

@@ -12,7 +12,7 @@ from windowpane.sql.over_calls import OverNodeCall, over_sql
 
 @dataclass(frozen=True)
 class SessionWindows(Unary):
-    """Each row with the bounds of its session: rows of a partition that follow one another in less than the gap."""
+    """Each row with the bounds of its session: rows of a partition that follow one another in the gap at most, as in Flink."""
 
     partition: tuple[str, ...] = field(kw_only=True)
     time: str = field(kw_only=True)
@@ -26,7 +26,7 @@ class SessionWindows(Unary):
         by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
         session = f"PARTITION BY {listed((*self.partition, 'windowpane session'))}"
         time = quoted(self.time)
-        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {self.gap} > {time} THEN 0 ELSE 1 END"
+        begins = f"CASE WHEN lag({time}) OVER ({by}ORDER BY {time}) + {self.gap} >= {time} THEN 0 ELSE 1 END"
         flagged = f'SELECT *, {begins} AS "windowpane begins" FROM {relations[0]} WHERE {time} IS NOT NULL'
         numbered = (
             f'SELECT *, sum("windowpane begins") OVER ({by}ORDER BY {time} RANGE UNBOUNDED PRECEDING) AS "windowpane session" '
@@ -66,9 +66,9 @@ class Over(Unary):
 
 @dataclass(frozen=True)
 class CloseSort(Unary):
-    """Holds rows back until the watermark of ``column`` has passed them: EMIT ON WINDOW CLOSE."""
+    """Holds rows back until the watermark of one of some columns has passed them: EMIT ON WINDOW CLOSE."""
 
-    column_id: str = field(kw_only=True)
+    by: tuple[str, ...] = field(kw_only=True)
     label: ClassVar[str] = "CloseSort"
 
     def sql(self, *relations: str, extra: str = "") -> str:
@@ -76,4 +76,4 @@ class CloseSort(Unary):
 
     @property
     def detail(self) -> str:
-        return f"by {self.column_id}"
+        return f"by {', '.join(self.by)}"

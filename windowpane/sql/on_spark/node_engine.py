@@ -111,8 +111,8 @@ class PagedNode:
     def __init__(self, stage: Stage, storage: Storage, store: BlobStore) -> None:
         """Read the indexes of the pages."""
         self._stage, self._node, self._storage = stage, stage.node, storage
-        closing = [stage.node.column_id] if isinstance(stage.node, CloseSort) else list(closing_groups(stage.node))
-        self._due = closing[0] if closing else None
+        self._closing = stage.node.by if isinstance(stage.node, CloseSort) else closing_groups(stage.node)
+        self._due = self._closing[0] if self._closing else None
         self._pages = [HashPages(store, str(index), _hashes, self._summary) for index in range(len(stage.node.inputs))]
 
     def run(self, deltas: Deltas, batch: _Batch) -> str | None:
@@ -138,8 +138,11 @@ class PagedNode:
     def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
         """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""
         touched = set(pages.locate(hashes).tolist())
-        limit = None if self._due is None else clock.of(self._node.watermarks[self._due])
-        if limit is not None:
+        limits = [clock.of(self._node.watermarks[name]) for name in self._closing]
+        limit = limits[0] if limits else None
+        if len(limits) > 1:
+            touched |= set(pages.due(MIN))
+        elif limit is not None:
             touched |= set(pages.due(_instants(self._storage.arrow(f"SELECT {limit} AS value")["value"])[0].as_py() or MIN))
         return sorted(touched)
 
@@ -160,9 +163,11 @@ class PagedNode:
         pages.commit()
 
     def _summary(self, page: pa.Table) -> PageSummary:
-        """A page is due when the watermark reaches its first row, if the node waits for a watermark at all."""
+        """A page is due when the watermark reaches its first row, if the node waits for one; where it waits for several, always."""
         if self._due is None:
             return PageSummary(MAX, page.num_rows)
+        if len(self._closing) > 1:
+            return PageSummary(MIN, page.num_rows)
         first = pc.min(_instants(page[self._due])).as_py()
         return PageSummary(MAX if first is None else first, page.num_rows)
 

@@ -209,9 +209,9 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
 
 
 class CloseSorter:
-    """Holds rows back until the watermark of a column has passed them, then lets them out once.
+    """Holds rows back until the watermark of one of some columns has passed them, then lets them out once.
 
-    State: the rows held back, in a table. Rows whose column is NULL stay.
+    State: the rows held back, in a table. Rows whose columns are NULL stay.
     """
 
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
@@ -228,16 +228,17 @@ class CloseSorter:
             batch = netted(self._storage, f"SELECT * FROM {deltas[0]}", self._columns)
             if batch is not None:
                 apply_to(self._storage, self.tables[0], batch, self._columns, self._node.input.key)
-        limit = self._clock.of(self._node.watermarks[self._node.column_id])
-        if limit is None:
+        limits = {name: self._clock.of(self._node.watermarks[name]) for name in self._node.by}
+        passed = " OR ".join(f"{quoted(name)} < {limit}" for name, limit in limits.items() if limit is not None)
+        if not passed:
             return None
-        column = quoted(self._node.column_id)
+        order = quoted(self._node.by[0])
         released = self._storage.temporary(
-            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {column} < {limit} ORDER BY {column}"
+            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {passed} ORDER BY {order}"
         )
         if self._storage.is_empty(released):
             return None
-        self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {column} < {limit}")
+        self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {passed}")
         return released
 
     def forget(self) -> None:
