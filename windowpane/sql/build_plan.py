@@ -26,6 +26,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.over_calls import OverNodeCall
 from windowpane.sql.scope import Column, Ids
+from windowpane.sql.types import BOOLEAN
 
 
 class Computed:
@@ -178,23 +179,24 @@ def top(
 
 
 def join(
-    left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, null_safe: bool = False
+    left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, ids: Ids, null_safe: bool = False
 ) -> Node:
-    """Return a join; semi and anti joins have the columns of the left side."""
+    """Return a join; semi and anti joins have the columns of the left side.
+
+    Both keys identify a row of a join. In a full join a row of the left side alone and one of the right side alone can both have
+    NULL in all of them (groups of NULL, the one row of an aggregate without GROUP BY): a mark on rows of the left side tells
+    them apart.
+    """
+    if kind == "full":
+        left = _marked(left, ids)
     one_sided = kind in ("semi", "anti")
     columns = left.columns if one_sided else left.columns + right.columns
-    key = left.key if one_sided else left.key + right.key
-    watermarks: dict[str, Watermark] = {}
-    for one, other in keys:
-        if one in left.watermarks and other in right.watermarks:
-            both = Watermark(left.watermarks[one].parts + right.watermarks[other].parts)
-            watermarks |= {one: both} if one_sided else {one: both, other: both}
-    append_only = kind == "inner" and left.append_only and right.append_only
+    key = left.key if one_sided else tuple(dict.fromkeys((*left.key, *right.key, *_mark_of(left, kind))))
     return Join(
         columns,
         key,
-        append_only,
-        watermarks,
+        kind == "inner" and left.append_only and right.append_only,
+        _joined_watermarks(left, right, kind, keys),
         left=left,
         right=right,
         kind=kind,
@@ -202,6 +204,29 @@ def join(
         residual=residual,
         null_safe=null_safe,
     )
+
+
+def _marked(node: Node, ids: Ids) -> Node:
+    """Return rows with a column behind them that is TRUE."""
+    kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+    return project(node, [*kept, (ids.column("there", BOOLEAN), Expr("TRUE", BOOLEAN))])
+
+
+def _mark_of(left: Node, kind: str) -> tuple[str, ...]:
+    return (left.columns[-1].id,) if kind == "full" else ()
+
+
+def _joined_watermarks(left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]]) -> dict[str, Watermark]:
+    """Return the watermarks of keys: those of a side whose rows may be missing are not, since NULL never falls behind one."""
+    watermarks: dict[str, Watermark] = {}
+    for one, other in keys:
+        if one in left.watermarks and other in right.watermarks:
+            both = Watermark(left.watermarks[one].parts + right.watermarks[other].parts)
+            if kind in ("inner", "left", "semi", "anti"):
+                watermarks[one] = both
+            if kind in ("inner", "right"):
+                watermarks[other] = both
+    return watermarks
 
 
 def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> Node:

@@ -75,7 +75,11 @@ def _closing(node: Over, text: Text, place: exp.Expr) -> Over:
         raise text.unsupported(place, "EMIT ON WINDOW CLOSE without PARTITION BY", "Write PARTITION BY 1::int for one partition.")
     if any(call.over is None for call in node.calls):
         missing = next(call.function for call in node.calls if call.over is None)
-        raise text.unsupported(place, f"{missing} with EMIT ON WINDOW CLOSE", "Leave EMIT ON WINDOW CLOSE out.")
+        raise text.unsupported(
+            place,
+            f"{missing} with EMIT ON WINDOW CLOSE",
+            "Without EMIT ON WINDOW CLOSE it is kept up to date: rows come at once, and change.",
+        )
     try:
         check_closes(over_spec(node))
     except InvalidSpecError as error:

@@ -59,7 +59,7 @@ class Joins:
         condition = join.args.get("on")
         both = scope + other
         if condition is None:
-            return plan.join(node, right, "inner", (), None), both
+            return plan.join(node, right, "inner", (), None, self._query.ids), both
         return self._on(node, right, both, _KINDS[side], condition), both
 
     def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
@@ -73,7 +73,7 @@ class Joins:
         ours, values = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
         keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
         kind = "left" if inner.of_nothing else kind
-        joined = plan.join(ours.apply(node), inner.query.node, kind, keys, inner.condition)
+        joined = plan.join(ours.apply(node), inner.query.node, kind, keys, inner.condition, self._query.ids)
         columns = zip(outputs_of(inner), inner.query.outputs, strict=True)
         shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
         return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
@@ -111,7 +111,7 @@ class Joins:
         residual = None
         for part_bound in rest:
             residual = part_bound if residual is None else logical("AND", residual, part_bound)
-        return plan.join(one.apply(left), other.apply(right), kind, keys, residual)
+        return plan.join(one.apply(left), other.apply(right), kind, keys, residual, self._query.ids)
 
     def _using(
         self, left: Node, right: Node, scope: Scope, other: Scope, kind: str, names: list[str], join: exp.Expr
@@ -125,7 +125,7 @@ class Joins:
                 raise self._text.type_error(join, f"column {name!r} is {mine.type} here and {theirs.type} there. Cast one.")
             pairs.append((name, mine, theirs, shared))
             keys.append((one.column(_as(mine, shared)).id, two.column(_as(theirs, shared)).id))
-        node = plan.join(one.apply(left), two.apply(right), kind, keys, None)
+        node = plan.join(one.apply(left), two.apply(right), kind, keys, None, self._query.ids)
         merged = plan.Computed(self._query.ids)
         columns = [merged.column(self._merged(kind, mine, theirs, shared), name) for name, mine, theirs, shared in pairs]
         first = tuple(Visible("", column.renamed(name)) for column, name in zip(columns, names, strict=True))

@@ -54,8 +54,12 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     }.items()
 }
 _WORDS = {
-    "sample": ("TABLESAMPLE", "Filter by a column, such as WHERE id % 10 = 0."),
-    "version": ("FOR SYSTEM_TIME AS OF", "An ordinary join sees the latest rows of both sides; leave it out."),
+    "sample": ("TABLESAMPLE", "A filter such as WHERE id % 10 = 0 takes part of the rows, too, but the same ones each time."),
+    "version": (
+        "FOR SYSTEM_TIME AS OF",
+        "A join without it gives another result: when a row of this side changes, results that stand already change with it, "
+        "where a temporal join keeps what was there when its left row came.",
+    ),
     "except_": ("EXCEPT behind *", "List the columns."),
     "replace": ("REPLACE behind *", "List the columns."),
     "rename": ("RENAME behind *", "List the columns."),
@@ -65,7 +69,7 @@ _WORDS = {
     "match_condition": ("MATCH_CONDITION", "Write the condition behind ON."),
     "percent": ("FETCH FIRST ... PERCENT", "FETCH FIRST n ROWS is."),
 }
-_INSTEAD = "Leave it out, or see the SQL reference for the nearest form."
+_INSTEAD = "Nothing here does the same; the SQL reference has what there is."
 
 
 def refuse_unread(tree: exp.Expr, text: Text) -> None:

@@ -250,7 +250,9 @@ class QueryBinder:
             if tree.args.get("distinct"):
                 node = plan.distinct(node, [column.id for column in columns])
         elif not tree.args.get("distinct"):
-            raise self.text.unsupported(tree, f"{tree.key.upper()} ALL", f"{tree.key.upper()} without ALL is.")
+            raise self.text.unsupported(
+                tree, f"{tree.key.upper()} ALL", f"{tree.key.upper()} without ALL is, and gives each row once."
+            )
         else:
             node = plan.set_operation(sides[0], sides[1], tree.key, columns)
         return self.ordered(BoundQuery(node, columns), tree)

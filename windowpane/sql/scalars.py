@@ -46,7 +46,7 @@ _COMPARISONS: _Kinds = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 _INSTEAD: _Kinds = {
-    exp.All: "Write NOT EXISTS with the opposite comparison, or compare with min or max of the subquery.",
+    exp.All: "NOT EXISTS with the opposite comparison is the same where no side is NULL; a NULL makes ALL unknown.",
     exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
     exp.SimilarTo: "LIKE and ~ are.",
     exp.HexString: "Write '\\x...'::bytea.",

@@ -100,7 +100,11 @@ class SelectPlan:
         if self.tree.args.get("having") is None:
             self._of_nothing = tuple(self.groups.of_nothing(settled(value)) for _, value in bound)
         elif tied:
-            raise self.text.unsupported(self.tree, "HAVING without GROUP BY in a tied subquery", "Add GROUP BY.")
+            raise self.text.unsupported(
+                self.tree,
+                "HAVING without GROUP BY in a tied subquery",
+                "With GROUP BY it is, and has no row where nothing matches.",
+            )
 
     def _from(self) -> tuple[Node, Scope]:
         source = self.tree.args.get("from_")

@@ -193,7 +193,11 @@ class _AggregateCall:
         if self.within is not None:
             item = self.within.expressions[0]
             if item.args.get("desc"):
-                raise self.text.unsupported(self.tree, "WITHIN GROUP with a descending order", "Use one minus the fraction.")
+                raise self.text.unsupported(
+                    self.tree,
+                    "WITHIN GROUP with a descending order",
+                    "percentile_cont of one minus the fraction is the same; percentile_disc may take the value beside.",
+                )
             value = settled(binder.bind(item.this))
             if self.name == "mode":
                 return AGGREGATES["mode"]([value])

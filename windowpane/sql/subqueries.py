@@ -108,7 +108,11 @@ class Subqueries:
         self._join(inner, "anti" if negated else "semi", inner.query.node, pairs)
         if negated:
             if len(pairs) > 1:
-                raise self._text.unsupported(tree, "NOT IN of several columns", "Write NOT EXISTS.")
+                raise self._text.unsupported(
+                    tree,
+                    "NOT IN of several columns",
+                    "NOT EXISTS keeps a row with NULL in a column, where NOT IN drops it; else it is the same.",
+                )
             self._drop_unknown(self._inner(query), values[0])
 
     def _pair(self, tree: exp.Expr, value: Expr, column: Column) -> tuple[Expr, Expr]:
@@ -136,7 +140,7 @@ class Subqueries:
         condition = None
         for part in conditions:
             condition = part if condition is None else build(BOOLEAN, "({0} AND {1})", condition, part)
-        self._select.node = plan.join(ours.apply(self._select.node), theirs.apply(node), kind, keys, condition)
+        self._select.node = plan.join(ours.apply(self._select.node), theirs.apply(node), kind, keys, condition, self._ids)
 
     # --- values ----------------------------------------------------------------------------------------
 
@@ -167,7 +171,7 @@ class Subqueries:
     def _left(self, node: Node, beside: _Beside) -> Node:
         ours = plan.Computed(self._ids)
         pairs = [(ours.column(outer).id, column.id) for outer, column in (*beside.ties, *beside.pairs)]
-        return plan.join(ours.apply(node), beside.node, "left", pairs, None)
+        return plan.join(ours.apply(node), beside.node, "left", pairs, None, self._ids)
 
     def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         if isinstance(tree, exp.In):

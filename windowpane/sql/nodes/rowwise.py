@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from windowpane.sql.expr import Expr, quoted
 from windowpane.sql.nodes.base import Node, Unary, listed
-from windowpane.sql.types import INTEGER, VARCHAR
+from windowpane.sql.types import INTEGER, VARCHAR, is_float
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,13 @@ class UnionAll(Node):
         branch = self.branches[index]
         visible = zip(branch.columns, self.columns[:-2], strict=False)
         items = [f"{quoted(source.id)} AS {quoted(column.id)}" for source, column in visible]
-        key = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in branch.key) or "''"
+        key = ", ".join(_identity(branch, name) for name in branch.key) or "''"
         number, identity = self.columns[-2:]
         items += [f"{index} AS {quoted(number.id)}", f"CAST([{key}] AS VARCHAR) AS {quoted(identity.id)}"]
         return f"SELECT {', '.join(items)}{extra} FROM {relation}"
+
+
+def _identity(node: Node, name: str) -> str:
+    """Return a column of the key as text: the same for equal values, so 0.0 for -0.0."""
+    value = f"({quoted(name)} + 0)" if is_float(node.column(name).type) else quoted(name)
+    return f"CAST({value} AS VARCHAR)"

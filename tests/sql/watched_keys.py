@@ -1,0 +1,70 @@
+"""Watches what every node of every view gives, and holds the node to its word: each row stands there once, and its key is its own.
+
+An operator changes what it keeps by key, so two rows under one key are a row that vanishes with the next change. What a node gave
+so far is kept by session, view and number of the node, so a session that is opened again goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Node
+from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.job import Job
+
+Row = tuple[str, str]
+"""The key of a row, and the whole row, as text."""
+
+
+class Watch:
+    """The rows that each node gave so far."""
+
+    def __init__(self) -> None:
+        self.nodes: defaultdict[tuple[str, str, int], Counter[Row]] = defaultdict(Counter)
+        self.checked = 0
+
+    def take(self, job: Job, node: Node, delta: str | None, *, initial: bool) -> None:
+        """Add a batch to what a node gave, and check the whole."""
+        storage = job._storage
+        rows = self.nodes[storage.path if storage.path != ":memory:" else str(id(storage)), job._name, job._numbers[id(node)]]
+        if initial:
+            rows.clear()
+        if delta is None:
+            return
+        names = [column.id for column in node.columns]
+        items = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in names)
+        places = [names.index(name) for name in node.key]
+        for *cells, weight in storage.run(f"SELECT {items}, {quoted(WEIGHT)} FROM {delta}"):
+            row = (repr([cells[place] for place in places]), repr(cells))
+            rows[row] += weight
+            if not rows[row]:
+                del rows[row]
+        self.check(node, rows)
+
+    def check(self, node: Node, rows: Mapping[Row, int]) -> None:
+        self.checked += 1
+        odd = {row: weight for row, weight in rows.items() if weight != 1}
+        assert not odd, f"{node.label} ({node.detail}) gave rows not once: {odd}"
+        keys = Counter(key for key, _ in rows)
+        twice = [key for key, count in keys.items() if count > 1]
+        assert not twice, f"{node.label} ({node.detail}) has the key {node.key} twice: {twice}"
+
+
+@contextmanager
+def watching_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+    """Watch all jobs while this is open."""
+    watch, run = Watch(), Job._run
+
+    def watched(job: Job, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
+        delta = run(job, node, changes, initial)
+        watch.take(job, node, delta, initial=initial)
+        return delta
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "_run", watched)
+        yield watch
