@@ -2,8 +2,8 @@
 
 An OVER window gets a sort on its order column below it, and emits by itself; it then has no watermark for what comes after.
 Any other plan gets a sort at its root: a row comes out as soon as one of its columns is behind that column's watermark, which
-is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). Source of the rules:
-RisingWave's planner, which takes the first of such columns.
+is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). Source of
+the rules: RisingWave's planner, which takes the first of such columns.
 """
 
 from __future__ import annotations

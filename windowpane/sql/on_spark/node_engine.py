@@ -163,7 +163,7 @@ class PagedNode:
         pages.commit()
 
     def _summary(self, page: pa.Table) -> PageSummary:
-        """A page is due when the watermark reaches its first row, if the node waits for one; where it waits for several, always."""
+        """A page is due when the watermark reaches its first row; always, where the node waits for several watermarks."""
         if self._due is None:
             return PageSummary(MAX, page.num_rows)
         if len(self._closing) > 1:
