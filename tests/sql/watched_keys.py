@@ -1,4 +1,4 @@
-"""Watches what every node of every view gives, and holds the node to its word: each row stands there once, and its key is its own.
+"""Watches what every node of every view gives: each row stands there once, and no other row has its key.
 
 An operator changes what it keeps by key, so two rows under one key are a row that vanishes with the next change. What a node gave
 so far is kept by session, view and number of the node, so a session that is opened again goes on.
