@@ -65,6 +65,22 @@ def test_what_is_read_is_not_dropped(session: Session) -> None:
     session.run("DROP TABLE IF EXISTS t")
 
 
+@pytest.mark.parametrize("columns", ["", "(k bigint PRIMARY KEY, v int, w text)"])
+def test_a_table_made_by_a_query_outlives_what_it_was_made_from(tmp_path: Path, columns: str) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(store) as session:
+        session.run("CREATE TABLE a (k int, v numeric, w text); INSERT INTO a VALUES (1, 2.5, 'x'), (2, NULL, 'y')")
+        session.run(f"CREATE TABLE b {columns} AS SELECT k, v * 2 AS v, w FROM a; DROP TABLE a")
+        described = session.query("DESCRIBE b").text_rows()
+        rows = session.query("SELECT * FROM b ORDER BY k").text_rows()
+    assert rows == [["1", "5", "x"], ["2", None, "y"]]
+    with Session(store) as session:
+        assert session.query("DESCRIBE b").text_rows() == described
+        assert session.query("SELECT * FROM b ORDER BY k").text_rows() == rows
+        session.run("INSERT INTO b VALUES (3, 1, 'z')")
+        assert session.query("SELECT count(*) FROM b").rows() == [(3,)]
+
+
 def test_rows_are_changed_by_conditions_with_subqueries(session: Session) -> None:
     session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE TABLE u (k int); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
     session.run("INSERT INTO u VALUES (1), (2); UPDATE t SET v = 10 WHERE k IN (SELECT k FROM u) AND v < 2")

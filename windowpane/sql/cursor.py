@@ -34,6 +34,16 @@ class Cursor:
         """Return the text of the whole statement."""
         return self._text[self._tokens[0].start : self._tokens[-1].end + 1]
 
+    def text_before(self) -> str:
+        """Return the text of the statement up to the next token."""
+        last = self._tokens[self._at - 1] if self._at else None
+        return self._text[self._tokens[0].start : last.end + 1] if last else ""
+
+    def text_after(self) -> str:
+        """Return the text of the statement from the next token on."""
+        left = self._tokens[self._at :]
+        return self._text[left[0].start : left[-1].end + 1] if left else ""
+
     def peek(self, ahead: int = 0) -> str:
         """Return a word in upper case, "" at the end and for quoted names."""
         index = self._at + ahead

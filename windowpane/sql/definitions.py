@@ -6,6 +6,7 @@ from windowpane.errors import SqlNameError, UnsupportedSqlError
 from windowpane.sql import catalog_queries, sinks, tables, views
 from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
+from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Node
 from windowpane.sql.places import Place, Text
 from windowpane.sql.queries import QueryBinder
@@ -16,6 +17,7 @@ from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, Crea
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.types import as_declared
 from windowpane.sql.upkeep import Upkeep
 
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
@@ -74,15 +76,24 @@ class Definitions:
         """Run CREATE TABLE or CREATE SOURCE."""
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self._add_table(statement, text, is_new=True)
-            self._remember(statement.name, statement.text)
+            self._remember(statement.name, self._lasting_text(statement))
         return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
+
+    def _lasting_text(self, statement: CreateTable) -> str:
+        """Return the definition of a table without the query that filled it, which may read what is dropped later."""
+        if statement.query is None or statement.columns:
+            return statement.definition
+        info = self._catalog.entries[statement.name]
+        assert isinstance(info, TableInfo)
+        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in info.relation.visible)
+        return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
 
     def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
         columns = tables.declared_columns(statement, text)
         bound = None
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
-            columns = columns or tuple(StoredColumn(column.name, column.type) for column in bound.outputs)
+            columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
         self._upkeep.check_source(statement.options, statement.place)
         info = tables.table_info(statement, columns, text)
         if is_new:

@@ -42,7 +42,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """``CREATE TABLE`` or ``CREATE SOURCE``."""
+    """``CREATE TABLE`` or ``CREATE SOURCE``; ``definition`` is its text without ``AS query``."""
 
     name: str
     columns: tuple[ColumnSpec, ...]
@@ -54,6 +54,7 @@ class CreateTable(Statement):
     options: Mapping[str, str] = field(default_factory=dict)
     query: exp.Expr | None = None
     conflict: OnConflict = OVERWRITE
+    definition: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,12 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
     conflict = _conflict(cursor)
     options = options or cursor.options()
-    query = cursor.parse_until("ON CONFLICT") if cursor.take("AS") else None
+    definition, query = text, None
+    if cursor.peek() == "AS":
+        definition = cursor.text_before()
+        cursor.skip()
+        query = cursor.parse_until("ON CONFLICT")
+        definition = f"{definition} {cursor.text_after()}".strip()
     conflict = conflict or _conflict(cursor) or (IGNORE if append_only else OVERWRITE)
     if cursor.peek() in ("FORMAT", "INCLUDE"):
         raise cursor.unsupported(f"{cursor.peek()} on a table", "Give the format as an option in WITH (...).")
@@ -55,6 +60,7 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
         options,
         query,
         _checked(conflict, append_only, cursor),
+        definition,
     )
 
 

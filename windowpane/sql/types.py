@@ -156,6 +156,11 @@ def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:
     return found
 
 
+def as_declared(kind: SqlType) -> SqlType:
+    """Return the type that the printed name of a type declares: what a column has that was made by ``AS query``."""
+    return named(str(kind)) or kind
+
+
 def is_integer(kind: SqlType) -> bool:
     """Whether it is one of the integer types."""
     return kind in _INTEGERS
