@@ -11,7 +11,7 @@ thread's, the others wait.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -114,10 +114,19 @@ class Storage:
 
     def temporary_from(self, table: pa.Table) -> str:
         """Keep an Arrow table until the transaction ends, and return the name to read it by."""
-        self._connection.register("windowpane_arrow", table)
-        name = self.temporary("SELECT * FROM windowpane_arrow")
-        self._connection.unregister("windowpane_arrow")
-        return name
+        with self.reading(table) as name:
+            return self.temporary(f"SELECT * FROM {name}")
+
+    @contextmanager
+    def reading(self, table: pa.Table) -> Iterator[str]:
+        """Let queries read an Arrow table for a while, without a copy, by the name that is given."""
+        name = "windowpane_arrow"
+        with self._lock:
+            self._connection.register(name, table)
+            try:
+                yield name
+            finally:
+                self._connection.unregister(name)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -151,6 +160,23 @@ class Storage:
 def _first_line(error: Exception) -> str:
     line = str(error).split("\n")[0]
     return "division by zero." if "Division by zero" in line else line
+
+
+_PART_BYTES = 64 * 2**20
+"""How much of the blobs of a flush is copied at once."""
+
+
+def _parts(keys: Sequence[str], blobs: Mapping[str, bytes]) -> Iterator[list[str]]:
+    """Yield the keys in parts whose blobs fit into memory twice."""
+    part, size = list[str](), 0
+    for key in keys:
+        if part and size + len(blobs[key]) > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += len(blobs[key])
+    if part:
+        yield part
 
 
 class DuckBlobs:
@@ -190,12 +216,16 @@ class DuckBlobs:
             self._changed.add(key)
 
     def save(self) -> None:
-        """Write what changed."""
+        """Write what changed, in few statements: one flush may change a thousand blobs."""
         blobs = self._loaded()
-        for key in sorted(self._changed):
-            self._storage.run("DELETE FROM windowpane.blobs WHERE owner = ? AND key = ?", [self._owner, key])
-            if key in blobs:
-                self._storage.run("INSERT INTO windowpane.blobs VALUES (?, ?, ?)", [self._owner, key, blobs[key]])
+        changed = sorted(self._changed)
+        with self._storage.reading(pa.table({"key": pa.array(changed, pa.string())})) as keys:
+            stale = f"owner = ? AND key IN (SELECT key FROM {keys})"
+            self._storage.run(f"DELETE FROM windowpane.blobs WHERE {stale}", [self._owner])
+        for part in _parts([key for key in changed if key in blobs], blobs):
+            rows = pa.table({"key": pa.array(part, pa.string()), "blob": pa.array([blobs[key] for key in part], pa.binary())})
+            with self._storage.reading(rows) as written:
+                self._storage.run(f"INSERT INTO windowpane.blobs SELECT ?, key, blob FROM {written}", [self._owner])
         self._changed.clear()
 
     def drop(self) -> None:
