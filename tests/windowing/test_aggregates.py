@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -338,6 +339,24 @@ def test_approx_count_distinct_is_within_four_deviations(rsd: float) -> None:
         _merged_quarters(agg.approx_count_distinct("x", rsd), pa.int64(), values),
     ]
     assert estimates == pytest.approx([30_000, 30_000], rel=4 * rsd)
+
+
+@pytest.mark.parametrize("rsd", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("count", [3, 24, 25, 60, 400, 5_000])
+def test_approx_count_distinct_is_one_number_however_its_values_come(rsd: float, count: int) -> None:
+    bound = agg.approx_count_distinct("x", rsd).bind([pa.int64()])
+    draw = Random(count)
+    values = [draw.randrange(count * 2) for _ in range(count)]
+    estimates = set()
+    for parts in (1, 1, 2, 3, 7, 20):
+        draw.shuffle(values)
+        left = [accumulated(bound, ((value,) for value in values[start::parts])) for start in range(parts)]
+        while len(left) > 1:
+            one, other = (left.pop(draw.randrange(len(left))) for _ in range(2))
+            left.append(pickled(bound.add(bound.merge(one, pickled(other)), values[0])))
+        estimates.add(bound.get_result(left[0]))
+    assert len(estimates) == 1
+    assert estimates.pop() == pytest.approx(len(set(values)), rel=4 * rsd, abs=1)
 
 
 @pytest.mark.parametrize("q", [0.0, 0.01, 0.5, 0.99, 1.0])

@@ -28,7 +28,7 @@ ByFrame = Callable[[pa.Table, Segments], pa.Array]
 _STEPS = 512
 """Wider frames are added up one after the other."""
 _SKETCHES = ("approx_count_distinct", "approx_quantile")
-"""Their merge depends on how values were parted."""
+"""A value costs them a call of Python: frames that are written out would only have more values."""
 
 
 def by_frame(call: OverCall, columns: pa.Schema, bound: BoundAggregate) -> ByFrame | None:

@@ -382,7 +382,7 @@ def approx_count_distinct(column: Any, rsd: float = 0.05) -> Aggregate:
 
     The estimate has a relative standard deviation of at most ``rsd``: it is within 2 * rsd in 95 % of cases.
     Memory: about 1.1 / rsd**2 bytes, 512 for the default. Small counts, up to a few dozen, are practically
-    exact.
+    exact. Equal values give one estimate, whatever the engine and the batches they come in.
 
     Args:
         column: A column of any type.
