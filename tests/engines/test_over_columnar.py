@@ -7,17 +7,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.engines.over import page_writing as over_page_writing
-from windowpane.engines.over import tails as over_tails
 from windowpane.engines.over.engines import columnar_engine, columnar_refusal
+from windowpane.engines.over.page_writing import DENSE_ROWS, LOADED_ROWS, PAGE_ROWS
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
+from windowpane.engines.over.tails import SHARD_ROWS
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.state import row_pages
+from windowpane.sizes import Size
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.testing.fuzz import over
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
@@ -66,20 +68,16 @@ def changes(output: BucketOutput) -> list[tuple]:
     )
 
 
-def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(over_page_writing, "PAGE_ROWS", size)
-    monkeypatch.setattr(over_page_writing, "LOADED_ROWS", size + 1)
-    monkeypatch.setattr(over_page_writing, "DENSE_ROWS", 2 * size)
+def small_pages(size: int) -> dict[Size[int], int]:
+    return {PAGE_ROWS: size, LOADED_ROWS: size + 1, DENSE_ROWS: 2 * size}
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_random_programs_are_what_duckdb_says_whatever_the_size_of_pages(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_programs_are_what_duckdb_says_whatever_the_size_of_pages(first: int) -> None:
     size = random.Random(first).choice([2, 5, 128])
-    small_pages(monkeypatch, size)
-    monkeypatch.setattr(row_pages, "BLOCK_PAGES", 4)
-    monkeypatch.setattr(over_tails, "SHARD_ROWS", 8)
     for seed in range(first, first + 20):
-        outcome = over.run(seed, "columnar")
+        with given_sizes(small_pages(size) | {BLOCK_PAGES: 4, SHARD_ROWS: 8}):
+            outcome = over.run(seed, "columnar")
         assert not outcome.differences, f"seed {seed}, pages of {size} rows: {outcome.program} {outcome.differences}"
 
 
@@ -193,9 +191,13 @@ RUNNING = [
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_dropping_state_changes_nothing_that_comes_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropping_state_changes_nothing_that_comes_out(seed: int) -> None:
     rng = random.Random(seed)
-    small_pages(monkeypatch, rng.choice([2, 5, 128]))
+    with given_sizes(small_pages(rng.choice([2, 5, 128]))):
+        _check_dropping(seed, rng)
+
+
+def _check_dropping(seed: int, rng: random.Random) -> None:
     order = OrderColumn("t", rng.random() < 0.3, nulls_first=rng.random() < 0.5)
     calls = rng.sample(FINITE if order.descending else [*FINITE, *RUNNING], rng.randint(1, 3))
     options = {"retain": rng.randint(0, 9)} if rng.random() < 0.4 else {"append_only": True}
@@ -216,7 +218,7 @@ def test_dropping_state_changes_nothing_that_comes_out(seed: int, monkeypatch: p
 
 
 def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
-    pages = row_pages.RowPages(store, "g", engine.stored)  # type: ignore[attr-defined]
+    pages = RowPages(store, "g", engine.stored)  # type: ignore[attr-defined]
     return sum(pages.read(ordinal).num_rows for ordinal in range(len(pages)))
 
 

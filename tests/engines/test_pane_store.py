@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windowpane.engines.panes import store as pane_store
-from windowpane.engines.panes.store import SEGMENT, PaneStore, split
+from windowpane.engines.panes.store import SEGMENT, SHARD_ROWS, PaneStore, split
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.sizes import given_sizes
 
 
 def keys(numbers) -> pa.Table:
@@ -29,8 +29,8 @@ def put(panes: PaneStore, rows: pa.Table) -> None:
     panes.flush()
 
 
-def test_shards_are_cut_anew_as_they_grow_and_nothing_is_lost(monkeypatch):
-    monkeypatch.setattr(pane_store, "SHARD_ROWS", 10)
+@given_sizes({SHARD_ROWS: 10})
+def test_shards_are_cut_anew_as_they_grow_and_nothing_is_lost():
     store = MemoryBlobStore()
     for start in range(0, 300, 30):
         put(PaneStore(store, ("k",), is_global=True), keys(range(start, start + 30)))
@@ -41,8 +41,8 @@ def test_shards_are_cut_anew_as_they_grow_and_nothing_is_lost(monkeypatch):
     assert everything[SEGMENT].to_pylist() == panes.shards(everything.select(["k"])).tolist()
 
 
-def test_a_touched_shard_is_read_alone(monkeypatch):
-    monkeypatch.setattr(pane_store, "SHARD_ROWS", 10)
+@given_sizes({SHARD_ROWS: 10})
+def test_a_touched_shard_is_read_alone():
     store = MemoryBlobStore()
     put(PaneStore(store, ("k",), is_global=True), keys(range(300)))
     panes, before = PaneStore(store, ("k",), is_global=True), store.reads

@@ -18,7 +18,7 @@ from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
-from windowpane.engines.sessions.batch import PageSizes
+from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
 from windowpane.engines.sessions.engine import SessionsEngine, refusal
 from windowpane.engines.sessions.meeting import END, ROWS, START, Arrivals
 from windowpane.engines.sessions.windows import row_windows
@@ -33,6 +33,7 @@ from windowpane.errors import (
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.planner import InputTypes, compile_program
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -54,7 +55,9 @@ INTEGERS = {pa.duration("us"): pa.int64()}
 class SmallPages(SessionsEngine):
     """Cuts pages and steps so small that a handful of sessions needs several."""
 
-    sizes = PageSizes(page_rows=3, dense_rows=5, step_rows=4)
+    @given_sizes({PAGE_ROWS: 3, DENSE_ROWS: 5, STEP_ROWS: 4})
+    def run(self, store, rows, clock):
+        return super().run(store, rows, clock)
 
 
 def by_value(gap):
@@ -375,12 +378,10 @@ def numbered_rows(count: int) -> pa.Table:
     return rows.set_column(rows.column_names.index(TIME), TIME, pa.array(range(100, 100 + count), pa.int64()))
 
 
+@given_sizes({PAGE_ROWS: 64, DENSE_ROWS: 64})
 def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_due():
-    class Pages(SessionsEngine):
-        sizes = PageSizes(page_rows=64, dense_rows=64)
-
     program = program_of(wp.EventTimeSessionWindows(10), late=False, aggregates={"n": wp.count()}, key_type=pa.int32())
-    engine, store = Pages(program), MemoryBlobStore()
+    engine, store = SessionsEngine(program), MemoryBlobStore()
     rows = numbered_rows(1000)
     engine.run(store, [rows], Clock(0, 0))
     pages = len(store.keys()) - 2

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over import by_frame as over_by_frame
-from windowpane.kernels.over import elements as over_elements
-from windowpane.kernels.over.by_frame import by_frame, values_by_frame
-from windowpane.kernels.over.elements import WrittenFrames
+from windowpane.kernels.over.by_frame import STEPS, by_frame, values_by_frame
+from windowpane.kernels.over.elements import BLOCK, WrittenFrames
 from windowpane.kernels.over.folding import folded
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
@@ -58,8 +57,6 @@ def test_values_have_the_bits_of_the_bound_aggregate(given: tuple, monkeypatch: 
     monkeypatch.setattr(WrittenFrames, "is_cheaper", True)
     rng = random.Random(str(given))
     for _ in range(6):
-        monkeypatch.setattr(over_elements, "_BLOCK", rng.choice([7, 40, 1 << 20]))
-        monkeypatch.setattr(over_by_frame, "_STEPS", rng.choice([3, 512]))
         function, *arguments = given
         frame = Frame(**{**_fields(rng.choice(FRAMES)), "exclude": rng.choice(list(Exclude))})
         parameters = (("separator", "|"),) if function == "string_agg" else ()
@@ -68,7 +65,8 @@ def test_values_have_the_bits_of_the_bound_aggregate(given: tuple, monkeypatch: 
         bound, rows = bind_call(call, COLUMNS), sorted_rows(rng, call, 60)
         compute = by_frame(call, COLUMNS, bound)
         assert compute is not None
-        values = values_by_frame(rows, call, bound, compute)
+        with given_sizes({BLOCK: rng.choice([7, 40, 1 << 20]), STEPS: rng.choice([3, 512])}):
+            values = values_by_frame(rows, call, bound, compute)
         assert values is not None
         assert list(map(repr, values.to_pylist())) == list(map(repr, folded(rows, call, bound).to_pylist())), str(call)
 

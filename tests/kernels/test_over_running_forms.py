@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over import running_moments as over_running_moments
 from windowpane.kernels.over.folding import folded
+from windowpane.kernels.over.running_moments import MANY
 from windowpane.kernels.over.window import OverWindow
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import bind_call
@@ -32,10 +33,9 @@ FRAMES = [
 
 
 @pytest.mark.parametrize("given", CALLS, ids=str)
-def test_running_values_have_the_bits_of_the_bound_aggregate(given: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_values_have_the_bits_of_the_bound_aggregate(given: tuple[str, str]) -> None:
     rng = random.Random(str(given))
     for frame in FRAMES:
-        monkeypatch.setattr(over_running_moments, "_MANY", rng.choice([1, 2, 16]))
         function, column = given
         takes_filter = function not in ("first", "last", "any_value")
         parameters = () if takes_filter else (("ignore_nulls", False),)
@@ -47,7 +47,8 @@ def test_running_values_have_the_bits_of_the_bound_aggregate(given: tuple[str, s
         size, places = 70, (20, 45)
         table = random_rows(rng, size)
         rows = window.rows(table, starts_at(size, *places), np.zeros(3, np.bool_))
-        values = window.values(rows)
+        with given_sizes({MANY: rng.choice([1, 2, 16])}):
+            values = window.values(rows)
         expected = list(map(repr, folded(rows, call, bind_call(call, COLUMNS)).to_pylist()))
         assert list(map(repr, values.outputs[0].to_pylist())) == expected, str(call)
         _check_goes_on(window, table, values.carries, expected, rng.randint(1, 15))

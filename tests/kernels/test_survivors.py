@@ -14,6 +14,7 @@ import windowpane as wp
 from windowpane.kernels import survivors
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, YoungSurvive
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.evictors import CountEvictor, TimeEvictor, TimestampedValue
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import GLOBAL_WINDOW
@@ -50,7 +51,7 @@ def one_by_one(evictor, times: list[int], firings: list[int], after: bool = Fals
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("block", [1, survivors._BLOCK])
+@pytest.mark.parametrize("block", [1, survivors.BLOCK.usual])
 @settings(max_examples=40, deadline=None)
 @given(rule=RULES, drawn=lists())
 def test_firings_see_what_evictors_leave(block, after, rule, drawn):
@@ -59,8 +60,7 @@ def test_firings_see_what_evictors_leave(block, after, rule, drawn):
     firings = [(start, start + place) for start, (_, places) in zip(offsets, drawn, strict=False) for place in places]
     times = np.array([time for times, _ in drawn for time in times])
     expected = [one_by_one(evictor, times, places, after) for times, places in drawn]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(survivors, "_BLOCK", block)
+    with given_sizes({survivors.BLOCK: block}):
         rows = pa.table({"v": np.arange(len(times))})
         if after:
             pairs = zip([(NEVER, NEVER), *firings], firings, strict=False)

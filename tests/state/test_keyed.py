@@ -79,20 +79,20 @@ def test_values_and_lists_are_those_of_a_dict(program):
 def test_appending_reads_no_element_and_long_lists_become_one_chunk_again():
     entries = MemoryEntries()
     window = TimeWindow(0, 10)
-    for number in range(MAX_CHUNKS):
+    for number in range(MAX_CHUNKS.usual):
         state = KeyedState(entries)
         state.set_current_key("k")
         state.append(window, "elements", number)
         state.flush()
-    assert len(entries) == MAX_CHUNKS
+    assert len(entries) == MAX_CHUNKS.usual
     state = KeyedState(entries)
     state.set_current_key("k")
-    assert state.get_list(window, "elements") == list(range(MAX_CHUNKS))
-    state.append(window, "elements", MAX_CHUNKS)
+    assert state.get_list(window, "elements") == list(range(MAX_CHUNKS.usual))
+    state.append(window, "elements", MAX_CHUNKS.usual)
     state.flush()
     assert len(entries) == 1
     state.set_current_key("k")
-    assert state.get_list(window, "elements") == list(range(MAX_CHUNKS + 1))
+    assert state.get_list(window, "elements") == list(range(MAX_CHUNKS.usual + 1))
 
 
 class Calendar(Window):

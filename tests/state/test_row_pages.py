@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.state import row_pages
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.state.row_pages import NewPage, RowPages
+from windowpane.state.row_pages import BLOCK_PAGES, NewPage, RowPages
+from windowpane.testing.sizes import given_sizes
 
 SCHEMA = pa.schema([("k", pa.binary())])
 Model = list[tuple[bytes, list[bytes]]]
@@ -30,8 +30,8 @@ def check(pages: RowPages, model: Model) -> None:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_replaced_pages_are_found_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_pages, "BLOCK_PAGES", 4)
+@given_sizes({BLOCK_PAGES: 4})
+def test_replaced_pages_are_found_again(seed: int) -> None:
     rng, store = random.Random(seed), MemoryBlobStore()
     model: Model = []
     pages = RowPages(store, "x", SCHEMA)

@@ -62,10 +62,10 @@ def test_a_batch_appends_without_reading_and_many_chunks_want_compaction():
     store = MemoryBlobStore()
     log = SegmentLog(store, "s")
     reads = store.reads
-    for number in range(MAX_CHUNKS):
+    for number in range(MAX_CHUNKS.usual):
         log.append(7, table([number]))
     assert not log.wants_compaction(7)
-    log.append(7, table([MAX_CHUNKS]))
+    log.append(7, table([MAX_CHUNKS.usual]))
     assert log.wants_compaction(7)
     log.flush()
     assert store.reads == reads

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from windowpane.kernels.group_folds import neutral
 from windowpane.kernels.segments import Integers, Values, whole_numbers
+from windowpane.sizes import Size
 
-_FEWEST_ROWS = 1 << 13
-_PLACES_A_ROW = 4
+_FEWEST_ROWS = Size("rows worth grouping by address", 1 << 13, (1, 4))
+_PLACES_A_ROW = Size("places by address a row", 4, (1, 40))
 """With more places than that, most of the time would go into those that stay empty."""
-_SAMPLE = 1 << 10
+_SAMPLE = Size("rows sampled before grouping by address", 1 << 10, (1, 4))
 _MOST_DISTANT = (1 << 63) - 1
 
 
@@ -100,11 +101,11 @@ def addressed_groups(columns: Sequence[pa.ChunkedArray]) -> AddressedGroups | No
         True
     """
     rows = len(columns[0])
-    if rows < _FEWEST_ROWS:
+    if rows < _FEWEST_ROWS.value:
         return None
     places, most = np.zeros(rows, np.int64), 1
     for column in columns:
-        digits = _digits(column, _PLACES_A_ROW * rows // most)
+        digits = _digits(column, _PLACES_A_ROW.value * rows // most)
         if digits is None:
             return None
         if digits.radix > 1:
@@ -131,7 +132,7 @@ def _digits(column: pa.ChunkedArray, most: int) -> _Digits | None:
         return None
     distances = numbers - least
     # What divides the distances of a few rows is likely to divide all: that is looked at, not taken for granted.
-    step = max(1, int(np.gcd.reduce(distances[:: max(1, len(distances) // _SAMPLE)])))
+    step = max(1, int(np.gcd.reduce(distances[:: max(1, len(distances) // _SAMPLE.value)])))
     if span // step >= most:
         return None
     values = distances if step == 1 else distances // step

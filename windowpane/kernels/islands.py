@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from windowpane.kernels.segments import Segments
+from windowpane.sizes import Size
 
 Int64s = npt.NDArray[np.int64]
 
-_BITS = 63
+_BITS = Size("bits of a packed word of islands", 63, (30,))
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ def sorted_by(major: Int64s, minor: Int64s) -> Sorted:
     minor_bits = (int(minor.max()) - least).bit_length()
     position_bits = len(major).bit_length()
     bits = int(major.max()).bit_length() + minor_bits
-    if bits + position_bits > _BITS:
-        packed = (major << minor_bits) | (minor - least) if bits <= _BITS else None
+    if bits + position_bits > _BITS.value:
+        packed = (major << minor_bits) | (minor - least) if bits <= _BITS.value else None
         order = np.lexsort((minor, major)) if packed is None else np.argsort(packed)
         return Sorted(order, major[order], minor[order])
     packed = major << minor_bits
@@ -142,14 +143,14 @@ def _cover(key: Int64s, is_first: npt.NDArray[np.bool_], ends: Int64s) -> Int64s
     """Return, at each place, the greatest end so far of its key; keys come one after the other, ascending."""
     if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
         return ends  # equally long intervals end in the order in which they start
-    groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS else np.cumsum(is_first, dtype=np.int64)
+    groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
     return running_maximum(groups, ends)
 
 
 def running_maximum(groups: Int64s, values: Int64s) -> Int64s:
     """Return, at each place, the greatest value so far of its group; groups come one after the other, numbered upward."""
     least, bits = int(values.min()), _width(values)
-    if int(groups[-1]).bit_length() + bits > _BITS:
+    if int(groups[-1]).bit_length() + bits > _BITS.value:
         distinct, ranks = np.unique(values, return_inverse=True)
         return distinct[running_maximum(groups, ranks)]
     running: Int64s = groups << bits

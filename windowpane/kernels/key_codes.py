@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 
 from windowpane.kernels.codes import canonical
 from windowpane.kernels.islands import Int64s
+from windowpane.sizes import Size
 
 Hashes = npt.NDArray[np.uint64]
 
-_MOST_BITS = 40
-_EDGE = 32
+_MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
+_EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
 _NULL = 0x9E3779B97F4A7C15
 
 
@@ -48,7 +49,7 @@ def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Int64s:
 def _codes(column: pa.ChunkedArray) -> Int64s:
     if pa.types.is_integer(column.type) and not column.null_count:
         bounds = pc.min_max(column).as_py()
-        if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS:
+        if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS.value:
             offsets: Int64s = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
             return offsets
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
@@ -78,8 +79,8 @@ def _hashes_of_values(values: pa.Array) -> Hashes:
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):
         return _mixed(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
-    heads = pc.binary_slice(values.cast(pa.binary()), 0, _EDGE)
-    tails = pc.binary_slice(values.cast(pa.binary()), -_EDGE)
+    heads = pc.binary_slice(values.cast(pa.binary()), 0, _EDGE.value)
+    tails = pc.binary_slice(values.cast(pa.binary()), -_EDGE.value)
     lengths = pc.binary_length(values).to_numpy().astype(np.uint64)
     return _mixed(_byte_hashes(heads, lengths) ^ (_byte_hashes(tails, lengths) << np.uint64(1)))
 
@@ -90,8 +91,8 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 def _byte_hashes(values: pa.Array, seeds: Hashes) -> Hashes:
     """Return hashes of byte strings, column of bytes by column of bytes."""
-    padded = np.array(values.to_pylist(), dtype=f"S{_EDGE}") if len(values) else np.zeros(0, f"S{_EDGE}")
-    words = padded.view(np.uint64).reshape(len(values), _EDGE // 8)
+    padded = np.array(values.to_pylist(), dtype=f"S{_EDGE.value}") if len(values) else np.zeros(0, f"S{_EDGE.value}")
+    words = padded.view(np.uint64).reshape(len(values), _EDGE.value // 8)
     hashes = seeds
     for word in words.T:
         hashes = _mixed(hashes ^ word)

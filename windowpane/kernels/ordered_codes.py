@@ -17,11 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.sizes import Size
+
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _SIGN_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
-_MOST_DIGITS = 18
+_MOST_DIGITS = Size("digits of decimals as whole numbers", 18, (2, 5))
 """Decimals of so many digits fit into int64 when scaled to whole numbers."""
 
 
@@ -86,7 +88,7 @@ def _coder(kind: pa.DataType) -> Callable[[pa.Array], Codes] | None:
         return None if kind == pa.float16() else _floats
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return _times
-    if pa.types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS:
+    if pa.types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS.value:
         return decimals_as_whole
     return None
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 from windowpane.kernels.cardinality import expected_groups
 from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.segments import Integers, Segments, whole_numbers
+from windowpane.sizes import Size
 
-_FEWEST_ROWS = 1 << 15
-_SAMPLE = 1 << 12
-_MANY = 0.25
+_FEWEST_ROWS = Size("rows worth grouping by packed words", 1 << 15, (2, 8))
+_SAMPLE = Size("rows sampled before grouping by packed words", 1 << 12, (2, 8))
+_MANY = Size("groups a row that are many", 0.25, (0.0, 0.1))
 """Groups a row: with fewer, hashing them is as fast."""
-_BITS = 63
+_BITS = Size("bits of a packed word of groups", 63, (8, 20))
 
 
 def packed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
@@ -33,7 +34,7 @@ def packed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
         >>> packed_groups([pa.chunked_array([[7, 7, 3]])]) is None  # three rows are too few
         True
     """
-    if len(columns[0]) < _FEWEST_ROWS:
+    if len(columns[0]) < _FEWEST_ROWS.value:
         return None
     found = [whole_numbers(column) for column in columns]
     numbers = [each for each in found if each is not None]
@@ -50,11 +51,11 @@ def packed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
 
 def _makes_many(columns: Sequence[Integers]) -> bool:
     rows = len(columns[0])
-    stride = max(1, rows // _SAMPLE)
+    stride = max(1, rows // _SAMPLE.value)
     words = _packed([column[::stride] for column in columns])
     if words is None:
         return False
-    return expected_groups(len(words), len(np.unique(words)), rows) > _MANY * rows
+    return expected_groups(len(words), len(np.unique(words)), rows) > _MANY.value * rows
 
 
 def _packed(columns: Sequence[Integers]) -> Integers | None:
@@ -67,7 +68,7 @@ def _packed(columns: Sequence[Integers]) -> Integers | None:
         distances = distances // np.uint64(step) if step > 1 else distances
         width = int(distances.max()).bit_length()
         places += width
-        if places > _BITS:
+        if places > _BITS.value:
             return None
         words = (words << np.uint64(width)) | distances
     return words.view(np.int64)

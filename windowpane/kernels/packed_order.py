@@ -11,10 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from windowpane.sizes import Size
+
 Positions = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
-_BITS = 63
+_BITS = Size("bits of a packed word of an order", 63, (20, 30))
 
 
 def stable_order(numbers: Words) -> Positions:
@@ -23,7 +25,7 @@ def stable_order(numbers: Words) -> Positions:
         return np.arange(len(numbers))
     distances = (numbers - numbers.min()).view(np.uint64)
     width, places = int(distances.max()).bit_length(), (len(numbers) - 1).bit_length()
-    digit = _BITS - places
+    digit = _BITS.value - places
     order = _packed_order(_digit(distances, 0, digit), places)
     for low in range(digit, width, digit):
         order = order[_packed_order(_digit(distances[order], low, digit), places)]
@@ -62,7 +64,7 @@ def _leading(columns: Sequence[Words]) -> tuple[Words, Sequence[Words]]:
         distances = (column - column.min()).view(np.uint64)
         bits = int(distances.max()).bit_length()
         width += bits
-        if width > _BITS:
+        if width > _BITS.value:
             return (words, columns[number:]) if number else (first, columns[1:])
         words = (words << np.uint64(bits)) | distances
     return words, ()

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import Ranges, exploded, fold_groups, fold_ranges
+from windowpane.sizes import Size
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -25,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 NEVER = -1
 """The row of a firing that has not been."""
 
-_BLOCK = 1 << 21
+BLOCK = Size("elements of a block of evictions", 1 << 21, (1, 5))
 """How many elements are gathered at a time where what firings see is no range."""
 
 
@@ -176,6 +177,6 @@ def _blocks(ranges: Ranges) -> Iterator[slice]:
     at = 0
     while at < len(held):
         before = int(held[at - 1]) if at else 0
-        end = max(at + 1, int(np.searchsorted(held, before + _BLOCK, "right")))
+        end = max(at + 1, int(np.searchsorted(held, before + BLOCK.value, "right")))
         yield slice(at, end)
         at = end

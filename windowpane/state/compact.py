@@ -12,15 +12,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.sizes import Size
+
 _BASE = b"windowpane.base"
 _STORED = ((2**8, pa.uint8()), (2**16, pa.uint16()), (2**32, pa.uint32()))
-_FEW_ROWS = 64
+_FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
 """Below so many rows there is nothing to gain."""
 
 
 def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
     """Return a table as a compact Arrow IPC stream, compressed as Arrow names it (``lz4``) where that pays."""
-    stored = table if table.num_rows < _FEW_ROWS else _narrowed(table)
+    stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(stored)

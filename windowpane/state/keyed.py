@@ -19,12 +19,13 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from windowpane.sizes import Size
 from windowpane.state.codec import decode_key_at, encode_key
 from windowpane.state.entries import Entries
 from windowpane.state.namespaces import decode_namespace, encode_namespace
 from windowpane.windowing.windows import Window
 
-MAX_CHUNKS = 8
+MAX_CHUNKS = Size("chunks of a list", 8, (1, 2))
 
 _VALUE, _CHUNK = b"\x00", b"\x01"
 _ABSENT: Any = object()
@@ -164,7 +165,7 @@ class KeyedState:
             for key, blob in self._chunks(address):
                 cached.chunks.append(key)
                 cached.stored.extend(pickle.loads(blob))
-            cached.rewrite = len(cached.chunks) >= MAX_CHUNKS
+            cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached
 
     def _flush_list(self, address: bytes, cached: _List) -> None:

@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.errors import UnreadableStateError
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import batch_from_blob, batch_to_blob
@@ -39,7 +40,7 @@ Bytes = npt.NDArray[np.bytes_]
 Numbers = npt.NDArray[np.int64]
 
 _PAGE, _BLOCK, _ROOT, _VERSION = "row-pages-page", "row-pages-block", "row-pages-root", 2
-BLOCK_PAGES = 512
+BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
 """Most pages of an index block."""
 
 
@@ -200,7 +201,7 @@ class RowPages:
         place = max(bisect_left(offsets, ordinal) - 1, 0)
         block, slot = self._block(place), ordinal - offsets[place]
         block.splice(slot, slot, new)
-        if len(block.numbers) > BLOCK_PAGES:
+        if len(block.numbers) > BLOCK_PAGES.value:
             self._removed.add(int(self._root.numbers[place]))
             self._add_blocks(place, place + 1, block)
         else:
@@ -222,7 +223,7 @@ class RowPages:
         """Put the entries, as blocks three quarters full, in place of the blocks at [start, end) of the root."""
         self._known_offsets = None
         rows = len(entries.numbers)
-        cuts = np.linspace(0, rows, max(-(-4 * rows // (3 * BLOCK_PAGES)), 1) + 1).astype(int).tolist()
+        cuts = np.linspace(0, rows, max(-(-4 * rows // (3 * BLOCK_PAGES.value)), 1) + 1).astype(int).tolist()
         parts = [entries.part(low, high) for low, high in pairwise(cuts)]
         numbers = list(range(self._next, self._next + len(parts)))
         self._next += len(parts)

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
 
-MAX_CHUNKS = 8
+MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 
 _CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2)  # 2 may be compact, else as 1
 _INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
@@ -67,7 +68,7 @@ class SegmentLog:
     def wants_compaction(self, segment: int) -> bool:
         """Return whether a segment has more chunks than it should."""
         held = self._segments.get(segment)
-        return held is not None and held.chunks > MAX_CHUNKS
+        return held is not None and held.chunks > MAX_CHUNKS.value
 
     @property
     def byte_size(self) -> int:

@@ -37,6 +37,7 @@ from itertools import accumulate, islice
 import pyarrow as pa
 
 from windowpane.errors import PageLimitError, UnreadableStateError
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 
@@ -48,7 +49,10 @@ _INDEX_SCHEMA = pa.schema([("fence", pa.binary()), ("page", pa.int64()), ("rows"
 ENTRY_OVERHEAD = 8
 """Bytes an entry takes besides its key and value: two offsets of 32 bits."""
 
-_FIRST_BLOCK = 8
+PAGE_ROWS = Size("rows of a sorted page", 1024, (1, 3))
+PAGE_BYTES = Size("bytes of a sorted page", 1 << 18, (60, 400))
+_FIRST_BLOCK = Size("entries of the first block of a scan", 8, (1, 2))
+_RUN = Size("changed keys of a run", 512, (1, 2))
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
@@ -87,7 +91,9 @@ class SortedPages:
     [(b'a', b'1'), (b'b', b'2')]
     """
 
-    def __init__(self, store: BlobStore, name: str, *, page_rows: int = 1024, page_bytes: int = 1 << 18) -> None:
+    def __init__(self, store: BlobStore, name: str, *, page_rows: int | None = None, page_bytes: int | None = None) -> None:
+        page_rows = PAGE_ROWS.value if page_rows is None else page_rows
+        page_bytes = PAGE_BYTES.value if page_bytes is None else page_bytes
         if page_rows < 1 or page_bytes < 1:
             raise PageLimitError(f"page_rows={page_rows} and page_bytes={page_bytes} of {name!r}: set both to at least 1")
         self._store = store
@@ -129,15 +135,15 @@ class SortedPages:
         reaches them.
         """
         start: bytes | None = low
-        size = _FIRST_BLOCK
+        size = _FIRST_BLOCK.value
         while start is not None:
             changes, count = self._changes, self._changes.count
             block, start = self._block(start, high, size)
-            size = min(size * 4, max(_FIRST_BLOCK, self._limits.rows))
+            size = min(size * 4, max(_FIRST_BLOCK.value, self._limits.rows))
             for entry in block:
                 yield entry
                 if changes is not self._changes or count != changes.count:
-                    start, size = entry[0] + b"\0", _FIRST_BLOCK
+                    start, size = entry[0] + b"\0", _FIRST_BLOCK.value
                     break
 
     def _block(self, start: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
@@ -246,8 +252,6 @@ class _Changes:
     insertion into a short list, whatever has been buffered.
     """
 
-    _RUN = 512
-
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.count = 0
@@ -274,7 +278,7 @@ class _Changes:
     def _order(self) -> None:
         if 8 * len(self._unordered) > len(self.values):  # sorting anew is cheaper than so many insertions
             ordered = sorted(self.values)
-            self._runs = [ordered[at : at + self._RUN] for at in range(0, len(ordered), self._RUN)]
+            self._runs = [ordered[at : at + _RUN.value] for at in range(0, len(ordered), _RUN.value)]
             self._lasts = [run[-1] for run in self._runs]
         else:
             for key in self._unordered:
@@ -285,9 +289,9 @@ class _Changes:
         at = min(bisect_left(self._lasts, key), len(self._runs) - 1)
         run = self._runs[at]
         insort(run, key)
-        if len(run) > 2 * self._RUN:
-            self._runs[at : at + 1] = [run[: self._RUN], run[self._RUN :]]
-            self._lasts.insert(at, run[self._RUN - 1])
+        if len(run) > 2 * _RUN.value:
+            self._runs[at : at + 1] = [run[: _RUN.value], run[_RUN.value :]]
+            self._lasts.insert(at, run[_RUN.value - 1])
             at += 1
         self._lasts[at] = self._runs[at][-1]
 

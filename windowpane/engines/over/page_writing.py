@@ -17,20 +17,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.sizes import Size
 from windowpane.state.row_pages import NewPage, RowPages
 
 Numbers = npt.NDArray[np.int64]
 KeyAt = Callable[[int], bytes]
 
-PAGE_ROWS = 256
+PAGE_ROWS = Size("rows of an OVER page changed a few at a time", 256, (2, 4))
 """Most rows of a page whose rows change a few at a time."""
-LOADED_ROWS = 512
+LOADED_ROWS = Size("rows of an OVER page that came in long stretches", 512, (2, 6))
 """Most rows of a page whose rows came in long stretches; pages up to this size stay as they are where changes are few."""
-DENSE_ROWS = 4096
+DENSE_ROWS = Size("rows of an OVER page with changes all over", 4096, (3, 8))
 """Most rows of a page among pages with changes all over."""
-_DENSE_GAP = 128
+_DENSE_GAP = Size("rows from one change of an OVER page to the next", 128, (1, 4))
 """Changes are all over where so many rows, on average, lie between one stretch of them and the next."""
-_LONG = 64
+_LONG = Size("rows of a long stretch of an OVER page", 64, (1, 3))
 """Rows of a long stretch."""
 
 
@@ -89,14 +90,14 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt
 
 def _most_rows(rows: int, altered: int, stretches: int) -> int:
     """Return how many rows pages that are cut now should have, at most."""
-    if altered >= _LONG * stretches:
-        return LOADED_ROWS
-    return DENSE_ROWS if stretches * _DENSE_GAP >= rows else PAGE_ROWS
+    if altered >= _LONG.value * stretches:
+        return LOADED_ROWS.value
+    return DENSE_ROWS.value if stretches * _DENSE_GAP.value >= rows else PAGE_ROWS.value
 
 
 def _suit(sizes: Numbers, most: int) -> bool:
     """Whether pages of these sizes can stay: none empty or too large, and not too small on average."""
-    if int(sizes.min()) == 0 or int(sizes.max()) > max(most, LOADED_ROWS):
+    if int(sizes.min()) == 0 or int(sizes.max()) > max(most, LOADED_ROWS.value):
         return False
     return len(sizes) == 1 or 4 * int(sizes.sum()) >= most * len(sizes)
 

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from windowpane.engines.program import TIME
 from windowpane.kernels.packed_order import stable_order
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.state.segment_log import SegmentLog
 
 _KIND, _VERSION = "over-sort-buffer-width", 2
 _PIECES = 8
-_MOST_SEGMENTS = 64
+_MOST_SEGMENTS = Size("segments of the sort buffer", 64, (1, 3))
 
 
 class SortBuffer:
@@ -57,7 +58,7 @@ class SortBuffer:
         if not self._log.segments():
             self._set_width(max((int(times.max()) - int(times.min())) // _PIECES, 1))
         self._append(rows, times)
-        if len(self._log.segments()) > _MOST_SEGMENTS:
+        if len(self._log.segments()) > _MOST_SEGMENTS.value:
             self._widen()
 
     def release(self, watermark: int) -> list[pa.Table]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from windowpane.kernels.over.layout import Positions
+from windowpane.sizes import Size
 
-PAGES = 8
+PAGES = Size("OVER pages that a batch sweeps", 8, (1, 3))
 """How many pages a batch sweeps."""
 _SPREAD = 0x9E3779B97F4A7C15
 """2**64 by the golden ratio: its multiples fall evenly (Knuth)."""
@@ -20,4 +21,4 @@ _SPREAD = 0x9E3779B97F4A7C15
 def swept(pages: int, horizon: int) -> Positions:
     """Return the ordinals of the pages to sweep, neighbours, of so many ``pages`` as there are."""
     first = (horizon * _SPREAD % (1 << 64)) * pages >> 64
-    return np.arange(first, min(first + PAGES, pages))
+    return np.arange(first, min(first + PAGES.value, pages))

@@ -17,12 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.kernels.partition_hash import partition_hash
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import table_from_blob, table_to_blob
 
 _SHARD_KIND, _INDEX_KIND, _VERSION = "over-tail", "over-tails-index", 2
-SHARD_ROWS = 16_384
+SHARD_ROWS = Size("rows of a shard of tails", 16_384, (2, 8))
 """Rows of a shard, on average, past which there are twice as many."""
 
 
@@ -82,7 +83,7 @@ class Tails:
             for shard in shards:
                 here = numbers == shard
                 self._write(shard, rows.filter(pa.array(here)), int(waits[here].sum()))
-        if sum(self._rows) > SHARD_ROWS * len(self._rows):
+        if sum(self._rows) > SHARD_ROWS.value * len(self._rows):
             self._split()
         index = array("q", [number for each in zip(self._rows, self._waiting, self._sizes, strict=True) for number in each])
         self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _VERSION, index.tobytes()))

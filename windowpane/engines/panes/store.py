@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.key_codes import key_hashes
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 
 SEGMENT = "__windowpane_segment"
-SHARD_ROWS = 8192
+SHARD_ROWS = Size("rows of a shard of panes", 8192, (3, 10))
 
 _SHARD_BITS = 32
 
@@ -84,12 +85,12 @@ class PaneStore:
     def _grow(self) -> None:
         """Cut all shards anew if they have outgrown their size."""
         rows = self._log.row_count
-        if rows <= 2 * SHARD_ROWS << self._depth:
+        if rows <= 2 * SHARD_ROWS.value << self._depth:
             return
         held = self.segments()
         everything = self.read(held)
         assert everything is not None, "there are too many rows"
-        while rows > SHARD_ROWS << self._depth:
+        while rows > SHARD_ROWS.value << self._depth:
             self._depth += 1
         everything = everything.drop_columns([SEGMENT])
         self.write(everything.append_column(SEGMENT, pa.array(self.shards(everything))), held)

@@ -30,23 +30,14 @@ from windowpane.engines.sessions.windows import row_windows
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.islands import Int64s, order_by
 from windowpane.kernels.key_codes import Hashes, key_hashes, plain_key
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
 
-
-@dataclass(frozen=True)
-class PageSizes:
-    """How state is cut.
-
-    Args:
-        page_rows: most sessions of a page.
-        dense_rows: the same where a batch replaces all pages.
-        step_rows: about how many sessions and rows are worked on at once: bounds the memory of a batch, whatever is open.
-    """
-
-    page_rows: int = 1 << 12
-    dense_rows: int = 1 << 18
-    step_rows: int = 1 << 20
+PAGE_ROWS = Size("sessions of a page", 1 << 12, (2, 4))
+DENSE_ROWS = Size("sessions of a page among pages that are all replaced", 1 << 18, (4, 8))
+STEP_ROWS = Size("sessions and rows of a step", 1 << 20, (5, 12))
+"""About so many are worked on at once: bounds the memory of a batch, whatever is open."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,6 @@ class SessionBatch(ColumnarBatch):
         fold: GroupedFold,
         step: SessionStep,
         store: BlobStore,
-        sizes: PageSizes,
         evictions: Evictions | None = None,
     ) -> None:
         """Open the pages; with ``evictions``, ``fold`` keeps elements."""
@@ -75,8 +65,8 @@ class SessionBatch(ColumnarBatch):
         self._evictions = evictions
         if evictions is not None:
             self.results = Results(program, evictions.results_fold)
-        self._rule, self._steps, self._sizes = step.rule, step, sizes
-        self._pages = HashPages(store, "p", self._hashes, self._summary, sizes.page_rows, sizes.dense_rows)
+        self._rule, self._steps = step.rule, step
+        self._pages = HashPages(store, "p", self._hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
         self._moved: tuple[int, int] | None = None
         self._fired: list[pa.Table] = []
         self._refired: list[pa.Table] = []
@@ -140,7 +130,7 @@ class SessionBatch(ColumnarBatch):
         """Yield pages with what arrives for them, as many at once as ``step_rows`` allows."""
         count, rows = len(self._pages), sum(len(part.ends) for part in arrivals)
         is_dense = self._pages.is_dense(rows)
-        if count <= 1 or (is_dense and self._pages.rows + rows <= self._sizes.step_rows):
+        if count <= 1 or (is_dense and self._pages.rows + rows <= STEP_ROWS.value):
             if arrivals or due:
                 yield _Group(range(max(count, 1)), arrivals, is_dense)
             return
@@ -155,7 +145,7 @@ class SessionBatch(ColumnarBatch):
     def _cut(self, touched: list[int], counts: Int64s) -> Iterator[list[int]]:
         """Yield the touched pages in groups of bounded size."""
         sizes = np.cumsum([self._pages.rows_of(position) + int(counts[position]) for position in touched])
-        groups = sizes // self._sizes.step_rows
+        groups = sizes // STEP_ROWS.value
         for group in np.unique(groups):
             yield [position for position, which in zip(touched, groups, strict=True) if which == group]
 

@@ -18,17 +18,18 @@ import pyarrow as pa
 from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.sessions.batch import PageSizes, SessionBatch
+from windowpane.engines.sessions.batch import SessionBatch
 from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
 from windowpane.engines.sessions.meeting import Arrivals
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.engines.sessions.step import SessionStep
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.engines.slices.engine import fires_at_window_end, refines_each
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
-_WORTH_FOLDING = 3
+_WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))
 """Rows a piece must have on average to be worth making: pieces have more columns than rows, and are sorted once more."""
 
 
@@ -36,8 +37,6 @@ class SessionsEngine:
     """Runs what ``refusal`` does not refuse."""
 
     name = "sessions"
-
-    sizes = PageSizes()
 
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
@@ -51,7 +50,7 @@ class SessionsEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return SessionBatch(self.program, self.fold, self.step, store, self.sizes, self.evictions).run(rows, clock)
+        return SessionBatch(self.program, self.fold, self.step, store, self.evictions).run(rows, clock)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
@@ -61,7 +60,7 @@ class SessionsEngine:
         """
         rows = with_encoded_keys(self.program, rows)
         arrivals = Arrivals(rows, *row_windows(self.program, rows, 0))
-        return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING else rows
+        return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING.value else rows
 
 
 def refusal(program: Program) -> str | None:

@@ -30,12 +30,13 @@ from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.islands import Int64s, find_islands, order_by
 from windowpane.kernels.key_codes import plain_key
 from windowpane.kernels.segments import Runs
+from windowpane.sizes import Size
 from windowpane.windowing.times import MAX, wrap_int64
 from windowpane.windowing.windows import TimeWindow
 
-_SAMPLED = 16
+_SAMPLED = Size("keys to each that is sampled before folding sessions", 16, (1, 2))
 """One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
-_FEW = 10_000
+_FEW = Size("rows of sessions all of whose keys are sampled", 10_000, (1, 8))
 
 
 class Joined(NamedTuple):
@@ -100,8 +101,8 @@ class SessionStep:
     def rows_a_piece(self, rows: Arrivals) -> float:
         """Return how many rows a piece would have on average, by the pieces of some of the keys."""
         codes = Meeting(self._groups, None, [rows]).codes
-        sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED - 1) == 0)
-        if _SAMPLED * _SAMPLED * len(sampled) < len(codes) or len(codes) < _FEW:
+        sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED.value - 1) == 0)
+        if _SAMPLED.value * _SAMPLED.value * len(sampled) < len(codes) or len(codes) < _FEW.value:
             sampled = np.arange(len(codes))
         pieces = find_islands(codes[sampled], rows.starts[sampled], rows.ends[sampled])
         return len(sampled) / max(len(pieces.starts), 1)

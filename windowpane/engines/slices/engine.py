@@ -25,6 +25,7 @@ from windowpane.engines.slices.merging import merged_windows
 from windowpane.engines.slicing import SharedSlices
 from windowpane.engines.staggering import staggered
 from windowpane.kernels.cardinality import expected_groups
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
@@ -37,7 +38,7 @@ ROWS = "__windowpane_rows"
 """Number of rows that were folded into one of partials, which tells how many were late."""
 _TOUCHED = "__windowpane_touched"
 
-_SAMPLE = 1 << 15
+_SAMPLE = Size("rows sampled before folding slices", 1 << 15, (2, 5))
 _TOGETHER = 4
 """A task is taken to have so many times its first rows."""
 _FEW, _MANY = 0.05, 0.4
@@ -79,7 +80,7 @@ class SlicesEngine:
 
     def folding(self, rows: pa.Table) -> Folding:
         """Return how the rows of a task are best folded, judged by a sample of its first ones."""
-        stride = rows.num_rows // _SAMPLE
+        stride = rows.num_rows // _SAMPLE.value
         if stride < 2:
             return Folding.TOGETHER
         sample = rows.take(pa.array(np.arange(0, rows.num_rows, stride)))

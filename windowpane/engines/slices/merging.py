@@ -20,14 +20,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
+from windowpane.sizes import Size
 from windowpane.windowing.windows import TimeWindow
 
 Merge = Callable[[Sequence[pa.Table]], pa.Table]
 Slices = Callable[[int, int], list[pa.Table]]
 
-_MOST = 32
+_MOST = Size("windows that share slices, at most", 32, (3, 5))
 """So many windows share, at most: their left parts are in memory together."""
-_FEWEST = 3
+_FEWEST = Size("windows that share slices, at least", 3, (1, 2))
 """Fewer windows are not worth sharing."""
 
 
@@ -40,7 +41,7 @@ def merged_windows(windows: Sequence[TimeWindow], slices: Slices, merge: Merge) 
         merge: merges tables of partials into one.
     """
     for group in _sharing(windows):
-        if len(group) < _FEWEST:
+        if len(group) < _FEWEST.value:
             yield from (_joined(slices(window.start, window.end), merge) for window in group)
         else:
             yield from _shared(group, slices, merge)
@@ -49,7 +50,7 @@ def merged_windows(windows: Sequence[TimeWindow], slices: Slices, merge: Merge) 
 def _sharing(windows: Sequence[TimeWindow]) -> Iterator[list[TimeWindow]]:
     group: list[TimeWindow] = []
     for window in windows:
-        if group and (len(group) == _MOST or not group[-1].start <= window.start < group[0].end):
+        if group and (len(group) == _MOST.value or not group[-1].start <= window.start < group[0].end):
             yield group
             group = []
         group.append(window)

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.aggregates.tables import replaced
+from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import fitted
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
 
 _LOW_BITS = 32
 _LOW = (1 << _LOW_BITS) - 1
 _WIDE_DIGITS = 76
-_NARROW_DIGITS = 28
+_NARROW_DIGITS = Size("digits of decimals summed in 38", 28, (2, 5))
 """Decimals of so many digits cannot leave the 38 digits of their sum within ten billion rows."""
 
 
@@ -105,7 +106,7 @@ class DecimalSum(KernelAggregate):
         self, prefix: str, slots: tuple[str, ...], value_type: pa.DataType, result_type: pa.DataType, label: str
     ) -> None:
         super().__init__(prefix, slots)
-        self._is_wide = value_type.precision > _NARROW_DIGITS
+        self._is_wide = value_type.precision > _NARROW_DIGITS.value
         self._wide = pa.decimal256(_WIDE_DIGITS, value_type.scale)
         self._type = result_type
         self._label = label

@@ -17,6 +17,7 @@ from windowpane.kernels.over.doubles import doubles_of
 from windowpane.kernels.over.elements import WrittenFrames, of_each_value_the_first
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.segments import Segments
+from windowpane.sizes import Size
 from windowpane.windowing.aggregates.moments import StandardDeviation, Variance
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 from windowpane.windowing.over_spec import OverCall
@@ -25,7 +26,7 @@ Doubles = npt.NDArray[np.float64]
 ByFrame = Callable[[pa.Table, Segments], pa.Array]
 """The value of each segment of rows; segments hold a row."""
 
-_STEPS = 512
+STEPS = Size("rows of a frame that is added step by step", 512, (1, 3))
 """Wider frames are added up one after the other."""
 _SKETCHES = ("approx_count_distinct", "approx_quantile")
 """A value costs them a call of Python: frames that are written out would only have more values."""
@@ -83,7 +84,7 @@ def _float_sums(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segment
     total = np.full(segments.count, 0.0 if is_mean else -0.0)
     for rows, at in _steps(segments):
         total[rows] += elements[at]
-    for row in np.flatnonzero(lengths > _STEPS).tolist():
+    for row in np.flatnonzero(lengths > STEPS.value).tolist():
         start = segments.offsets[row]
         total[row] = np.add.accumulate(np.append(total[row], elements[start : start + lengths[row]]))[-1]
     counts = segments.total(valid[segments.order].astype(np.int64))
@@ -102,7 +103,7 @@ def _moments(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segments, 
             step = delta / count[rows]
             mean[rows] += step
             m2[rows] += delta * (delta - step)
-        for row in np.flatnonzero(np.diff(segments.offsets) > _STEPS).tolist():
+        for row in np.flatnonzero(np.diff(segments.offsets) > STEPS.value).tolist():
             held = slice(int(segments.offsets[row]), int(segments.offsets[row + 1]))
             count[row], mean[row], m2[row] = _folded(values[held][valid[held]], variance)
         freedom = count - variance.missing
@@ -120,7 +121,7 @@ def _folded(values: Doubles, variance: Variance) -> list[float]:
 def _steps(segments: Segments) -> Any:
     """Yield, for each step, the segments that are not wide and have an element then, and its place."""
     lengths = np.diff(segments.offsets)
-    rows = np.flatnonzero(lengths <= _STEPS)
+    rows = np.flatnonzero(lengths <= STEPS.value)
     rows = rows[np.argsort(-lengths[rows], kind="stable")]
     ends = np.searchsorted(-lengths[rows], -np.arange(int(lengths[rows].max(initial=0))), side="left")
     for step, end in enumerate(ends.tolist()):

@@ -18,10 +18,11 @@ from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.sums import running
 from windowpane.kernels.packed_order import lexical_order
 from windowpane.kernels.segments import Segments
+from windowpane.sizes import Size
 
-_BLOCK = 1 << 20
+BLOCK = Size("elements of frames written out at once", 1 << 20, (7, 40))
 """How many elements are written out at once."""
-_GAIN = 20
+_GAIN = Size("elements folded in the time Python takes for one", 20, (0, 1_000_000))
 """How many elements are folded by group in the time that Python takes for one."""
 
 
@@ -65,12 +66,12 @@ class WrittenFrames:
             ((lo, hi),) = self.spans
             goes_on = np.append(False, (lo[1:] == lo[:-1]) & (hi[1:] >= hi[:-1]))
             folded[goes_on] = np.diff(hi, prepend=0)[goes_on]
-        return int(widths.sum()) <= _GAIN * int(folded.sum())
+        return int(widths.sum()) <= _GAIN.value * int(folded.sum())
 
     def blocks(self) -> Iterator[tuple[int, Segments]]:
         """Yield frames that hold a row, as segments, with the number of the first: so many at once that they fit into memory."""
         ends = np.cumsum(self.widths)
-        cuts = np.searchsorted(ends, np.arange(0, int(ends.max(initial=0)), _BLOCK), side="right")
+        cuts = np.searchsorted(ends, np.arange(0, int(ends.max(initial=0)), BLOCK.value), side="right")
         for low, high in pairwise(sorted({0, *cuts.tolist(), len(ends)})):
             yield low, self._written(low, high)
 

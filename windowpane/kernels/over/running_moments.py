@@ -14,12 +14,13 @@ from windowpane.kernels.over.doubles import doubles_of
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running import Running, column_name, frame_ends
+from windowpane.sizes import Size
 from windowpane.windowing.aggregates.moments import StandardDeviation, Variance
 from windowpane.windowing.over_types import bind_call
 
 Doubles = npt.NDArray[np.float64]
 
-_MANY = 16
+MANY = Size("segments worth a step of moments", 16, (1, 2))
 """So many segments at least are worth a step of numpy's."""
 
 
@@ -70,7 +71,7 @@ def _scan(moments: Doubles, values: Doubles, counted: Mask, layout: Layout, seed
     with np.errstate(all="ignore"):
         _update(moments, np.zeros((3, len(fresh))), values, counted, fresh)
         step = 1
-        while (going := int(np.searchsorted(-lengths, -step, side="left"))) >= _MANY:
+        while (going := int(np.searchsorted(-lengths, -step, side="left"))) >= MANY.value:
             rows = starts[:going] + step
             _update(moments, moments[:, rows - 1], values, counted, rows)
             step += 1

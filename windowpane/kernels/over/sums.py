@@ -17,10 +17,11 @@ import numpy.typing as npt
 from windowpane.kernels.ordered_codes import Codes, Mask
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.layout import Positions
+from windowpane.sizes import Size
 
 Doubles = npt.NDArray[np.float64]
 
-STEPS = 512
+STEPS = Size("rows of a frame whose doubles are added one by one", 512, (1, 3))
 """The widest frame whose doubles are added one by one."""
 LOW_BITS = np.int64(32)
 LOW = np.int64((1 << 32) - 1)
@@ -81,7 +82,7 @@ def overflowing(values: Codes, frame_spans: Sequence[Span]) -> list[tuple[int, i
 def float_sums(values: Doubles, frame_spans: Sequence[Span], start: float) -> Doubles:
     """Return the sum over the spans of each row, added in row order onto ``start``; leave out a row by making it -0.0."""
     total = np.full(len(frame_spans[0][0]), start)
-    wide = widths(frame_spans) > STEPS
+    wide = widths(frame_spans) > STEPS.value
     for lo, hi in frame_spans:
         _add_stepwise(total, values, lo, np.where(wide, lo, hi))
         if wide.any():
