@@ -15,6 +15,7 @@ from windowpane.sql import Result, Session
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.row_order import row_key, same_but_for_ties
 
 _INTERNAL = ("rw_catalog", "__internal", "${", "pg_catalog", "information_schema")
 
@@ -103,24 +104,7 @@ def _compared(session: Replayed, step: Json, where: str) -> list[Difference]:
     result = session.query(step["query"])
     got, expected = result.text_rows(), step["expect"]
     if step.get("sorted") or not step.get("has_order_by"):
-        got, expected = sorted(got, key=_key), sorted(expected, key=_key)
-    elif _same_but_for_ties(got, expected, result.order_keys()):
+        got, expected = sorted(got, key=row_key), sorted(expected, key=row_key)
+    elif same_but_for_ties(got, expected, result.order_keys()):
         return []
     return [] if got == expected else [Difference(where, expected, got)]
-
-
-def _key(row: list[Any]) -> list[tuple[bool, str]]:
-    return [(cell is None, str(cell)) for cell in row]
-
-
-def _same_but_for_ties(got: list[Any], expected: list[Any], keys: list[Any]) -> bool:
-    """Whether the rows are the same, those with equal keys in any order."""
-    if len(got) != len(expected):
-        return False
-    start = 0
-    for index in range(1, len(got) + 1):
-        if index == len(got) or keys[index] != keys[start]:
-            if sorted(got[start:index], key=_key) != sorted(expected[start:index], key=_key):
-                return False
-            start = index
-    return True
