@@ -46,6 +46,12 @@ class Watch:
                 del rows[row]
         self.check(node, rows)
 
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with a view under another name."""
+        for store, name, number in list(self.nodes):
+            if name == old:
+                self.nodes[store, new, number] = self.nodes.pop((store, name, number))
+
     def check(self, node: Node, rows: Mapping[Row, int]) -> None:
         self.checked += 1
         odd = {row: weight for row, weight in rows.items() if weight != 1}

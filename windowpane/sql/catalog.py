@@ -72,13 +72,23 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A materialized view: how queries see it, its job, and how its stored columns are named in the plan."""
+    """A materialized view.
+
+    Args:
+        relation: how queries see it.
+        job: its operators.
+        ids: how its stored columns are named in the plan.
+        text: its statement.
+        reads: the stored relations whose changes it takes.
+        names: the names in its query, plain views among them.
+    """
 
     relation: Relation
     job: Job
     ids: Mapping[str, str]
     text: str
     reads: frozenset[str]
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

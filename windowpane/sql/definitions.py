@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from windowpane.errors import SqlNameError, UnsupportedSqlError
-from windowpane.sql import catalog_queries, sinks, tables, views
+from collections.abc import Mapping
+from dataclasses import replace
+
+from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
+from windowpane.sql import sinks, tables, views
 from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
+from windowpane.sql.ddl.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.expr import quoted
-from windowpane.sql.nodes import Node
+from windowpane.sql.nodes import Node, compile_plan
 from windowpane.sql.places import Place, Text
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.reader import read_script
 from windowpane.sql.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.results import Result
-from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert
+from windowpane.sql.scalars import name_of
+from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.job import Job
@@ -114,13 +119,15 @@ class Definitions:
 
     def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> None:
         if not statement.materialized:
-            self.binder(text).bind(statement.query)
-            view = PlainView(statement.name, statement.query, text.text, statement.text, statement.column_names)
-            self._catalog.entries[statement.name] = view
+            binder = self.binder(text)
+            binder.bind(statement.query)
+            self._catalog.entries[statement.name] = PlainView(
+                statement.name, statement.query, text.text, statement.text, statement.column_names, binder.names_read()
+            )
             return
         plan = self.plan(statement, text)
         job = Job(statement.name, plan.node, self._storage, self._clock)
-        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations))
+        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads)
         if is_new:
             views.create(self._storage, plan)
             self._upkeep.fill(info)
@@ -135,7 +142,7 @@ class Definitions:
         if statement.on_window_close:
             node = emit_on_close(node, text, statement.query, binder.window_places)
         views.check_streamable(node, binder, statement, text)
-        return views.view_plan(statement, bound, node, text)
+        return replace(views.view_plan(statement, bound, node, text), reads=binder.names_read())
 
     def create_index(self, statement: CreateIndex, text: Text) -> Result:
         """Run CREATE INDEX: its name is taken, nothing else changes."""
@@ -179,6 +186,60 @@ class Definitions:
         self._upkeep.open_sink(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
 
+    def _check_kind(self, kind: str, name: str, place: Place) -> None:
+        known = self._catalog.kind(name)
+        if known != kind:
+            found = "nothing of that name" if known is None else f"it is a {known}"
+            raise SqlNameError(f"there is no {kind} {name!r}: {found}.", place.line, place.column)
+
+    def rename(self, statement: Rename, text: Text) -> Result:
+        """Run ALTER ... RENAME TO: texts and stored names are edited, and all definitions read again, as at a start."""
+        self._check_kind(statement.kind, statement.name, statement.place)
+        self._is_free(statement.new_name, statement.place, guarded=False)
+        self._upkeep.check_rename(statement.name, statement.place)
+        old, new = statement.name, statement.new_name
+        plans = {view.relation.name: compile_plan(view.job.node) for view in self._catalog.views()}
+        for name, kept in self._storage.run("SELECT name, text FROM windowpane.catalog"):
+            edits = self._edits(kept, name, old, new)
+            if edits:
+                self._storage.run("UPDATE windowpane.catalog SET text = ? WHERE name = ?", [edited(kept, edits), name])
+        move_stored(self._storage, old, new)
+        move_stored(self._storage, query_of_sink(old), query_of_sink(new))
+        self._catalog.entries = {}
+        try:
+            self.restore()
+            self._check_same_plans(plans, old, new)
+        except SqlError as error:
+            message = f"renaming {old!r} is not supported: a definition that reads it would mean something else ({error}). "
+            message += "DROP that one, rename, and CREATE it anew."
+            raise UnsupportedSqlError(message, statement.place.line, statement.place.column) from error
+        self._upkeep.renamed(old, new)
+        return Result(f"ALTER_{statement.kind.upper().replace(' ', '_')}")
+
+    def _edits(self, text: str, name: str, old: str, new: str) -> list[Edit]:
+        """Return what changes in the text of the definition called ``name``."""
+        statement, edits = read_script(text)[0], []
+        if name == old:
+            edits.append(own_name(text, new))
+        if isinstance(statement, CreateSink) and statement.source == old:
+            edits.append(followed_name(text, new))
+        if isinstance(statement, CreateIndex) and statement.relation == old:
+            edits.append(followed_name(text, new))
+        if isinstance(statement, CreateView | CreateSink) and statement.query is not None:
+            materialized = isinstance(statement, CreateSink) or statement.materialized
+            binder = self.binder(Text(text), streaming=materialized)
+            binder.bind(statement.query)
+            edits += read_names([read for read in binder.reads if name_of(read.this) == old], statement.query, new)
+        return edits
+
+    def _check_same_plans(self, plans: Mapping[str, str], old: str, new: str) -> None:
+        storages = f"main.{quoted(old)}", f"main.{quoted(new)}"
+        for view in self._catalog.views():
+            name = view.relation.name
+            before = plans[old if name == new else query_of_sink(old) if name == query_of_sink(new) else name]
+            if compile_plan(view.job.node) != before.replace(*storages):
+                raise SqlNameError(f"the plan of {name!r} would change", 1, 1)
+
     def drop(self, statement: Drop, text: Text) -> Result:
         """Run DROP."""
         kind = self._catalog.kind(statement.name)
@@ -186,9 +247,7 @@ class Definitions:
         if kind is None and statement.if_exists:
             return tag
         place = statement.place
-        if kind != statement.kind:
-            found = "nothing of that name" if kind is None else f"it is a {kind}"
-            raise SqlNameError(f"there is no {statement.kind} {statement.name!r}: {found}.", place.line, place.column)
+        self._check_kind(statement.kind, statement.name, place)
         for dependent in self._dependents(statement.name):
             if not statement.cascade:
                 message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
@@ -208,9 +267,11 @@ class Definitions:
     def _dependents(self, name: str) -> list[str]:
         found = []
         for other, entry in self._catalog.entries.items():
-            reads = entry.reads if isinstance(entry, ViewInfo) else frozenset[str]()
-            if isinstance(entry, PlainView):
-                reads = frozenset(catalog_queries.tables_in(entry.query))
+            reads = frozenset[str]()
+            if isinstance(entry, ViewInfo):
+                reads = entry.reads | entry.names
+            elif isinstance(entry, PlainView):
+                reads = entry.reads
             elif isinstance(entry, SinkInfo):
                 reads = frozenset({entry.source})
             if name in reads and other != name:

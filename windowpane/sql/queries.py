@@ -46,6 +46,11 @@ class QueryBinder:
         self.ids = ids or Ids()
         self.now = "" if streaming else "now()"
         self.window_places: dict[str, exp.Expr] = {}
+        self.reads: list[exp.Table] = []
+
+    def names_read(self) -> frozenset[str]:
+        """Return the names of relations and plain views that the queries bound so far read themselves."""
+        return frozenset(name_of(table.this) for table in self.reads)
 
     def over(self, schema: Schema) -> QueryBinder:
         """Return a binder of the same text over another schema."""
@@ -157,7 +162,7 @@ class QueryBinder:
     def _as_table(self, bound: BoundQuery, name: str) -> tuple[Node, Scope]:
         return bound.node, Scope(tuple(Visible(name, column) for column in bound.outputs))
 
-    def _named(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+    def _named(self, tree: exp.Table, tables: Tables) -> tuple[Node, Scope]:
         name = name_of(tree.this)
         schema = tree.args.get("db")
         if schema is not None and name_of(schema) != "public":
@@ -170,6 +175,7 @@ class QueryBinder:
         if found is None:
             known = ", ".join(self.schema.names()) or "none"
             raise self.text.name_error(tree, f"there is no table or view {name!r}; there are {known}.")
+        self.reads.append(tree)
         return self._view(found) if isinstance(found, PlainView) else self._scan(found)
 
     def _view(self, view: PlainView) -> tuple[Node, Scope]:

@@ -23,6 +23,7 @@ from windowpane.sql.statements import (
     Flush,
     Insert,
     Query,
+    Rename,
     SetParameter,
     Show,
     Statement,
@@ -32,8 +33,8 @@ from windowpane.sql.table_reader import read_table
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
 _SUPPORTED = (
-    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK / INDEX, INSERT, UPDATE, DELETE, SELECT, DROP, SHOW, DESCRIBE, "
-    "EXPLAIN, FLUSH, WAIT and SET"
+    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK / INDEX, INSERT, UPDATE, DELETE, SELECT, DROP, ALTER, SHOW, "
+    "DESCRIBE, EXPLAIN, FLUSH, WAIT and SET"
 )
 
 
@@ -163,6 +164,9 @@ def _sink(cursor: Cursor, text: str) -> CreateSink:
 _KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK", "INDEX")
 
 
+_ONLY_RENAME = "RENAME TO is. To change columns, create another table and INSERT INTO it SELECT from this one."
+
+
 def _drop(cursor: Cursor) -> Drop:
     text = cursor.text_of_all()
     cursor.expect("DROP")
@@ -174,6 +178,18 @@ def _drop(cursor: Cursor) -> Drop:
             cursor.take("RESTRICT")
             return Drop(cursor.start_place, text, kind.lower(), name, guarded, cascade)
     raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
+
+
+def _alter(cursor: Cursor) -> Rename:
+    text = cursor.text_of_all()
+    cursor.expect("ALTER")
+    kind = next((kind for kind in _KINDS if cursor.take(*kind.split())), None)
+    if kind is None:
+        raise cursor.unsupported(f"ALTER {cursor.peek()}", f"ALTER {', '.join(_KINDS)} name RENAME TO is.")
+    name = cursor.name()
+    if not cursor.take("RENAME", "TO"):
+        raise cursor.unsupported(f"ALTER {kind} {cursor.peek()} {cursor.peek(1)}", _ONLY_RENAME)
+    return Rename(cursor.start_place, text, kind.lower(), name, cursor.name())
 
 
 def _insert(cursor: Cursor) -> Insert:
@@ -281,6 +297,7 @@ def _set(cursor: Cursor) -> SetParameter:
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE": _create,
+    "ALTER": _alter,
     "DROP": _drop,
     "INSERT": _insert,
     "UPDATE": _update,

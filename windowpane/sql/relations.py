@@ -52,13 +52,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class PlainView:
-    """A view that is no more than its query; ``script`` is the text that the places in the query are counted in."""
+    """A view that is no more than its query, which names ``reads``; places in it are counted in the text ``script``."""
 
     name: str
     query: exp.Expr
     script: str
     text: str
     column_names: tuple[str, ...] = ()
+    reads: frozenset[str] = frozenset()
 
 
 class Schema(Protocol):

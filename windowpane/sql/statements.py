@@ -102,6 +102,15 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
+class Rename(Statement):
+    """``ALTER kind name RENAME TO new_name``."""
+
+    kind: str
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
 class Insert(Statement):
     """``INSERT INTO``."""
 

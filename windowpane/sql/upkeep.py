@@ -11,7 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from windowpane.errors import UnsupportedStoreError
+from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
 from windowpane.sql import file_sources, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.expr import quoted
@@ -194,6 +194,22 @@ class Upkeep:
         """
         if self._served is not None:
             self._served.try_to_drop(view)
+
+    def check_rename(self, name: str, place: Place) -> None:
+        """Refuse to rename what stands under its name outside of the store, too.
+
+        Raises:
+            SqlError: it is a materialized view on a PostgreSQL server, or its state is in checkpoints of Spark.
+        """
+        if self._served is not None and isinstance(self._catalog.entries[name], ViewInfo):
+            message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
+            raise UnsupportedSqlError(message, place.line, place.column)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with an entry of the catalog under its new name."""
+        self.forget()
+        if old in self._changes:
+            self._changes[new] = self._changes.pop(old)
 
     def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
         """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""

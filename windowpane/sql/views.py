@@ -29,12 +29,13 @@ class ViewPlan:
         relation: how queries will see it.
         node: its plan.
         ids: the column of the plan for each stored column.
-        names: the names of the result, in order.
+        reads: the names in its query, plain views among them.
     """
 
     relation: Relation
     node: Node
     ids: Mapping[str, str]
+    reads: frozenset[str] = frozenset()
 
 
 def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) -> ViewPlan:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.errors import ChangedPlanError
+from windowpane.errors import ChangedPlanError, UnsupportedSqlError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
@@ -26,6 +26,7 @@ from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.places import Place
+from windowpane.sql.relations import PlainView
 from windowpane.sql.served import ServedViews
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
@@ -73,6 +74,12 @@ class StreamedUpkeep(Upkeep):
         self._queries.tidy()
         self._take_up_served()
         self.deliver()
+
+    def check_rename(self, name: str, place: Place) -> None:
+        """Refuse to rename anything but plain views: checkpoints know the other names."""
+        if not isinstance(self._catalog.entries[name], PlainView):
+            message = f"renaming {name!r} on Spark is not supported, as checkpoints know it. CREATE a VIEW with the new name."
+            raise UnsupportedSqlError(message, place.line, place.column)
 
     def _check_plan(self, view: ViewInfo) -> None:
         """Refuse to go on with state that another plan made: an operator would read what is another's."""

@@ -1,0 +1,106 @@
+"""ALTER ... RENAME TO: names change, rows, state and what reads them stay, across a restart too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sql.watched_keys import Watch
+from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.sql import Session
+
+_SCRIPT = """
+CREATE TABLE t (at timestamp, k int, v int, WATERMARK FOR at AS at - INTERVAL '1 minute') APPEND ONLY;
+CREATE VIEW p AS WITH t AS (SELECT k, v FROM t) SELECT t.k, v FROM t;
+CREATE MATERIALIZED VIEW steps AS SELECT t.k, v - lag(v) OVER (PARTITION BY t.k ORDER BY at) AS d FROM public.t;
+CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS s FROM p GROUP BY k;
+CREATE MATERIALIZED VIEW hours AS
+    SELECT window_start, count(*) AS n FROM TUMBLE(t, at, INTERVAL '1 hour') GROUP BY window_start EMIT ON WINDOW CLOSE;
+CREATE MATERIALIZED VIEW pairs AS SELECT one.v AS a, "T".s AS b FROM t AS one JOIN sums AS "T" ON one.k = "T".k;
+CREATE INDEX i ON t (k);
+INSERT INTO t VALUES ('2024-01-01 10:00', 1, 5), ('2024-01-01 10:30', 1, 7); FLUSH;
+INSERT INTO t VALUES ('2024-01-01 10:40', 2, 1);
+"""
+_MORE = "INSERT INTO {table} VALUES ('2024-01-01 10:45', 1, 100), ('2024-01-01 11:10', 1, 8); FLUSH"
+_VIEWS = ("steps", "sums", "hours", "pairs")
+
+
+def _contents(session: Session, renamed: dict[str, str]) -> dict[str, list[str]]:
+    return {name: sorted(map(str, session.query(f"SELECT * FROM {renamed.get(name, name)}").rows())) for name in _VIEWS}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_renamed_goes_on(tmp_path: Path, every_key_is_unique: Watch, restarts: bool) -> None:
+    with Session(":memory:") as session:
+        session.run(_SCRIPT)
+        session.run(_MORE.format(table="t"))
+        expected = _contents(session, {})
+    assert len(expected["pairs"]) == 5
+    store = str(tmp_path / "views.duckdb")
+    with Session(store) as session:
+        session.run(_SCRIPT)
+        session.run('ALTER TABLE t RENAME TO "My Table"; ALTER MATERIALIZED VIEW sums RENAME TO totals; ALTER VIEW p RENAME TO q')
+        every_key_is_unique.renamed("sums", "totals")
+        session.run("ALTER INDEX i RENAME TO j; CREATE TABLE t (other int)")
+        if not restarts:
+            session.run(_MORE.format(table='"My Table"'))
+            assert _contents(session, {"sums": "totals"}) == expected
+    with Session(store) as session:
+        if restarts:
+            session.run(_MORE.format(table='"My Table"'))
+        assert _contents(session, {"sums": "totals"}) == expected
+        assert session.query("SHOW VIEWS").rows() == [("q",)]
+        assert session.query("SHOW INDEXES").rows() == [("j",)]
+        assert session.query("SHOW TABLES").rows() == [("My Table",), ("t",)]
+        assert 'FROM "My Table" AS "t"' in str(session.query("SHOW CREATE VIEW q").rows())
+
+
+def test_a_sink_with_a_query_is_renamed_with_what_waits_for_it(tmp_path: Path, every_key_is_unique: Watch) -> None:
+    target = tmp_path / "out.duckdb"
+    store = str(tmp_path / "views.duckdb")
+    options = f"connector = 'duckdb', path = '{target}', table = 'out'"
+    with Session(store) as session:
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE MATERIALIZED VIEW m AS SELECT * FROM t")
+        session.run(f"CREATE SINK s AS SELECT k, sum(v) AS v FROM t GROUP BY k WITH ({options}); INSERT INTO t VALUES (1, 1)")
+        session.run("CREATE SINK b FROM m WITH (connector = 'blackhole')")
+        session.run("ALTER SINK s RENAME TO s2; ALTER TABLE t RENAME TO t2; ALTER MATERIALIZED VIEW m RENAME TO m2")
+        every_key_is_unique.renamed("query of sink s", "query of sink s2")
+        every_key_is_unique.renamed("m", "m2")
+        session.run("FLUSH")
+        assert session.query("SHOW SINKS").rows() == [("s2",), ("b",)]
+    with Session(store) as session:
+        session.run("INSERT INTO t2 VALUES (1, 5), (2, 2); FLUSH; DROP SINK s2; DROP SINK b; DROP MATERIALIZED VIEW m2")
+        assert session.relations() == ["t2"]
+    import duckdb
+
+    with duckdb.connect(str(target)) as out:
+        assert out.sql("SELECT k, v FROM out ORDER BY k").fetchall() == [(1, 5), (2, 2)]
+
+
+def test_renames_that_are_refused() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (at timestamp, v int); CREATE TABLE u (v int)")
+        session.run("CREATE MATERIALIZED VIEW m AS SELECT t.v FROM TUMBLE(t, at, INTERVAL '1 hour')")
+        for statement, error, words in (
+            ("ALTER TABLE t RENAME TO u", SqlNameError, "there is a table 'u' already"),
+            ("ALTER TABLE x RENAME TO y", SqlNameError, "there is no table 'x'"),
+            ("ALTER VIEW t RENAME TO y", SqlNameError, "it is a table"),
+            ("ALTER TABLE t RENAME TO y", UnsupportedSqlError, "would mean something else"),
+            ("ALTER TABLE t ADD COLUMN w int", UnsupportedSqlError, "ALTER TABLE ADD COLUMN is not supported. RENAME TO is"),
+        ):
+            with pytest.raises(error, match=words):
+                session.run(statement)
+        session.run("INSERT INTO t VALUES ('2024-01-01', 2); FLUSH")
+        assert sorted(session.query("SELECT v FROM m").rows()) == [(2,)]
+
+
+def test_a_plain_view_that_a_view_reads_is_not_dropped(tmp_path: Path) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(store) as session:
+        session.run("CREATE TABLE t (v int); CREATE VIEW p AS SELECT v FROM t; CREATE MATERIALIZED VIEW m AS SELECT v FROM p")
+        with pytest.raises(UnsupportedSqlError, match="'m' reads 'p'"):
+            session.run("DROP VIEW p")
+    with Session(store) as session:
+        session.run("DROP VIEW p CASCADE")
+        assert session.relations() == ["t"]

@@ -1,0 +1,1 @@
+"""What CREATE, DROP and ALTER do beyond adding an entry to the catalog."""
