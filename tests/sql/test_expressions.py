@@ -141,7 +141,7 @@ def test_an_aggregate(session: Session, call: str, kind: str, text: str) -> None
         ("SELECT sum(1) OVER (ORDER BY 1 ROWS -1 PRECEDING)", SqlTypeError, (1, 8), "below zero"),
         ("SELECT sum(1) OVER (ORDER BY 'a'::text RANGE 1 PRECEDING)", SqlTypeError, (1, 46), "no distance"),
         ("SELECT a FROM (SELECT 1 AS a, 2 AS b) AS t GROUP BY b", SqlNameError, (1, 8), "neither in GROUP BY"),
-        ("ALTER TABLE t ADD COLUMN a int", UnsupportedSqlError, (1, 1), "ALTER"),
+        ("ALTER TABLE t ADD COLUMN a int", UnsupportedSqlError, (1, 15), "ALTER"),
         ("CREATE TABLE t (a nosuchtype)", UnsupportedSqlError, (1, 29), "nosuchtype"),
     ],
 )
