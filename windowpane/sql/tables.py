@@ -79,8 +79,8 @@ def _conflict(statement: CreateTable, columns: tuple[StoredColumn, ...], text: T
     for name in statement.conflict.versions:
         if name not in types:
             raise text.name_error(None, f"table {statement.name!r} has no version column {name!r}; it has {', '.join(types)}.")
-        if types[name].name in ("array", "jsonb"):
-            raise text.type_error(None, f"version column {name!r} is of type {types[name]}, which has no order.")
+        if types[name].name in ("array", "jsonb", "boolean"):
+            raise text.type_error(None, f"version column {name!r} is of type {types[name]}, which counts no versions.")
     return statement.conflict
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windowpane.sql.cursor import Cursor
+from windowpane.sql.dialect import TokenType, tokenize
 from windowpane.sql.expr import quoted
 from windowpane.sql.reader import split
 from windowpane.sql.storage import Storage
@@ -48,12 +49,12 @@ def followed_name(text: str, new: str) -> Edit:
 
 def read_names(reads: Iterable[exp.Table], query: exp.Expr, new: str) -> list[Edit]:
     """Return the edits of a query in which ``reads`` are the places where it reads what is renamed."""
-    written = {id(table) for table in query.find_all(exp.Table)}
+    in_text = {id(table) for table in query.find_all(exp.Table)}
     edits = []
     for table in reads:
         place = table.this.meta
-        keeps_its_name = id(table) in written and not table.args.get("alias")
-        words = f"{quoted(new)} AS {quoted(table.name)}" if keeps_its_name else quoted(new)
+        keeps_its_name = id(table) in in_text and not table.args.get("alias")
+        words = f"{written(new)} AS {written(table.name)}" if keeps_its_name else written(new)
         edits.append(Edit(int(place["start"]), int(place["end"]), words))
     return edits
 
@@ -72,7 +73,14 @@ def _next_name(cursor: Cursor, new: str) -> Edit:
         cursor.skip()
         cursor.skip()
     token = cursor.skip()
-    return Edit(token.start, token.end, quoted(new))
+    return Edit(token.start, token.end, written(new))
+
+
+def written(name: str) -> str:
+    """Return a name as SQL text: quoted only where it must be."""
+    tokens = tokenize(name)
+    is_plain = name == name.lower() and len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name
+    return name if is_plain else quoted(name)
 
 
 _NAMED_BY = (("watermarks", "relation"), ("counters", "name"), ("files", "relation"), ("catalog", "name"))
