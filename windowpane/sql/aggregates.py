@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, settled
-from windowpane.sql.operators import divide
+from windowpane.sql.numerics.arithmetic import divide, multiply
+from windowpane.sql.numerics.registry import called
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
     INTERVAL,
+    QUOTIENT,
     REAL,
     UNKNOWN,
     VARCHAR,
@@ -27,7 +29,6 @@ from windowpane.sql.types import (
     is_number,
     is_text,
     numeric,
-    quotient,
 )
 
 
@@ -61,10 +62,17 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an aggregate is made of."""
+    """What an aggregate is made of.
+
+    Args:
+        primitives: the calls.
+        finish: makes the result of theirs.
+        of_distinct: ``None`` if DISTINCT can stand in each call, else what to write instead.
+    """
 
     primitives: tuple[Primitive, ...]
     finish: Callable[[Sequence[Expr]], Expr]
+    of_distinct: str | None = None
 
 
 Binder = Callable[[Sequence[Expr]], Parts]
@@ -103,6 +111,7 @@ def _sum(arguments: Sequence[Expr]) -> Parts:
     return _interval_sum(value) if value.type == INTERVAL else _one(_summed(value))
 
 
+_DISTINCT_FIRST = "Take the values of SELECT DISTINCT in a subquery."
 _MONTHS = "CAST(datepart('year', {0}) * 12 + datepart('month', {0}) AS BIGINT)"
 _DAYS = "CAST(datepart('day', {0}) AS BIGINT)"
 _MICROS = "CAST(datepart('hour', {0}) * 3600000000 + datepart('minute', {0}) * 60000000 + datepart('microsecond', {0}) AS BIGINT)"
@@ -112,13 +121,17 @@ _INTERVAL_OF = "(to_months(CAST({0} AS INTEGER)) + to_days(CAST({1} AS INTEGER))
 def _interval_sum(value: Expr) -> Parts:
     """Months, days and microseconds are summed apart."""
     fields = tuple(Primitive("sum", (build(BIGINT, part, value),), BIGINT, "sum") for part in (_MONTHS, _DAYS, _MICROS))
-    return Parts(fields, lambda parts: build(INTERVAL, _INTERVAL_OF, *parts))
+    return Parts(fields, lambda parts: build(INTERVAL, _INTERVAL_OF, *parts), _DISTINCT_FIRST)
 
 
 def _interval_avg(value: Expr) -> Parts:
     total, number = _interval_sum(value), Primitive("count", (value,), BIGINT, "count")
     template = "CASE WHEN {1} > 0 THEN windowpane_scale_interval({0}, 1.0 / {1}) END"
-    return Parts((*total.primitives, number), lambda parts: build(INTERVAL, template, total.finish(parts[:3]), parts[3]))
+    return Parts(
+        (*total.primitives, number),
+        lambda parts: build(INTERVAL, template, total.finish(parts[:3]), parts[3]),
+        _DISTINCT_FIRST,
+    )
 
 
 def _avg(arguments: Sequence[Expr]) -> Parts:
@@ -128,14 +141,7 @@ def _avg(arguments: Sequence[Expr]) -> Parts:
     if is_float(value.type):
         return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, "avg"))
     total, number = _summed(value), Primitive("count", (value,), BIGINT, "count")
-    kind = quotient(as_numeric(value.type).whole)
-
-    def mean(parts: Sequence[Expr]) -> Expr:
-        ratio = divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1]))
-        sql = ratio.sql[: ratio.sql.rindex(" AS DECIMAL(")] + f" AS {kind.duckdb})"
-        return Expr(sql, kind, ratio.columns)
-
-    return Parts((total, number), mean)
+    return Parts((total, number), lambda parts: divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1])))
 
 
 def _moment(name: str) -> Binder:
@@ -143,13 +149,27 @@ def _moment(name: str) -> Binder:
         (value,) = _only(arguments)
         if not is_number(value.type):
             raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
-        call = Primitive(name, (convert(value, DOUBLE),), DOUBLE, name)
         if is_float(value.type):
-            return _one(call)
-        kind = numeric(12)
-        return Parts((call,), lambda parts: build(kind, f"CAST({{0}} AS {kind.duckdb})", *parts))
+            return _one(Primitive(name, (convert(value, DOUBLE),), DOUBLE, name))
+        return _exact_moment(name, value)
 
     return bind
+
+
+def _exact_moment(name: str, value: Expr) -> Parts:
+    """The moment of exact numbers: of their sum, the sum of their squares and their count, as in PostgreSQL and RisingWave."""
+    if is_integer(value.type) and value.type != BIGINT:
+        square = build(BIGINT, "({0} * {0})", convert(value, BIGINT))
+    else:
+        wide = convert(value, as_numeric(value.type))
+        square = multiply(wide, wide)
+    total, squares, number = _summed(value), _summed(square), Primitive("count", (value,), BIGINT, "count")
+
+    def finish(parts: Sequence[Expr]) -> Expr:
+        sums = [convert(part, as_numeric(part.type)) for part in parts[:2]]
+        return build(QUOTIENT, called(name, "{0}", "{1}", "{2}"), *sums, parts[2])
+
+    return Parts((total, squares, number), finish, _DISTINCT_FIRST)
 
 
 def _same(function: str, over: str | None = None) -> Binder:

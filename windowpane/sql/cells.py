@@ -5,15 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.sql.numerics.text import numeric_text
 from windowpane.sql.types import REAL, SqlType
-
-_LARGEST_MANTISSA = 2**96 - 1
 
 
 def cell_text(value: Any, kind: SqlType) -> str | None:
@@ -31,7 +30,7 @@ def cell_text(value: Any, kind: SqlType) -> str | None:
     if isinstance(value, bool):
         return "t" if value else "f"
     if isinstance(value, Decimal):
-        return _numeric(value)
+        return numeric_text(value)
     if isinstance(value, float):
         return _float(value, kind)
     if isinstance(value, dt.datetime):
@@ -46,21 +45,6 @@ def cell_text(value: Any, kind: SqlType) -> str | None:
     if kind.name == "jsonb":
         return json.dumps(json.loads(value), ensure_ascii=False)
     return str(value)
-
-
-def _numeric(value: Decimal) -> str:
-    """A numeric has a mantissa of 96 bits in RisingWave: places that do not fit are rounded off."""
-    with localcontext() as context:
-        context.prec = 60
-        mantissa, exponent = abs(int(value.scaleb(-int(value.as_tuple().exponent)))), int(value.as_tuple().exponent)
-        if mantissa > _LARGEST_MANTISSA and exponent < 0:
-            digits = len(str(mantissa)) - 28
-            rounded = value.quantize(Decimal(1).scaleb(min(exponent + digits - 1, 0)))
-            fits = abs(int(rounded.scaleb(-int(rounded.as_tuple().exponent)))) <= _LARGEST_MANTISSA
-            value = rounded if fits else value.quantize(Decimal(1).scaleb(min(exponent + digits, 0)))
-        text = f"{value:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text in ("-0", "") else text
 
 
 def _float(value: float, kind: SqlType) -> str:

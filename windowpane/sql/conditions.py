@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from windowpane.sql.expr import Expr, convert
+from windowpane.sql.expr import Expr
+from windowpane.sql.operators import comparables
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.types import common
 
@@ -25,5 +26,7 @@ def key_pair(part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[s
         one, other = other, one
     if not (one.columns and other.columns and one.columns <= ours and other.columns <= theirs):
         return None
-    shared = common(one.type, other.type)
-    return None if shared is None else (convert(one, shared), convert(other, shared))
+    if common(one.type, other.type) is None:
+        return None
+    one, other = comparables(one, other)
+    return one, other

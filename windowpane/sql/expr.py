@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from windowpane.sql.intervals import interval_sql, read_span
+from windowpane.sql.numerics.conversions import (
+    declared_numeric,
+    literal_sql,
+    literal_type,
+    numeric_of,
+    open_numeric,
+    text_of,
+)
 from windowpane.sql.types import (
     BOOLEAN,
     BYTEA,
@@ -35,6 +44,7 @@ class Expr:
         literal: the text of a text literal, ``None`` for everything else.
         name: the name its column gets when the query gives none.
         rises_with: the id of a column that it never falls behind when the column rises, ``None`` if there is none.
+        at_scale: of a quotient: the same, rounded once to another number of decimal places.
     """
 
     sql: str
@@ -43,6 +53,7 @@ class Expr:
     literal: str | None = None
     name: str = "?column?"
     rises_with: str | None = None
+    at_scale: Callable[[int], Expr] | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_column(self) -> bool:
@@ -86,6 +97,8 @@ def convert(expr: Expr, kind: SqlType) -> Expr:
         return expr
     if expr.literal is not None:
         return _literal_as(expr, kind)
+    if kind.name == "numeric":
+        return Expr(numeric_of(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
     converted = Expr(f"CAST({expr.sql} AS {kind.duckdb})", kind, expr.columns, name=expr.name)
     return rising(converted, expr) if is_instant(kind) and is_instant(expr.type) else converted
 
@@ -106,9 +119,18 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
         return Expr(expr.sql, kind, literal=text, name=expr.name)
     if kind == BYTEA:
         return Expr(_bytes_of(text_literal(_checked_bytes(text))), kind, name=expr.name)
+    if kind.name == "numeric":
+        return Expr(_numeric_literal(text, kind), kind, name=expr.name)
     if kind.element is not None and text.strip().startswith("{"):
         text = text.strip().replace("{", "[").replace("}", "]")
     return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
+
+
+def _numeric_literal(text: str, kind: SqlType) -> str:
+    try:
+        return literal_sql(text, kind)
+    except ValueError as error:
+        raise MismatchError(str(error)) from None
 
 
 def _checked_bytes(text: str) -> str:
@@ -138,7 +160,7 @@ def as_text(expr: Expr) -> Expr:
     if kind in (VARCHAR, UNKNOWN):
         return convert(expr, VARCHAR)
     if kind.name == "numeric" and kind.scale:
-        return build(VARCHAR, "rtrim(rtrim(CAST({0} AS VARCHAR), '0'), '.')", expr, name=expr.name)
+        return build(VARCHAR, text_of("{0}", kind), expr, name=expr.name)
     if kind == BYTEA:
         return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
     if is_float(kind):
@@ -153,16 +175,28 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         MismatchError: there is no such cast.
     """
     if expr.type == UNKNOWN and expr.literal is not None:
-        return _literal_as(expr, kind)
+        return _literal_as(expr, literal_type(expr.literal) or kind if kind.open else kind)
     if kind == VARCHAR:
         return as_text(expr)
     if not _castable(expr.type, kind):
         raise MismatchError(f"cannot cast type {expr.type} to {kind}.")
+    if kind.name == "numeric" and (is_number(expr.type) or expr.type == VARCHAR):
+        return _as_numeric(expr, kind)
     if kind == BYTEA and expr.type == VARCHAR:
         return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
         return convert(expr, kind)
     return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
+
+
+def _as_numeric(expr: Expr, kind: SqlType) -> Expr:
+    """Return a number or a text as numeric: rounded to a declared scale, else as it is."""
+    if kind.open:
+        sql, kind = open_numeric(expr.sql, expr.type)
+        return replace(expr, sql=sql, type=kind)
+    if expr.at_scale is not None:
+        expr = expr.at_scale(kind.scale)
+    return Expr(declared_numeric(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
 
 
 def _castable(one: SqlType, other: SqlType) -> bool:

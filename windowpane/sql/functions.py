@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from windowpane.sql.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
-from windowpane.sql.operators import arithmetic, divide, same_type
+from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
+from windowpane.sql.operators import arithmetic, power, same_type
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -21,7 +22,6 @@ from windowpane.sql.types import (
     VARCHAR,
     SqlType,
     is_exact,
-    is_float,
     is_instant,
     is_integer,
     is_number,
@@ -76,27 +76,41 @@ def _number(result: str, exact: str = "") -> Builder:
     return bind
 
 
-def _round(arguments: Sequence[Expr]) -> Expr:
-    _count(arguments, 1, 2)
-    value = arguments[0]
-    if not is_number(value.type):
-        raise MismatchError(f"round takes a number, not {value.type}. Cast the argument.")
-    if len(arguments) == 1:
-        template = "round_even({0}, 0)" if is_float(value.type) else "round({0})"
-        kind = value.type
-        return build(kind, f"CAST({template} AS {kind.duckdb})", value)
-    kind = value.type if value.type.name == "numeric" else numeric(10)
-    return build(kind, f"CAST(round({{0}}, CAST({{1}} AS INTEGER)) AS {kind.duckdb})", convert(value, kind), arguments[1])
+def _whole(name: str, of_floats: str) -> Builder:
+    """Return ``round``, ``ceil``, ``floor`` or ``trunc``; the first and the last take a number of places, too.
+
+    Integers become doubles, as in PostgreSQL.
+    """
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _count(arguments, 1, 2 if name in ("round", "trunc") else 1)
+        value = convert(arguments[0], DOUBLE) if arguments[0].type == UNKNOWN else checked(arguments[0])
+        if len(arguments) == 2:
+            return to_places(name)((value, arguments[1]))
+        if value.type.name == "numeric":
+            return to_integer(name)((value,))
+        value = convert(value, DOUBLE) if is_integer(value.type) else value
+        return build(value.type, f"CAST({of_floats} AS {value.type.duckdb})", value)
+
+    return bind
+
+
+def _sign(arguments: Sequence[Expr]) -> Expr:
+    _count(arguments, 1, 1)
+    value = checked(arguments[0])
+    kind = numeric(0, 1) if value.type.name == "numeric" else DOUBLE
+    return build(kind, f"CAST(sign({{0}}) AS {kind.duckdb})", value)
 
 
 def _power(arguments: Sequence[Expr]) -> Expr:
-    return _fixed(DOUBLE, "pow({0}, {1})", DOUBLE, DOUBLE)(arguments)
+    _count(arguments, 2, 2)
+    return power(*arguments)
 
 
 def _log(arguments: Sequence[Expr]) -> Expr:
     if len(arguments) == 2:
-        return _fixed(DOUBLE, "(ln({1}) / ln({0}))", DOUBLE, DOUBLE)(arguments)
-    return _fixed(DOUBLE, "log10({0})", DOUBLE)(arguments)
+        return or_float("log", _fixed(DOUBLE, "(ln({1}) / ln({0}))", DOUBLE, DOUBLE))(arguments)
+    return or_float("log10", _fixed(DOUBLE, "log10({0})", DOUBLE))(arguments)
 
 
 def _mod(arguments: Sequence[Expr]) -> Expr:
@@ -106,8 +120,7 @@ def _mod(arguments: Sequence[Expr]) -> Expr:
 
 def _div(arguments: Sequence[Expr]) -> Expr:
     _count(arguments, 2, 2)
-    quotient = divide(arguments[0], arguments[1])
-    return build(numeric(0), "CAST(trunc({0}) AS DECIMAL(38, 0))", quotient)
+    return whole_quotient(arguments)
 
 
 def _extreme(name: str) -> Builder:
@@ -242,18 +255,18 @@ def _length(arguments: Sequence[Expr]) -> Expr:
 
 FUNCTIONS: dict[str, Builder] = {
     "abs": _number("abs({0})"),
-    "ceil": _number("ceil({0})"),
-    "ceiling": _number("ceil({0})"),
-    "floor": _number("floor({0})"),
-    "trunc": _number("trunc({0})"),
-    "sign": _number("sign({0})"),
-    "round": _round,
-    "sqrt": _fixed(DOUBLE, "sqrt({0})", DOUBLE),
+    "ceil": _whole("ceil", "ceil({0})"),
+    "ceiling": _whole("ceil", "ceil({0})"),
+    "floor": _whole("floor", "floor({0})"),
+    "trunc": _whole("trunc", "trunc({0})"),
+    "sign": _sign,
+    "round": _whole("round", "round_even({0}, 0)"),
+    "sqrt": or_float("sqrt", _fixed(DOUBLE, "sqrt({0})", DOUBLE)),
     "cbrt": _fixed(DOUBLE, "cbrt({0})", DOUBLE),
-    "exp": _fixed(DOUBLE, "exp({0})", DOUBLE),
-    "ln": _fixed(DOUBLE, "ln({0})", DOUBLE),
+    "exp": or_float("exp", _fixed(DOUBLE, "exp({0})", DOUBLE)),
+    "ln": or_float("ln", _fixed(DOUBLE, "ln({0})", DOUBLE)),
     "log": _log,
-    "log10": _fixed(DOUBLE, "log10({0})", DOUBLE),
+    "log10": or_float("log10", _fixed(DOUBLE, "log10({0})", DOUBLE)),
     "pow": _power,
     "power": _power,
     "sin": _fixed(DOUBLE, "sin({0})", DOUBLE),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from decimal import Decimal
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
+from windowpane.sql.numerics.arithmetic import comparable
+from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numerics
+from windowpane.sql.numerics.functions import power as numeric_power
+from windowpane.sql.numerics.functions import takes_numerics
 from windowpane.sql.types import (
     BOOLEAN,
     DATE,
-    DIGITS,
     DOUBLE,
     INTEGER,
     INTERVAL,
@@ -21,18 +22,13 @@ from windowpane.sql.types import (
     UNKNOWN,
     VARCHAR,
     SqlType,
-    as_numeric,
     common,
     is_float,
     is_instant,
     is_integer,
     is_number,
     is_text,
-    numeric,
-    quotient,
 )
-
-_PRODUCT_PLACES = 20
 
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
@@ -41,21 +37,34 @@ def same_type(*operands: Expr) -> tuple[Expr, ...]:
     Raises:
         MismatchError: they have none.
     """
+    kind = _common(operands)
+    return tuple(convert(operand, kind) for operand in operands)
+
+
+def comparables(*operands: Expr) -> tuple[Expr, ...]:
+    """Return operands converted to their common type for a comparison, where none of them is too large.
+
+    Raises:
+        MismatchError: they have none.
+    """
+    kind = _common(operands)
+    return tuple(comparable(operand, kind) if kind.name == "numeric" else convert(operand, kind) for operand in operands)
+
+
+def _common(operands: Sequence[Expr]) -> SqlType:
     kind = UNKNOWN
     for operand in operands:
         shared = common(kind, operand.type)
         if shared is None:
             raise MismatchError(f"{kind} and {operand.type} have no common type. Cast one of them.")
         kind = shared
-    if kind == UNKNOWN:
-        kind = VARCHAR
-    return tuple(convert(operand, kind) for operand in operands)
+    return VARCHAR if kind == UNKNOWN else kind
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:
     """Return a comparison, ``IS [NOT] DISTINCT FROM`` included."""
     try:
-        one, other = same_type(left, right)
+        one, other = comparables(left, right)
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
     return build(BOOLEAN, f"({{0}} {operator} {{1}})", one, other)
@@ -101,45 +110,7 @@ def _numbers(operator: str, left: Expr, right: Expr) -> Expr:
     if is_integer(left.type) and is_integer(right.type):
         one, other = same_type(left, right)
         return build(one.type, f"({{0}} {'//' if operator == '/' else operator} {{1}})", one, other)
-    return _numerics(operator, convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type)))
-
-
-def _numerics(operator: str, left: Expr, right: Expr) -> Expr:
-    one, other = left.type, right.type
-    if operator == "*":
-        return _product(left, right)
-    if operator == "/":
-        return divide(left, right)
-    kind = numeric(max(one.scale, other.scale), max(one.whole, other.whole) + 1)
-    return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", convert(left, kind), convert(right, kind))
-
-
-def _product(left: Expr, right: Expr) -> Expr:
-    scale = left.type.scale + right.type.scale
-    if scale > DIGITS:
-        half = numeric(DIGITS // 2)
-        left, right = convert(left, half), convert(right, half)
-    kind = numeric(min(scale, max(_PRODUCT_PLACES, left.type.scale, right.type.scale)), left.type.whole + right.type.whole)
-    return build(kind, f"CAST(({{0}} * {{1}}) AS {kind.duckdb})", left, right)
-
-
-def divide(left: Expr, right: Expr) -> Expr:
-    """Return the exact quotient of two exact numbers, rounded half away from zero at its last place."""
-    one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
-    kind = quotient(min(DIGITS, _whole_of_quotient(left, right, one.type, other.type)))
-    scale = max(one.type.scale, other.type.scale)
-    template = f"CAST(windowpane_quotient(windowpane_digits({{0}}, {scale}), windowpane_digits({{1}}, {scale})) AS {kind.duckdb})"
-    return build(kind, template, one, other)
-
-
-_LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
-
-
-def _whole_of_quotient(left: Expr, right: Expr, one: SqlType, other: SqlType) -> int:
-    """Return how many digits before the point a quotient has at most; a literal tells more than its type."""
-    dividend, divisor = _LITERAL.fullmatch(left.sql), _LITERAL.fullmatch(right.sql)
-    whole = one.whole if dividend is None else len(dividend.group(1).partition(".")[0])
-    return whole if divisor is not None and Decimal(divisor.group(1)) >= 1 else whole + other.scale
+    return arithmetic_of_numerics(operator, left, right)
 
 
 def _times(operator: str, left: Expr, right: Expr) -> Expr | None:
@@ -186,10 +157,12 @@ def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
 
 
 def power(left: Expr, right: Expr) -> Expr:
-    """Return ``left ^ right``, a double."""
+    """Return ``left ^ right``: a numeric of numerics, else a double."""
     for operand in (left, right):
         if not (is_number(operand.type) or operand.type == UNKNOWN):
             raise MismatchError(f"operator does not exist: {left.type} ^ {right.type}. It takes numbers.")
+    if takes_numerics((left, right)):
+        return numeric_power(left, right)
     return build(DOUBLE, "pow({0}, {1})", convert(left, DOUBLE), convert(right, DOUBLE))
 
 

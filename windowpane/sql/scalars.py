@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -15,6 +15,7 @@ from windowpane.sql.array_functions import array
 from windowpane.sql.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
 from windowpane.sql.functions import FUNCTIONS
 from windowpane.sql.intervals import interval_sql, read_span
+from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.places import Text
 from windowpane.sql.scalar_forms import FORMS, equals_any, row_values, rows_equal
 from windowpane.sql.scope import Column, Scope
@@ -22,14 +23,15 @@ from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DIGITS,
     INTEGER,
     INTERVAL,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
     SqlType,
+    is_float,
     named,
-    numeric,
 )
 
 _Kinds = dict[type[exp.Expr], str]
@@ -174,24 +176,25 @@ class ScalarBinder:
     def _literal(self, tree: exp.Expr) -> Expr:
         if tree.is_string:
             return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
-        digits = str(tree.this)
-        if digits.isdigit():
-            kind = INTEGER if int(digits) < 2**31 else BIGINT if int(digits) < 2**63 else numeric(0)
-        elif "e" in digits.lower():
-            digits = f"{Decimal(digits):f}"
-            kind = numeric(len(digits.partition(".")[2]), len(digits.partition(".")[0]))
-        else:
-            kind = numeric(len(digits.partition(".")[2]), len(digits.partition(".")[0]) or 1)
-        return Expr(f"CAST({digits} AS {kind.duckdb})", kind)
+        return _number(str(tree.this))
 
     def _cast(self, tree: exp.Expr) -> Expr:
         kind = data_type(tree.args["to"])
         if kind is None:
             raise self.text.unsupported(tree, f"the type {tree.args['to'].sql()!r}", "See docs/sql.md for the types there are.")
-        value = self.bind(tree.this)
+        value = self._float_literal(tree.this, kind) or self.bind(tree.this)
         bound = cast(value, kind)
         own = value.name if value.name != "?column?" else _CAST_NAMES.get(kind.name, kind.name)
         return replace(bound, literal=None, name=own)
+
+    def _float_literal(self, tree: exp.Expr, kind: SqlType) -> Expr | None:
+        """Return a number that is cast to a float as text: it may have more digits than a numeric holds."""
+        sign = ""
+        while isinstance(tree, exp.Neg | exp.Paren):
+            sign, tree = ("-" if isinstance(tree, exp.Neg) and not sign else ""), tree.this
+        if not is_float(kind) or not isinstance(tree, exp.Literal) or tree.is_string:
+            return None
+        return Expr(text_literal(sign + str(tree.this)), UNKNOWN, literal=sign + str(tree.this))
 
     def _interval(self, tree: exp.Expr) -> Expr:
         unit = tree.args.get("unit")
@@ -219,7 +222,7 @@ class ScalarBinder:
         parts = row_values(tree.this)
         if parts is not None:
             return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
-        values = operators.same_type(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
+        values = operators.comparables(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
         return build(BOOLEAN, f"({{0}} IN ({listed}))", *values)
 
@@ -273,6 +276,25 @@ class ScalarBinder:
 
     def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
         return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))
+
+
+def _number(digits: str) -> Expr:
+    """Return a number: an integer if it is written as one and fits, else the numeric with its digits.
+
+    Raises:
+        MismatchError: it has more than 38.
+    """
+    value = Decimal(digits)
+    kind = type_of(value)
+    if digits.isdigit():
+        kind = INTEGER if int(digits) < 2**31 else BIGINT if int(digits) < 2**63 else kind
+    if kind is None:
+        raise MismatchError(
+            f"numeric out of range: {digits} has more than {DIGITS} digits. Write {digits}::double precision if 15 will do."
+        )
+    places = Decimal(1).scaleb(-kind.scale)
+    text = digits if kind in (INTEGER, BIGINT) else f"{value.quantize(places, context=Context(prec=2 * DIGITS)):f}"
+    return Expr(f"CAST({text} AS {kind.duckdb})", kind)
 
 
 def name_of(identifier: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -107,11 +107,13 @@ class Groups:
         call = _AggregateCall(tree, self.text)
         try:
             parts = call.parts(self.binder)
+            if call.distinct and parts.of_distinct is not None:
+                raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
             modifiers = call.modifiers(self.binder, self.computed)
             result = parts.finish([self._primitive(part, call, modifiers) for part in parts.primitives])
         except MismatchError as error:
             raise self.text.type_error(tree, f"{call.name}: {error}") from None
-        return Expr(result.sql, result.type, result.columns, name=call.name)
+        return replace(result, name=call.name, rises_with=None)
 
     def _primitive(self, primitive: Primitive, call: _AggregateCall, modifiers: tuple[str, str]) -> Expr:
         arguments = [quoted(self.computed.column(value).id) for value in primitive.arguments]

@@ -11,6 +11,7 @@ thread's, the others wait.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ import pyarrow as pa
 
 from windowpane.errors import SqlRunError
 from windowpane.sql.macros import MACROS
+from windowpane.sql.numerics.messages import numeric_message
+from windowpane.sql.numerics.registry import register
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
 
@@ -54,6 +57,9 @@ class Storage:
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._connection = open_file(path)
+        # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.
+        weakref.finalize(self, self._connection.close)
+        register(self._connection)
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
         self._lock = threading.RLock()
@@ -159,6 +165,9 @@ class Storage:
 
 def _first_line(error: Exception) -> str:
     line = str(error).split("\n")[0]
+    number = numeric_message(line)
+    if number is not None:
+        return number
     return "division by zero." if "Division by zero" in line else line
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.expr import Expr, build, column_expr, convert, quoted
+from windowpane.sql.expr import Expr, build, column_expr, quoted
 from windowpane.sql.nodes import Fold, Node
+from windowpane.sql.operators import comparables
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column
 from windowpane.sql.ties import Inner, outputs_of
@@ -116,10 +117,10 @@ class Subqueries:
             self._drop_unknown(self._inner(query), values[0])
 
     def _pair(self, tree: exp.Expr, value: Expr, column: Column) -> tuple[Expr, Expr]:
-        shared = common(value.type, column.type)
-        if shared is None:
+        if common(value.type, column.type) is None:
             raise self._text.type_error(tree, f"operator does not exist: {value.type} = {column.type}. Cast one side.")
-        return convert(value, shared), convert(column_expr(column.id, column.type, column.name), shared)
+        one, other = comparables(value, column_expr(column.id, column.type, column.name))
+        return one, other
 
     def _drop_unknown(self, inner: Inner, value: Expr) -> None:
         """Drop the rows of which NOT IN is unknown: the value, or one of the subquery, is NULL."""

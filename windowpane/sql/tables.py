@@ -121,7 +121,7 @@ def assigned(value: Expr, kind: SqlType) -> Expr:
     numbers = is_number(value.type) and is_number(kind)
     instants = is_instant(value.type) and is_instant(kind)
     if numbers or instants:
-        return cast(value, kind)
+        return convert(value, kind) if kind.open else cast(value, kind)
     if common(value.type, kind) != kind:
         raise MismatchError(f"column is of type {kind}, but the expression is of type {value.type}. Cast it.")
     return convert(value, kind)

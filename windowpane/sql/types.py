@@ -1,8 +1,9 @@
 """The types of SQL: PostgreSQL's names and conversions, each with the DuckDB type that holds its values.
 
-``numeric`` is exact with at most 38 digits and a scale that the binder knows: a column declared without one has 10 decimal
-places, a quotient as many (28 at most) as its integer digits leave room for. Values that do not fit are refused by DuckDB,
-never cut. Sources: PostgreSQL, "Data Types" and "Type Conversion"; RisingWave's ``numeric`` has at most 28 decimal places.
+``numeric`` has at most 38 digits, of which the binder knows how many stand behind the point: 10 in a column declared without a
+scale, up to 20 in sums and products, which are exact, and 28 in quotients. A value that does not fit is an error, never rounded;
+a quotient has 28 significant digits. docs/decisions.md says why. Sources: PostgreSQL, "Data Types" and "Type Conversion";
+RisingWave's ``numeric`` has at most 28 decimal places.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Final
 
 NUMERIC_PLACES: Final = 10
 """Decimal places of a ``numeric`` declared without any."""
+EXACT_PLACES: Final = 20
+"""Most decimal places of a product, and of a numeric read from text: 18 digits before the point remain."""
 QUOTIENT_PLACES: Final = 28
-"""Most decimal places of a quotient."""
+"""Decimal places of a quotient."""
 DIGITS: Final = 38
 """Digits of a ``numeric``."""
 
@@ -27,12 +30,14 @@ class SqlType:
         scale: decimal places of a ``numeric``.
         whole: digits before the point that a ``numeric`` is known to need at most.
         element: type of the elements of an array.
+        open: a ``numeric`` declared without precision and scale.
     """
 
     name: str
     scale: int = 0
     whole: int = DIGITS
     element: SqlType | None = None
+    open: bool = False
 
     @property
     def duckdb(self) -> str:
@@ -88,7 +93,8 @@ TIMESTAMP = SqlType("timestamp")
 TIMESTAMPTZ = SqlType("timestamptz")
 INTERVAL = SqlType("interval")
 JSONB = SqlType("jsonb")
-NUMERIC = SqlType("numeric", scale=NUMERIC_PLACES, whole=DIGITS - NUMERIC_PLACES)
+NUMERIC = SqlType("numeric", scale=NUMERIC_PLACES, whole=DIGITS - NUMERIC_PLACES, open=True)
+QUOTIENT = SqlType("numeric", scale=QUOTIENT_PLACES, whole=DIGITS - QUOTIENT_PLACES)
 
 _INTEGERS = (SMALLINT, INTEGER, BIGINT)
 _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
@@ -152,8 +158,12 @@ def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:
         return None if element is None else array_of(element)
     found = _NAMES.get(name)
     if found == NUMERIC and arguments:
-        return numeric(arguments[1] if len(arguments) > 1 else 0, arguments[0])
+        return _declared(arguments[0], arguments[1] if len(arguments) > 1 else 0)
     return found
+
+
+def _declared(precision: int, scale: int) -> SqlType | None:
+    return numeric(scale, precision - scale) if 1 <= precision <= DIGITS and scale <= precision else None
 
 
 def as_declared(kind: SqlType) -> SqlType:
@@ -194,11 +204,6 @@ def is_text(kind: SqlType) -> bool:
 def as_numeric(kind: SqlType) -> SqlType:
     """Return the ``numeric`` that holds every value of an exact type."""
     return kind if kind.name == "numeric" else numeric(0, _WHOLE_DIGITS[kind.name])
-
-
-def quotient(whole: int) -> SqlType:
-    """Return the type of a quotient with at most ``whole`` digits before the point."""
-    return numeric(min(QUOTIENT_PLACES, DIGITS - whole), whole)
 
 
 def common(left: SqlType, right: SqlType) -> SqlType | None:

@@ -268,6 +268,8 @@ class _Call:
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
         parts = AGGREGATES[self.name](arguments)
+        if self.distinct and parts.of_distinct is not None:
+            raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
         condition = None if self.filter is None else calls.argument(convert(binder.bind(self.filter), BOOLEAN))
 
         def column(primitive: Primitive) -> Expr:

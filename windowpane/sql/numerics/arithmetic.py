@@ -1,0 +1,104 @@
+"""Operators of exact numbers: which function computes each, and the type of what comes out.
+
+Sums and products keep all digits: up to 20 decimal places they are DuckDB's own, which refuses what 38 digits do not hold. A
+quotient has 28 places, rounded to RisingWave's digits, and what is computed from one is rounded so, too. A division by a literal
+such as 100 is a product, and keeps the room before the point.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from windowpane.sql.expr import Expr, build, convert
+from windowpane.sql.numerics.registry import called
+from windowpane.sql.types import (
+    DIGITS,
+    EXACT_PLACES,
+    QUOTIENT,
+    QUOTIENT_PLACES,
+    SqlType,
+    as_numeric,
+    is_exact,
+    numeric,
+)
+
+_LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
+
+REFUSED_BY_ZERO = "current_setting('error_on_division_by_zero')"
+"""Whether a division by zero is an error, as in a query, or NULL, as in a view."""
+
+
+def computed(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return ``left operator right`` of exact numbers, at least one of them a numeric."""
+    if operator == "/":
+        return divide(left, right)
+    left, right = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
+    if operator == "*":
+        return multiply(left, right)
+    one, other = left.type, right.type
+    kind = numeric(max(one.scale, other.scale), max(one.whole, other.whole) + 1)
+    return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", convert(left, kind), convert(right, kind))
+
+
+def multiply(left: Expr, right: Expr) -> Expr:
+    """Return a product of numerics."""
+    one, other = left.type, right.type
+    scale, whole = one.scale + other.scale, one.whole + other.whole
+    is_native = scale <= EXACT_PLACES or scale + whole <= DIGITS
+    if max(one.scale, other.scale) > EXACT_PLACES:
+        if not is_native and scale > QUOTIENT_PLACES:
+            return build(QUOTIENT, called("rounded_product", "{0}", "{1}"), left, right)
+        is_native = True
+    if is_native:
+        kind = numeric(scale, whole)
+        return build(kind, f"CAST(({{0}} * {{1}}) AS {kind.duckdb})", left, right)
+    return build(numeric(EXACT_PLACES, whole), called("product", "{0}", "{1}"), left, right)
+
+
+def divide(left: Expr, right: Expr) -> Expr:
+    """Return a quotient of exact numbers."""
+    one, other = convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type))
+    divisor = _LITERAL.fullmatch(right.sql)
+    inverse = None if divisor is None else _inverse(Decimal(divisor.group(1)))
+    if inverse is not None and one.type.scale + inverse.type.scale <= EXACT_PLACES:
+        return multiply(one, inverse)
+
+    def at_scale(scale: int) -> Expr:
+        kind = numeric(scale)
+        call = called("quotient_at", "{0}", "{1}", REFUSED_BY_ZERO, str(scale))
+        return build(kind, f"CAST({call} AS {kind.duckdb})", one, other)
+
+    found = build(QUOTIENT, called("quotient", "{0}", "{1}", REFUSED_BY_ZERO), one, other)
+    return Expr(found.sql, found.type, found.columns, at_scale=at_scale)
+
+
+def _inverse(divisor: Decimal) -> Expr | None:
+    """Return 1 / a literal, ``None`` if it does not end."""
+    if not divisor:
+        return None
+    fraction = 1 / Fraction(divisor)
+    rest, places = fraction.denominator, 0
+    while rest > 1 and places < EXACT_PLACES:
+        places += 1
+        rest = (fraction * 10**places).denominator
+    if rest > 1:
+        return None
+    kind = numeric(places, len(str(int(fraction))))
+    return Expr(f"CAST({Decimal(int(fraction * 10**places)).scaleb(-places):f} AS {kind.duckdb})", kind)
+
+
+def comparable(value: Expr, kind: SqlType) -> Expr:
+    """Return a value to be compared as a numeric: one too large for its scale counts as the largest there is.
+
+    What it is compared with has at most that many digits, so the outcome is that of the value itself.
+    """
+    if not is_exact(value.type) or as_numeric(value.type).whole + kind.scale <= DIGITS:
+        return convert(value, kind)
+    value = convert(value, as_numeric(value.type))
+    largest = f"CAST({'9' * (DIGITS - kind.scale)}.{'9' * kind.scale} AS {kind.duckdb})"
+    template = (
+        f"coalesce(TRY_CAST({{0}} AS {kind.duckdb}), CASE WHEN {{0}} > 0 THEN {largest} WHEN {{0}} < 0 THEN -{largest} END)"
+    )
+    return build(kind, template, value, name=value.name)

@@ -1,0 +1,97 @@
+"""Conversions to ``numeric`` and from it, as SQL: implicit ones lose nothing, casts to a declared scale round as PostgreSQL."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from windowpane.sql.numerics.kernels import parse
+from windowpane.sql.numerics.placing import exact, rounded
+from windowpane.sql.numerics.registry import called
+from windowpane.sql.types import (
+    DIGITS,
+    EXACT_PLACES,
+    SqlType,
+    as_numeric,
+    is_exact,
+    is_float,
+    is_text,
+    numeric,
+)
+
+
+def numeric_of(sql: str, one: SqlType, other: SqlType) -> str:
+    """Return a value as a numeric by an implicit conversion: one that does not fit is an error."""
+    if one.name == "numeric" and one.scale > other.scale:
+        sql = called("exactly", sql, str(other.scale))
+    elif is_float(one) or one.name == "varchar":
+        return numeric_of(called("parsed", sql), numeric(EXACT_PLACES), other)
+    return f"CAST({sql} AS {other.duckdb})"
+
+
+def open_numeric(sql: str, one: SqlType) -> tuple[str, SqlType]:
+    """Return a number or a text cast to ``numeric`` without a scale: no digit is lost, so a numeric stays as it is."""
+    if one.name == "numeric":
+        return sql, one
+    if is_exact(one):
+        kind = as_numeric(one)
+        return f"CAST({sql} AS {kind.duckdb})", kind
+    return called("parsed", sql), numeric(EXACT_PLACES)
+
+
+def declared_numeric(sql: str, one: SqlType, kind: SqlType) -> str:
+    """Return a number or a text cast to ``numeric(p, s)``: rounded, and an error if it has too many digits."""
+    if is_float(one) or is_text(one):
+        sql, one = f"CAST({called('parsed_at', sql, str(kind.scale))} AS {kind.duckdb})", numeric(kind.scale)
+    if kind.whole + kind.scale == DIGITS or (is_exact(one) and _fits(as_numeric(one), kind)):
+        return f"CAST({sql} AS {kind.duckdb})"
+    return f"CAST(CAST({sql} AS DECIMAL({kind.whole + kind.scale}, {kind.scale})) AS {kind.duckdb})"
+
+
+def _fits(one: SqlType, kind: SqlType) -> bool:
+    return one.scale <= kind.scale and one.whole <= kind.whole
+
+
+def text_of(sql: str, kind: SqlType) -> str:
+    """Return a numeric as text, as PostgreSQL prints it."""
+    if kind.scale > EXACT_PLACES:
+        return called("text", sql)
+    return f"rtrim(rtrim(CAST({sql} AS VARCHAR), '0'), '.')"
+
+
+def literal_type(text: str) -> SqlType | None:
+    """Return the numeric that holds a literal as it stands, ``None`` if none does."""
+    try:
+        value = Decimal(text.strip())
+    except ArithmeticError:
+        return None
+    return type_of(value) if value.is_finite() else None
+
+
+def type_of(value: Decimal) -> SqlType | None:
+    """Return the numeric that holds a value, ``None`` if it has too many digits."""
+    if value and not -DIGITS <= value.adjusted() < DIGITS:
+        return None
+    whole, _, fraction = f"{value:f}".lstrip("-").partition(".")
+    kept = fraction if len(whole) + len(fraction) <= DIGITS else fraction.rstrip("0")
+    whole = whole.lstrip("0")
+    return numeric(len(kept), len(whole)) if len(whole) + len(kept) <= DIGITS else None
+
+
+def literal_sql(text: str, kind: SqlType) -> str:
+    """Return a text literal as a numeric: rounded to a declared scale, else exact.
+
+    Raises:
+        ValueError: it is no number, or does not fit.
+    """
+    place = exact(kind.scale) if kind.open else rounded(kind.scale)
+    unscaled = parse(text, place)
+    if abs(unscaled) >= 10 ** (kind.whole + kind.scale):
+        raise ValueError(
+            f"{text.strip()} has more than {kind.whole} digits before the point, and does not fit {described(kind)}."
+        )
+    return f"CAST({Decimal(unscaled).scaleb(-kind.scale):f} AS {kind.duckdb})"
+
+
+def described(kind: SqlType) -> str:
+    """Return a numeric as users write it."""
+    return "numeric" if kind.open else f"numeric({kind.whole + kind.scale}, {kind.scale})"

@@ -1,0 +1,118 @@
+"""Functions of exact numbers: rounding, roots, powers and logarithms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from windowpane.sql.expr import Expr, MismatchError, build, convert
+from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO, divide
+from windowpane.sql.numerics.registry import called
+from windowpane.sql.types import (
+    DIGITS,
+    EXACT_PLACES,
+    INTEGER,
+    QUOTIENT,
+    as_numeric,
+    is_exact,
+    is_float,
+    is_integer,
+    is_number,
+    numeric,
+)
+
+Builder = Callable[[Sequence[Expr]], Expr]
+
+_CONSTANT = re.compile(r"(\(-)?CAST\((\d{1,9}) AS INTEGER\)\)?")
+
+
+def constant(expr: Expr) -> int | None:
+    """Return the value of an integer that is written out, ``None`` for any other expression."""
+    found = _CONSTANT.fullmatch(expr.sql)
+    return None if found is None else -int(found.group(2)) if found.group(1) else int(found.group(2))
+
+
+def to_integer(name: str) -> Builder:
+    """Return ``round``, ``ceil``, ``floor`` or ``trunc`` of one numeric."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        (value,) = arguments
+        kind = numeric(0, value.type.whole + 1)
+        return build(kind, f"CAST({name}({{0}}) AS {kind.duckdb})", value)
+
+    return bind
+
+
+def to_places(name: str) -> Builder:
+    """Return ``round`` or ``trunc`` of a number to a number of places, which may be negative."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        value, places = arguments
+        if not is_integer(places.type):
+            raise MismatchError(f"it takes a whole number of places, not {places.type}. Cast the argument.")
+        value = convert(value, numeric(EXACT_PLACES)) if is_float(value.type) else convert(value, as_numeric(value.type))
+        wanted = constant(places)
+        if wanted is None:
+            return _to_own_places(name, value, places)
+        if wanted >= value.type.scale:
+            return value
+        if name == "round" and wanted >= 0 and value.at_scale is not None:
+            return value.at_scale(wanted)
+        kind = numeric(max(wanted, 0), value.type.whole + 1)
+        return build(kind, f"CAST({name}({{0}}, {max(wanted, -DIGITS)}) AS {kind.duckdb})", value)
+
+    return bind
+
+
+def _to_own_places(name: str, value: Expr, places: Expr) -> Expr:
+    call = called(f"{name}_at", "{0}", "{1}")
+    return build(value.type, f"CAST({call} AS {value.type.duckdb})", value, convert(places, INTEGER))
+
+
+def or_float(name: str, of_floats: Builder) -> Builder:
+    """Return a function that computes numerics exactly, and all else as doubles, as PostgreSQL does."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        if not takes_numerics(arguments):
+            return of_floats(arguments)
+        values = [convert(argument, as_numeric(argument.type)) for argument in arguments]
+        return build(QUOTIENT, called(name, *(f"{{{index}}}" for index in range(len(values)))), *values)
+
+    return bind
+
+
+def takes_numerics(arguments: Sequence[Expr]) -> bool:
+    """Whether numbers are exact, and one of them a numeric."""
+    return all(is_exact(argument.type) for argument in arguments) and any(
+        argument.type.name == "numeric" for argument in arguments
+    )
+
+
+def power(base: Expr, exponent: Expr) -> Expr:
+    """Return a numeric to a power: exact for a small whole exponent, else with 28 significant digits."""
+    raised, kind = constant(exponent), as_numeric(base.type)
+    if raised is not None and raised >= 0 and kind.scale * raised <= EXACT_PLACES:
+        result = numeric(kind.scale * raised)
+        call = called("power_at", "{0}", str(raised))
+        return build(result, f"CAST({call} AS {result.duckdb})", convert(base, kind))
+    return build(QUOTIENT, called("power", "{0}", "{1}"), convert(base, kind), convert(exponent, as_numeric(exponent.type)))
+
+
+def whole_quotient(arguments: Sequence[Expr]) -> Expr:
+    """Return ``div``: a quotient cut to an integer."""
+    left, right = (checked(argument) for argument in arguments)
+    if not (is_exact(left.type) and is_exact(right.type)):
+        return build(numeric(0), "CAST(trunc({0}) AS DECIMAL(38, 0))", divide(left, right))
+    operands = (convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type)))
+    return build(numeric(0), called("div", "{0}", "{1}", REFUSED_BY_ZERO), *operands)
+
+
+def checked(value: Expr) -> Expr:
+    """Return an argument that is a number.
+
+    Raises:
+        MismatchError: it is not.
+    """
+    if not is_number(value.type):
+        raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
+    return value

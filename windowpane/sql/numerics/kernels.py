@@ -1,0 +1,298 @@
+"""Functions of numerics on Arrow arrays: exact integers inside, one rounding at the end.
+
+DuckDB calls them with the rows of which no argument is NULL. Sources of the rules: PostgreSQL, "Mathematical Functions"; the
+number of digits is RisingWave's.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
+from math import isqrt
+
+import pyarrow as pa
+
+from windowpane.sql.numerics.placing import (
+    PRODUCT,
+    NumericValueError,
+    Placed,
+    exact,
+    out_of_range,
+    rounded,
+    significant,
+)
+from windowpane.sql.numerics.text import numeric_text
+from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
+
+Kernel = Callable[..., pa.Array]
+
+_WORD = 16
+_WORKING = Context(prec=70)
+_ROOT_PLACES = 60
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SPECIAL = re.compile(r"[+-]?(inf(inity)?|nan)", re.IGNORECASE)
+
+
+def integers(column: pa.ChunkedArray | pa.Array) -> list[int]:
+    """Return decimals, none of them NULL, as the integers of their last place."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if not len(array):
+        return []
+    start = array.offset * _WORD
+    data = memoryview(array.buffers()[1])[start : start + len(array) * _WORD].tobytes()
+    of = int.from_bytes
+    return [of(data[at : at + _WORD], sys.byteorder, signed=True) for at in range(0, len(data), _WORD)]
+
+
+def decimals(values: Iterable[int | None], places: int) -> pa.Array:
+    """Return integers of the last place as decimals."""
+    listed = list(values)
+    if None in listed:
+        return pa.array([None if value is None else Decimal(value).scaleb(-places, _WORKING) for value in listed], _kind(places))
+    data = b"".join([value.to_bytes(_WORD, sys.byteorder, signed=True) for value in listed if value is not None])
+    return pa.Array.from_buffers(_kind(places), len(listed), [None, pa.py_buffer(data)])
+
+
+def _kind(places: int) -> pa.DataType:
+    return pa.decimal128(DIGITS, places)
+
+
+def _texts(values: Iterable[int | None], places: int) -> pa.Array:
+    shown = (None if value is None else f"{Decimal(value).scaleb(-places, _WORKING):f}" for value in values)
+    return pa.array(list(shown), pa.string())
+
+
+def _constant(column: pa.ChunkedArray) -> int:
+    """Return the value of an argument that is a constant."""
+    return int(column[0].as_py()) if len(column) else 0
+
+
+def quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
+    """Return quotients with 28 significant digits; by zero NULL, or an error if that is refused."""
+    return decimals(_quotients(left, right, refused, significant), QUOTIENT_PLACES)
+
+
+def quotient_at(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return quotients rounded to a constant number of places, as text."""
+    wanted = _constant(places)
+    return _texts(_quotients(left, right, refused, rounded(wanted)), wanted)
+
+
+def whole_quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
+    """Return quotients cut to integers: ``div``."""
+    return decimals(_quotients(left, right, refused, _cut), 0)
+
+
+def _cut(numerator: int, denominator: int) -> int:
+    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
+
+
+def _quotients(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, place: Placed) -> list[int | None]:
+    up, down = 10**right.type.scale, 10**left.type.scale
+    divisors = integers(right)
+    if 0 in divisors and _constant(refused):
+        raise NumericValueError("division by zero.")
+    return [
+        place(one * up, other * down) if other > 0 else place(-one * up, -other * down) if other else None
+        for one, other in zip(integers(left), divisors, strict=True)
+    ]
+
+
+def product(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
+    """Return products that have at most 20 places; others are refused."""
+    return decimals(_products(left, right, PRODUCT), EXACT_PLACES)
+
+
+def rounded_product(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
+    """Return products of a quotient with 28 significant digits."""
+    return decimals(_products(left, right, significant), QUOTIENT_PLACES)
+
+
+def _products(left: pa.ChunkedArray, right: pa.ChunkedArray, place: Placed) -> list[int]:
+    scale = 10 ** (left.type.scale + right.type.scale)
+    return [place(one * other, scale) for one, other in zip(integers(left), integers(right), strict=True)]
+
+
+def exactly(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return numerics at a constant number of places, as text; those that have more are refused."""
+    wanted, scale = _constant(places), 10**values.type.scale
+    place = exact(wanted)
+    return _texts([place(value, scale) for value in integers(values)], wanted)
+
+
+def rounded_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return each numeric rounded to its own number of places, perhaps negative, as text."""
+    return _cut_at(values, places, rounded(0))
+
+
+def truncated_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return each numeric cut to its own number of places, perhaps negative, as text."""
+    return _cut_at(values, places, _cut)
+
+
+def _cut_at(values: pa.ChunkedArray, places: pa.ChunkedArray, cut: Placed) -> pa.Array:
+    scale = values.type.scale
+    found = []
+    for value, wanted in zip(integers(values), places.to_pylist(), strict=True):
+        step = 10 ** (scale - max(min(int(wanted), scale), -DIGITS))
+        found.append(cut(value, step) * step)
+    return _texts(found, scale)
+
+
+def parsed(values: pa.ChunkedArray) -> pa.Array:
+    """Return texts and doubles as numerics; those with more than 20 places are refused."""
+    return decimals([parse(value, PRODUCT) for value in _as_texts(values)], EXACT_PLACES)
+
+
+def parsed_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return texts and doubles as numerics rounded to a constant number of places, as text."""
+    wanted = _constant(places)
+    place = rounded(wanted)
+    return _texts([parse(value, place) for value in _as_texts(values)], wanted)
+
+
+def _as_texts(values: pa.ChunkedArray) -> list[str]:
+    """Return values as text; doubles with the 15 digits, reals with the 6, that PostgreSQL takes for a numeric."""
+    if pa.types.is_floating(values.type):
+        form = "{:.6g}" if pa.types.is_float32(values.type) else "{:.15g}"
+        return [form.format(value) for value in values.to_pylist()]
+    return list(values.to_pylist())
+
+
+def parse(text: str, place: Placed) -> int:
+    """Return a text as the integer of its last place.
+
+    Raises:
+        NumericValueError: it is no number, or does not fit.
+    """
+    stripped = text.strip()
+    if _SPECIAL.fullmatch(stripped):
+        raise NumericValueError(f"numeric out of range: {stripped!r}. NaN and infinity are values of double precision only.")
+    if not _NUMBER.fullmatch(stripped):
+        raise NumericValueError(f"invalid input for type numeric: {text!r}.")
+    value = Decimal(stripped)
+    if value and value.adjusted() > 2 * DIGITS:
+        raise NumericValueError(out_of_range(stripped, 0))
+    if value and value.adjusted() < -2 * DIGITS:
+        return place(1 if value > 0 else -1, 10 ** (2 * DIGITS))
+    return place(*_fraction(value))
+
+
+def _fraction(value: Decimal) -> tuple[int, int]:
+    """Return a decimal as a numerator and a power of ten."""
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits)))
+    signed = -unscaled if sign else unscaled
+    return (signed * 10 ** int(exponent), 1) if int(exponent) >= 0 else (signed, 10 ** -int(exponent))
+
+
+def text(values: pa.ChunkedArray) -> pa.Array:
+    """Return numerics as PostgreSQL prints them."""
+    return pa.array([numeric_text(value) for value in values.to_pylist()], pa.string())
+
+
+def variance(*, sample: bool, root: bool) -> Kernel:
+    """Return the variance, or its square root, of a sum, a sum of squares and a count; NULL where there are too few values.
+
+    Source: PostgreSQL's ``numeric_stddev_internal``: (n * sum of squares - square of the sum) / (n * (n - 1)), or / n².
+    """
+
+    def kernel(sums: pa.ChunkedArray, squares: pa.ChunkedArray, counts: pa.ChunkedArray) -> pa.Array:
+        fine = max(2 * sums.type.scale, squares.type.scale)
+        up, over = 10 ** (fine - 2 * sums.type.scale), 10 ** (fine - squares.type.scale)
+        found: list[int | None] = []
+        for total, square, count in zip(integers(sums), integers(squares), counts.to_pylist(), strict=True):
+            least = count - 1 if sample else count
+            spread = count * square * over - total * total * up
+            found.append((_root if root else significant)(spread, count * least * 10**fine) if least > 0 else None)
+        return decimals(found, QUOTIENT_PLACES)
+
+    return kernel
+
+
+def _root(numerator: int, denominator: int) -> int:
+    return significant(isqrt(numerator * 10 ** (2 * _ROOT_PLACES) // denominator), 10**_ROOT_PLACES)
+
+
+def root(values: pa.ChunkedArray) -> pa.Array:
+    """Return square roots."""
+    scale = 10**values.type.scale
+    found = integers(values)
+    if any(value < 0 for value in found):
+        raise NumericValueError("cannot take square root of a negative number.")
+    return decimals([_root(value, scale) for value in found], QUOTIENT_PLACES)
+
+
+def of_decimals(function: Callable[..., Decimal]) -> Kernel:
+    """Return a function of Python's decimals as one of columns, with 28 significant digits."""
+
+    def kernel(*columns: pa.ChunkedArray) -> pa.Array:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        return decimals([_placed(function(*row)) for row in rows], QUOTIENT_PLACES)
+
+    return kernel
+
+
+def _placed(value: Decimal) -> int:
+    if value and value.adjusted() > DIGITS:
+        raise NumericValueError(out_of_range(f"{value:.6e}", QUOTIENT_PLACES))
+    if value and value.adjusted() < -2 * DIGITS:
+        return 0
+    return significant(*_fraction(value))
+
+
+def exponential(value: Decimal) -> Decimal:
+    """Return e to a power."""
+    if value > 2 * DIGITS * 3:
+        raise NumericValueError(out_of_range(f"exp({value:.6f})", QUOTIENT_PLACES))
+    return Decimal(0) if value < -2 * DIGITS * 3 else value.exp(_WORKING)
+
+
+def logarithm(value: Decimal) -> Decimal:
+    """Return the natural logarithm."""
+    return _positive(value).ln(_WORKING)
+
+
+def logarithm_of_ten(value: Decimal) -> Decimal:
+    """Return the logarithm to base 10."""
+    return _positive(value).log10(_WORKING)
+
+
+def logarithm_to(base: Decimal, value: Decimal) -> Decimal:
+    """Return the logarithm to a base."""
+    divisor = _positive(base).ln(_WORKING)
+    if not divisor:
+        raise NumericValueError("division by zero.")
+    return _WORKING.divide(_positive(value).ln(_WORKING), divisor)
+
+
+def _positive(value: Decimal) -> Decimal:
+    if value <= 0:
+        raise NumericValueError(f"cannot take logarithm of {'zero' if not value else 'a negative number'}.")
+    return value
+
+
+def power(base: Decimal, exponent: Decimal) -> Decimal:
+    """Return a base to a power."""
+    if not base and exponent < 0:
+        raise NumericValueError("zero raised to a negative power is undefined.")
+    if base < 0 and exponent != int(exponent):
+        raise NumericValueError("a negative number raised to a non-integer power yields a complex result.")
+    if not base:
+        return Decimal(0) if exponent else Decimal(1)
+    size = abs(base).log10(_WORKING) * exponent
+    if size > 2 * DIGITS:
+        raise NumericValueError(out_of_range(f"{numeric_text(base)} ^ {numeric_text(exponent)}", QUOTIENT_PLACES))
+    return Decimal(0) if size < -2 * DIGITS else _WORKING.power(base, exponent)
+
+
+def power_at(bases: pa.ChunkedArray, exponents: pa.ChunkedArray) -> pa.Array:
+    """Return exact powers with a constant exponent that is a whole number, as text."""
+    exponent, scale = _constant(exponents), bases.type.scale
+    places = scale * exponent
+    place = exact(places)
+    return _texts([place(value**exponent, 10**places) for value in integers(bases)], places)

@@ -1,0 +1,51 @@
+"""The functions of numerics by the names that expressions call them by, and their registration with a connection."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import duckdb
+from duckdb.func import PythonUDFType
+
+from windowpane.sql.numerics import kernels
+from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
+
+_QUOTIENT = f"DECIMAL({DIGITS}, {QUOTIENT_PLACES})"
+_EXACT = f"DECIMAL({DIGITS}, {EXACT_PLACES})"
+
+FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
+    "quotient": (kernels.quotient, _QUOTIENT),
+    "quotient_at": (kernels.quotient_at, "VARCHAR"),
+    "div": (kernels.whole_quotient, f"DECIMAL({DIGITS}, 0)"),
+    "product": (kernels.product, _EXACT),
+    "rounded_product": (kernels.rounded_product, _QUOTIENT),
+    "exactly": (kernels.exactly, "VARCHAR"),
+    "round_at": (kernels.rounded_at, "VARCHAR"),
+    "trunc_at": (kernels.truncated_at, "VARCHAR"),
+    "parsed": (kernels.parsed, _EXACT),
+    "parsed_at": (kernels.parsed_at, "VARCHAR"),
+    "text": (kernels.text, "VARCHAR"),
+    "var_samp": (kernels.variance(sample=True, root=False), _QUOTIENT),
+    "var_pop": (kernels.variance(sample=False, root=False), _QUOTIENT),
+    "stddev_samp": (kernels.variance(sample=True, root=True), _QUOTIENT),
+    "stddev_pop": (kernels.variance(sample=False, root=True), _QUOTIENT),
+    "sqrt": (kernels.root, _QUOTIENT),
+    "exp": (kernels.of_decimals(kernels.exponential), _QUOTIENT),
+    "ln": (kernels.of_decimals(kernels.logarithm), _QUOTIENT),
+    "log10": (kernels.of_decimals(kernels.logarithm_of_ten), _QUOTIENT),
+    "log": (kernels.of_decimals(kernels.logarithm_to), _QUOTIENT),
+    "power": (kernels.of_decimals(kernels.power), _QUOTIENT),
+    "power_at": (kernels.power_at, "VARCHAR"),
+}
+
+
+def called(name: str, *arguments: str) -> str:
+    """Return the call of a function as SQL."""
+    assert name in FUNCTIONS, name
+    return f"windowpane_numeric_{name}({', '.join(arguments)})"
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a connection; outside of a transaction, which could take them back."""
+    for name, (kernel, result) in FUNCTIONS.items():
+        connection.create_function(f"windowpane_numeric_{name}", kernel, None, result, type=PythonUDFType.ARROW)
