@@ -22,7 +22,7 @@ from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, Crea
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.job import Job
-from windowpane.sql.types import as_declared
+from windowpane.sql.types import as_declared, declaration
 from windowpane.sql.upkeep import Upkeep
 
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
@@ -90,7 +90,7 @@ class Definitions:
             return statement.definition
         info = self._catalog.entries[statement.name]
         assert isinstance(info, TableInfo)
-        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in info.relation.visible)
+        columns = ", ".join(f"{quoted(column.name)} {declaration(column.type)}" for column in info.relation.visible)
         return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
 
     def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:

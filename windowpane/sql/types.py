@@ -167,8 +167,19 @@ def _declared(precision: int, scale: int) -> SqlType | None:
 
 
 def as_declared(kind: SqlType) -> SqlType:
-    """Return the type that the printed name of a type declares: what a column has that was made by ``AS query``."""
+    """Return the type of a column made by ``AS query``: a numeric without a scale, if its digits have room there."""
+    if kind.element is not None:
+        return array_of(as_declared(kind.element))
+    if kind.name == "numeric":
+        return NUMERIC if kind.scale <= NUMERIC_PLACES else numeric(kind.scale)
     return named(str(kind)) or kind
+
+
+def declaration(kind: SqlType) -> str:
+    """Return a type as a column definition has it."""
+    if kind.element is not None:
+        return f"{declaration(kind.element)}[]"
+    return f"numeric({kind.whole + kind.scale}, {kind.scale})" if kind.name == "numeric" and not kind.open else str(kind)
 
 
 def is_integer(kind: SqlType) -> bool:
