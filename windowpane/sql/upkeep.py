@@ -1,6 +1,7 @@
 """Keeps materialized views and sinks up to date: one flush takes all changes of tables through every view, in order.
 
-State in memory is only what the store can give again: the last changelog of each view, and caches of operators, which are
+State in memory is only what the store can give again: the last changelog of each view (``None`` stands for all rows, of a view
+that had none before), and caches of operators, which are
 dropped when a transaction is rolled back.
 """
 
@@ -23,7 +24,7 @@ from windowpane.sql.served import ServedViews
 from windowpane.sql.sinks import Delivery
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, apply_to, netted, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, netted, with_words
 from windowpane.sql.tables import TableWriter
 
 
@@ -33,7 +34,7 @@ class Upkeep:
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, served: ServedViews | None) -> None:
         """Keep up what ``catalog`` holds; ``served`` are its views elsewhere, if they stand there."""
         self._storage, self._catalog, self._clock, self._served = storage, catalog, clock, served
-        self._changes: dict[str, pa.Table] = {}
+        self._changes: dict[str, pa.Table | None] = {}
         self._sinks: dict[str, Delivery] = {}
 
     def open(self) -> None:
@@ -98,21 +99,31 @@ class Upkeep:
             if delta is not None:
                 changes[view.relation.name] = delta
         self._fill_outboxes(changes)
+        self._clear_pending()
 
     def _pending(self) -> dict[str, str]:
-        """Take the changes of tables that wait, netted, by name."""
+        """Return the changes of tables that wait and that somebody reads, by name; ``_clear_pending`` ends the wait."""
         changes: dict[str, str] = {}
+        read = set().union(*(view.reads for view in self._catalog.views()), (box.relation.name for box in self._outboxes()))
         for table in self._catalog.tables():
-            columns = [column.name for column in table.relation.columns]
-            delta = netted(self._storage, f"SELECT * FROM {table.pending}", columns)
-            self._storage.run(f"DELETE FROM {table.pending}")
+            relation = table.relation
+            if relation.name not in read or self._storage.is_empty(table.pending):
+                continue
+            if self._storage.is_empty(f"{table.pending} WHERE {quoted(WEIGHT)} < 0"):
+                changes[relation.name] = Inserts(table.pending)
+                continue
+            delta = netted(self._storage, f"SELECT * FROM {table.pending}", [column.name for column in relation.columns])
             if delta is not None:
-                changes[table.relation.name] = delta
+                changes[relation.name] = delta
         return changes
+
+    def _clear_pending(self) -> None:
+        for table in self._catalog.tables():
+            self._storage.run(f"DELETE FROM {table.pending}")
 
     def fill(self, view: ViewInfo) -> None:
         """Run a new view on what its relations hold."""
-        changes = {name: self._storage.temporary(self._content(name)) for name in view.reads}
+        changes: dict[str, str] = {name: whole(self._relation(name)) for name in view.reads}
         self._advance(view, changes, initial=True)
 
     def drop(self, view: ViewInfo) -> None:
@@ -143,10 +154,6 @@ class Upkeep:
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table."""
 
-    def _content(self, name: str) -> str:
-        """Return the rows of a relation as a batch of changes."""
-        return f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._relation(name).storage}"
-
     def _relation(self, name: str) -> Relation:
         found = self._catalog.find(name)
         assert found is not None
@@ -156,16 +163,23 @@ class Upkeep:
     def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
         """Run the job of a view on changes, keep what it gives, and return that in stored names."""
         self._storage.run("SET error_on_division_by_zero = false")
-        delta = view.job.run(changes, initial=initial)
+        named = self._keep(view, view.job.run(changes, initial=initial))
         self._storage.run("SET error_on_division_by_zero = true")
-        return self._keep(view, delta)
+        return named
 
     def _keep(self, view: ViewInfo, delta: str | None) -> str | None:
         """Change the stored rows of a view by what its job gave, and return that in stored names."""
-        named = None if delta is None else self._storage.temporary(views.in_stored_names(view.ids, delta, WEIGHT))
+        if delta is None:
+            return None
+        relation, query = view.relation, f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
+        names = [column.name for column in relation.columns]
+        if isinstance(delta, Inserts) and self._storage.is_empty(relation.storage):
+            apply_to(self._storage, relation.storage, Inserts(query), names, relation.key)
+            self._changes[relation.name] = None
+            return None if self._storage.is_empty(relation.storage) else whole(relation)
+        named = kept(self._storage, Inserts(query) if isinstance(delta, Inserts) else query)
         if named is not None:
-            relation = view.relation
-            apply_to(self._storage, relation.storage, named, [column.name for column in relation.columns], relation.key)
+            apply_to(self._storage, relation.storage, named, names, relation.key)
             self._changes[relation.name] = self._storage.arrow(f"SELECT * FROM {named}")
         return named
 
@@ -174,7 +188,8 @@ class Upkeep:
         relation = view.relation
         changes = self._changes.get(relation.name)
         if changes is None:
-            changes = self._storage.arrow(f"{self._content(relation.name)} LIMIT 0")
+            some = "" if relation.name in self._changes else " LIMIT 0"
+            changes = self._storage.arrow(f"SELECT * FROM {whole(relation)}{some}")
         return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
 
     def explain(self, node: Node) -> list[str]:
@@ -217,7 +232,7 @@ class Upkeep:
         delivery = Delivery(self._storage, sink, relation)
         if is_new:
             delivery.outbox.create()
-            rows = self._storage.arrow(self._content(sink.source))
+            rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(sink.source))}")
             delivery.outbox.put(with_words(rows, relation.key), next_batch(self._storage))
         self._sinks[sink.name] = delivery
 
@@ -235,3 +250,8 @@ class Upkeep:
         for box in boxes:
             rows = self._storage.arrow(f"SELECT * FROM {changes[box.relation.name]}")
             box.put(with_words(rows, box.relation.key), number)
+
+
+def whole(relation: Relation) -> Inserts:
+    """Return the rows of a relation as a batch."""
+    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage})")

@@ -32,7 +32,7 @@ from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
 from windowpane.sql.tables import TableWriter
-from windowpane.sql.upkeep import Upkeep
+from windowpane.sql.upkeep import Upkeep, whole
 
 
 class StreamedUpkeep(Upkeep):
@@ -129,6 +129,7 @@ class StreamedUpkeep(Upkeep):
         for name, delta in changes.items():
             self._post(name, delta, number)
         self._fill_outboxes(changes)
+        self._clear_pending()
         self._is_due = True
 
     def fill(self, view: ViewInfo) -> None:
@@ -136,7 +137,8 @@ class StreamedUpkeep(Upkeep):
         name = view.relation.name
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
-            self._mail.post(name, source, self._storage.arrow(self._content(source)), self._mail.number)
+            rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(source))}")
+            self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
 
     def drop(self, view: ViewInfo) -> None:

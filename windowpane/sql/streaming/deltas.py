@@ -22,8 +22,27 @@ def same(one: str, other: str, names: Sequence[str]) -> str:
     return " AND ".join(f"{one}.{quoted(name)} IS NOT DISTINCT FROM {other}.{quoted(name)}" for name in names) or "TRUE"
 
 
+class Inserts(str):
+    """A batch all of whose rows came. Rows have keys, so it has none of them twice: there is nothing to net, or to take away."""
+
+    __slots__ = ()
+
+
+def kept(storage: Storage, delta: str) -> str | None:
+    """Return a batch that can be read many times, ``None`` if it is empty; one that is a query runs now."""
+    if delta.startswith("("):
+        kind = Inserts if isinstance(delta, Inserts) else str
+        delta = kind(storage.temporary(f"SELECT * FROM {delta}"))
+    return None if storage.is_empty(delta) else delta
+
+
+def settled(storage: Storage, delta: str, columns: Sequence[str]) -> str | None:
+    """Return a batch in which every row counts once, ``None`` if nothing is left of it; one of inserts stays as it is."""
+    return delta if isinstance(delta, Inserts) else netted(storage, f"SELECT * FROM {delta}", columns)
+
+
 def netted(storage: Storage, query: str, columns: Sequence[str]) -> str | None:
-    """Return a batch in which every row counts once, ``None`` if nothing is left of it."""
+    """Return the changes of a query as a batch in which every row counts once, ``None`` if nothing is left of it."""
     names = ", ".join(map(quoted, columns))
     weight = quoted(WEIGHT)
     by = f"GROUP BY {names} " if names else ""
@@ -34,18 +53,21 @@ def netted(storage: Storage, query: str, columns: Sequence[str]) -> str | None:
 
 def difference(storage: Storage, old: str | None, new: str, columns: Sequence[str]) -> str | None:
     """Return the batch that turns the result of one query into that of another."""
+    if old is None or storage.is_empty(old):
+        return kept(storage, Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {new})"))
     names = ", ".join(map(quoted, columns))
     items = f"{names}, " if names else ""
-    parts = [f"SELECT {items}1 AS {quoted(WEIGHT)} FROM {new}"]
-    parts += [f"SELECT {items}-1 AS {quoted(WEIGHT)} FROM {old}"] if old is not None else []
+    parts = [f"SELECT {items}1 AS {quoted(WEIGHT)} FROM {new}", f"SELECT {items}-1 AS {quoted(WEIGHT)} FROM {old}"]
     return netted(storage, " UNION ALL ".join(parts), columns)
 
 
 def apply_to(storage: Storage, table: str, delta: str, columns: Sequence[str], key: Sequence[str]) -> None:
     """Change a stored relation by a netted batch; rows that went are found by key."""
-    weight = quoted(WEIGHT)
+    weight, names = quoted(WEIGHT), ", ".join(map(quoted, columns))
+    if isinstance(delta, Inserts):
+        storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {delta}")
+        return
     storage.run(f"DELETE FROM {table} AS s USING {delta} AS d WHERE d.{weight} < 0 AND {same('s', 'd', key)}")
-    names = ", ".join(map(quoted, columns))
     storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {delta} WHERE {weight} > 0")
 
 

@@ -13,7 +13,7 @@ from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, difference, netted, same
+from windowpane.sql.streaming.deltas import WEIGHT, difference, same
 from windowpane.sql.streaming.operators import Deltas, drop_closed
 
 _ROWS = "windowpane_rows"
@@ -48,11 +48,9 @@ class Folded:
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the groups that a batch touches."""
-        names = [column.id for column in self._node.input.columns]
-        batch = None if deltas[0] is None else netted(self._storage, f"SELECT * FROM {deltas[0]}", names)
         changes = None
-        if batch is not None or (initial and not self._node.groups):
-            changes = self._taken(batch or self._nothing(), initial)
+        if deltas[0] is not None or (initial and not self._node.groups):
+            changes = self._taken(deltas[0] or self._nothing(), initial)
         drop_closed(self._node, self._storage, self._clock, self.tables[0])
         return changes
 
@@ -63,13 +61,16 @@ class Folded:
     def _taken(self, batch: str, initial: bool) -> str | None:
         state, groups = self.tables[0], self._node.groups
         folded = self._storage.temporary(self._batch_sql(batch))
+        columns = [column.id for column in self._node.columns]
+        if initial or (groups and self._storage.is_empty(state)):
+            self._storage.run(f"INSERT INTO {state} SELECT * FROM {folded} WHERE {_ROWS} > 0")
+            return difference(self._storage, None, f"({self._result_sql(folded)})", columns)
         touched = f"SELECT s.* FROM {state} AS s SEMI JOIN {folded} AS b ON {same('s', 'b', groups)}"
         before = self._storage.temporary(touched)
         merged = self._storage.temporary(self._merged_sql(before, folded))
         self._storage.run(f"DELETE FROM {state} AS s USING {folded} AS b WHERE {same('s', 'b', groups)}")
         self._storage.run(f"INSERT INTO {state} SELECT * FROM {merged} WHERE {_ROWS} > 0")
-        columns = [column.id for column in self._node.columns]
-        old = None if initial else f"({self._result_sql(before)})"
+        old = f"({self._result_sql(before)})"
         return difference(self._storage, old, f"({self._result_sql(merged)})", columns)
 
     def _batch_sql(self, batch: str) -> str:

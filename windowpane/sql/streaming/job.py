@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from windowpane.sql.nodes import Aggregate, CloseSort, Node, Over, Scan, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import netted
+from windowpane.sql.streaming.deltas import settled
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
@@ -58,7 +58,7 @@ class Job:
         delta = self._run(self.node, changes, initial)
         if delta is None:
             return None
-        return netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in self.node.columns])
+        return settled(self._storage, delta, [column.id for column in self.node.columns])
 
     def _run(self, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
         if isinstance(node, Scan):

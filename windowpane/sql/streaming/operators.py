@@ -30,7 +30,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, apply_to, difference, netted, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, same, settled
 
 Deltas = Sequence[str | None]
 
@@ -49,14 +49,20 @@ class Operator(Protocol):
 
 
 class Linear:
-    """A node that handles each row alone. It keeps nothing."""
+    """A node that handles each row alone. It keeps nothing, and its query runs with that of the node that reads it.
+
+    But for filters: of two in one query, DuckDB may ask the upper one first, which may fail on rows that the lower one drops.
+    """
 
     def __init__(self, node: Node, storage: Storage) -> None:
         """Run ``node``."""
         self._node, self._storage = node, storage
+        self._is_second_filter = isinstance(node, FILTERING) and any(map(_is_filtered, node.inputs))
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return what the node makes of the batch."""
+        if self._is_second_filter:
+            deltas = [None if delta is None else kept(self._storage, delta) for delta in deltas]
         weight = f", {quoted(WEIGHT)}"
         if isinstance(self._node, UnionAll):
             parts = [self._node.branch_sql(index, delta, weight) for index, delta in enumerate(deltas) if delta is not None]
@@ -64,8 +70,8 @@ class Linear:
             parts = [self._node.sql(delta, extra=weight) for delta in deltas if delta is not None]
         if not parts:
             return None
-        name = self._storage.temporary(" UNION ALL ".join(parts))
-        return None if self._storage.is_empty(name) else name
+        query = f"({' UNION ALL '.join(parts)})"
+        return Inserts(query) if all(delta is None or isinstance(delta, Inserts) for delta in deltas) else query
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -85,8 +91,7 @@ class Constant:
         """Return the rows, the first time."""
         if not initial:
             return None
-        name = self._storage.temporary(f"SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql()})")
-        return None if self._storage.is_empty(name) else name
+        return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql()}))")
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -124,22 +129,43 @@ class Keyed:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the touched keys."""
         batches = [
-            None if delta is None else netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in source.columns])
+            None if delta is None else settled(self._storage, delta, [column.id for column in source.columns])
             for delta, source in zip(deltas, self._node.inputs, strict=True)
         ]
-        if not initial and all(batch is None for batch in batches):
+        if initial or self._is_first:
+            return self._filled(batches)
+        batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
+        if all(batch is None for batch in batches):
             drop_closed(self._node, self._storage, self._clock, self.tables[0])
             return None
         touched = self._touched(batches)
-        old = None if initial else self._storage.temporary(self._node.sql(*self._restricted(touched)))
-        for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
-            if batch is not None:
-                apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
+        old = self._storage.temporary(self._node.sql(*self._restricted(touched)))
+        self._take(batches)
         new = f"({self._node.sql(*self._restricted(touched))})"
         changes = difference(self._storage, old, new, [column.id for column in self._node.columns])
         self._trim(touched)
         drop_closed(self._node, self._storage, self._clock, self.tables[0])
         return changes
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether there were no rows yet, and so no result: groups without GROUP BY have one of no rows."""
+        if isinstance(self._node, Aggregate) and not self._node.groups:
+            return False
+        return all(self._storage.is_empty(table) for table in self.tables)
+
+    def _filled(self, batches: Sequence[str | None]) -> str | None:
+        """Return the result of the first batch, which is all of the state."""
+        self._take(batches)
+        changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", [])
+        self._trim(None)
+        drop_closed(self._node, self._storage, self._clock, self.tables[0])
+        return changes
+
+    def _take(self, batches: Sequence[str | None]) -> None:
+        for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
+            if batch is not None:
+                apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
 
     def _touched(self, batches: Sequence[str | None]) -> str | None:
         """Return the keys of a batch, ``None`` if the node has none and is one whole."""
@@ -225,7 +251,7 @@ class CloseSorter:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch in, and let out what the watermark has passed."""
         if deltas[0] is not None:
-            batch = netted(self._storage, f"SELECT * FROM {deltas[0]}", self._columns)
+            batch = settled(self._storage, deltas[0], self._columns)
             if batch is not None:
                 apply_to(self._storage, self.tables[0], batch, self._columns, self._node.input.key)
         limits = {name: self._clock.of(self._node.watermarks[name]) for name in self._node.by}
@@ -233,9 +259,8 @@ class CloseSorter:
         if not passed:
             return None
         order = quoted(self._node.by[0])
-        released = self._storage.temporary(
-            f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {passed} ORDER BY {order}"
-        )
+        query = f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {passed} ORDER BY {order}"
+        released = Inserts(self._storage.temporary(query))
         if self._storage.is_empty(released):
             return None
         self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {passed}")
@@ -250,3 +275,9 @@ class CloseSorter:
 
 
 LINEAR = (Scan, Filter, Project, TimeWindows, Expand, Unnest, UnionAll)
+FILTERING = (Filter, TimeWindows)
+
+
+def _is_filtered(node: Node) -> bool:
+    """Whether there is a filter in the query of a node."""
+    return isinstance(node, LINEAR) and (isinstance(node, FILTERING) or any(map(_is_filtered, node.inputs)))

@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
@@ -22,7 +23,7 @@ from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, netted, to_weights, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
@@ -134,19 +135,22 @@ class EngineOver:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch of changes, and return those of the result."""
         names = [column.id for column in self._node.input.columns]
-        batch = None if deltas[0] is None else netted(self._storage, f"SELECT * FROM {deltas[0]}", names)
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], names)
         if batch is None:
             return None
         changes = with_words(self._storage.arrow(f"SELECT * FROM {batch}"), self._node.input.key)
+        if not changes.num_rows:
+            return None
         output = self._engine.run(self._blobs, [_with_system_columns(changes)], EngineClock(MIN, 0))
         self._blobs.save()
         tables = [table for number, table in output.tables if number == MAIN and table.num_rows]
         if not tables:
             return None
-        merged = pa.concat_tables(tables).drop_columns([TIME, JUDGED])
-        given = self._storage.temporary_from(to_weights(merged))
+        merged = to_weights(pa.concat_tables(tables).drop_columns([TIME, JUDGED]))
         columns = ", ".join(map(quoted, names))
-        return self._storage.temporary(f"SELECT {columns}, {self._casts}, {quoted(WEIGHT)} FROM {given}")
+        with self._storage.reading(merged) as given:
+            result = self._storage.temporary(f"SELECT {columns}, {self._casts}, {quoted(WEIGHT)} FROM {given}")
+        return Inserts(result) if pc.min(merged.column(WEIGHT)).as_py() > 0 else result
 
     def forget(self) -> None:
         """Read the state again from the database."""
@@ -197,6 +201,8 @@ class ClosingOver:
         operator, state, pages = self._opened()
         order = ", ".join(quoted(name) for name in (self._node.order[0].column, *self._node.input.key))
         rows = self._storage.arrow(f"SELECT * EXCLUDE ({quoted(WEIGHT)}) FROM {deltas[0]} ORDER BY {order}").to_pylist()
+        if not rows:
+            return None
         emitted = operator.process(rows)
         state.flush()
         pages.flush()
@@ -204,7 +210,7 @@ class ClosingOver:
         if not emitted:
             return None
         table = pa.Table.from_pylist(emitted, schema=pa.schema([*self._columns, *self._outputs]))
-        return self._storage.temporary_from(table.append_column(WEIGHT, pa.array([1] * len(emitted), pa.int32())))
+        return Inserts(self._storage.temporary_from(table.append_column(WEIGHT, pa.array([1] * len(emitted), pa.int32()))))
 
     def forget(self) -> None:
         """Read the state again from the database."""
