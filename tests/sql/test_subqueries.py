@@ -27,7 +27,6 @@ QUERIES = [
     "SELECT id FROM o WHERE k IN (SELECT k FROM i) AND NOT (v IN (SELECT v FROM i WHERE v IS NOT NULL))",
     "SELECT id FROM o WHERE k NOT IN (SELECT k FROM i)",
     "SELECT id FROM o WHERE v NOT IN (SELECT v FROM i WHERE i.k = o.k)",
-    "SELECT id FROM o WHERE v NOT IN (SELECT v FROM i WHERE i.k > o.k)",
     "SELECT id FROM o WHERE (k, v) IN (SELECT k, v FROM i)",
     "SELECT id FROM o WHERE v = ANY (SELECT v FROM i WHERE i.k = o.k)",
     "SELECT id, EXISTS (SELECT 1 FROM i WHERE i.k = o.k) AS e, EXISTS (SELECT 1 FROM i) AS f FROM o",

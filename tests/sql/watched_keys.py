@@ -14,11 +14,19 @@ import pytest
 
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Node
+from windowpane.sql.scope import Column
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.job import Job
+from windowpane.sql.types import is_float
 
 Row = tuple[str, str]
 """The key of a row, and the whole row, as text."""
+
+
+def _as_text(column: Column) -> str:
+    """Return a value as text: the same for equal values, so 0.0 for -0.0."""
+    value = f"({quoted(column.id)} + 0)" if is_float(column.type) else quoted(column.id)
+    return f"CAST({value} AS VARCHAR)"
 
 
 class Watch:
@@ -37,7 +45,7 @@ class Watch:
         if delta is None:
             return
         names = [column.id for column in node.columns]
-        items = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in names)
+        items = ", ".join(_as_text(column) for column in node.columns)
         places = [names.index(name) for name in node.key]
         for *cells, weight in storage.run(f"SELECT {items}, {quoted(WEIGHT)} FROM {delta}"):
             row = (repr([cells[place] for place in places]), repr(cells))

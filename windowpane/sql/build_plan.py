@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windowpane.sql.expr import Expr, column_expr, quoted
 from windowpane.sql.nodes import (
@@ -200,6 +201,23 @@ def join(
         left=left,
         right=right,
         kind=kind,
+        keys=tuple(keys),
+        residual=residual,
+        null_safe=null_safe,
+    )
+
+
+def rejoined(
+    node: Join, left: Node, right: Node, keys: Sequence[tuple[str, str]], residual: Expr | None, null_safe: bool
+) -> Join:
+    """Return a join of other inputs that have the columns of the old ones, and perhaps more; its key stays."""
+    one_sided = node.kind in ("semi", "anti")
+    return replace(
+        node,
+        columns=left.columns if one_sided else left.columns + right.columns,
+        watermarks=_joined_watermarks(left, right, node.kind, keys),
+        left=left,
+        right=right,
         keys=tuple(keys),
         residual=residual,
         null_safe=null_safe,

@@ -11,8 +11,9 @@ from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, View
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.ddl.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.expr import quoted
-from windowpane.sql.nodes import Node, compile_plan
+from windowpane.sql.nodes import compile_plan
 from windowpane.sql.places import Place, Text
+from windowpane.sql.planning import planned
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.reader import read_script
 from windowpane.sql.relations import PlainView, Relation, StoredColumn
@@ -125,7 +126,7 @@ class Definitions:
                 statement.name, statement.query, text.text, statement.text, statement.column_names, binder.names_read()
             )
             return
-        plan = self.plan(statement, text)
+        plan = self.plan(statement, text, is_new=is_new)
         job = Job(statement.name, plan.node, self._storage, self._clock)
         info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads)
         if is_new:
@@ -134,14 +135,15 @@ class Definitions:
             self._upkeep.serve(info)
         self._catalog.entries[statement.name] = info
 
-    def plan(self, statement: CreateView, text: Text) -> views.ViewPlan:
-        """Return the plan of a materialized view."""
+    def plan(self, statement: CreateView, text: Text, *, is_new: bool = True) -> views.ViewPlan:
+        """Return the plan of a materialized view; one that is there already is not refused again."""
         binder = self.binder(text, streaming=True)
         bound = binder.bind(statement.query)
-        node: Node = bound.node
+        node = planned(bound.node, binder.ids)
         if statement.on_window_close:
             node = emit_on_close(node, text, statement.query, binder.window_places)
-        views.check_streamable(node, binder, statement, text)
+        if is_new:
+            views.check_streamable(node, binder, statement, text)
         return replace(views.view_plan(statement, bound, node, text), reads=binder.names_read())
 
     def create_index(self, statement: CreateIndex, text: Text) -> Result:

@@ -45,6 +45,8 @@ class Expr:
         name: the name its column gets when the query gives none.
         rises_with: the id of a column that it never falls behind when the column rises, ``None`` if there is none.
         at_scale: of a quotient: the same, rounded once to another number of decimal places.
+        operator: ``AND``, ``OR``, ``=`` or ``IS NOT DISTINCT FROM`` for what planning looks into, empty for everything else.
+        parts: the operands of that operator.
     """
 
     sql: str
@@ -54,6 +56,8 @@ class Expr:
     name: str = "?column?"
     rises_with: str | None = None
     at_scale: Callable[[int], Expr] | None = field(default=None, compare=False, repr=False)
+    operator: str = ""
+    parts: tuple[Expr, ...] = ()
 
     @property
     def is_column(self) -> bool:

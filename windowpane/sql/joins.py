@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.conditions import conjuncts, key_pair
 from windowpane.sql.expr import Expr, build, column_expr, convert
 from windowpane.sql.nodes import Node
-from windowpane.sql.operators import logical
 from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Scope, Visible
 from windowpane.sql.series import unnest
@@ -60,7 +58,8 @@ class Joins:
         both = scope + other
         if condition is None:
             return plan.join(node, right, "inner", (), None, self._query.ids), both
-        return self._on(node, right, both, _KINDS[side], condition), both
+        bound = ScalarBinder(self._text, both, "JOIN ON", self._query.now).boolean(condition)
+        return plan.join(node, right, _KINDS[side], (), bound, self._query.ids), both
 
     def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the rows of a subquery that names its columns."""
@@ -95,23 +94,6 @@ class Joins:
             return []
         theirs = [column.name for column in other.of_table()]
         return [column.name for column in scope.of_table() if column.name in theirs]
-
-    def _on(self, left: Node, right: Node, scope: Scope, kind: str, condition: exp.Expr) -> Node:
-        binder = ScalarBinder(self._text, scope, "JOIN ON", self._query.now)
-        ours, theirs = ({column.id for column in node.columns} for node in (left, right))
-        one, other = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
-        keys: list[tuple[str, str]] = []
-        rest: list[Expr] = []
-        for part in conjuncts(condition):
-            pair = key_pair(part, binder, ours, theirs)
-            if pair is None:
-                rest.append(binder.boolean(part))
-            else:
-                keys.append((one.column(pair[0]).id, other.column(pair[1]).id))
-        residual = None
-        for part_bound in rest:
-            residual = part_bound if residual is None else logical("AND", residual, part_bound)
-        return plan.join(one.apply(left), other.apply(right), kind, keys, residual, self._query.ids)
 
     def _using(
         self, left: Node, right: Node, scope: Scope, other: Scope, kind: str, names: list[str], join: exp.Expr

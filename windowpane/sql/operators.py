@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
 from windowpane.sql.numerics.arithmetic import comparable
@@ -29,6 +30,8 @@ from windowpane.sql.types import (
     is_number,
     is_text,
 )
+
+_LOOKED_INTO = ("AND", "OR", "=", "IS NOT DISTINCT FROM")
 
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
@@ -67,7 +70,13 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
         one, other = comparables(left, right)
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
-    return build(BOOLEAN, f"({{0}} {operator} {{1}})", one, other)
+    return combined(operator, one, other)
+
+
+def combined(operator: str, *parts: Expr) -> Expr:
+    """Return a condition of two parts; what it is made of stays known where planning looks into it."""
+    condition = build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts)
+    return replace(condition, operator=operator, parts=parts) if operator in _LOOKED_INTO else condition
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
@@ -209,7 +218,7 @@ def logical(operator: str, *operands: Expr) -> Expr:
     values = [convert(operand, BOOLEAN) for operand in operands]
     if operator == "NOT":
         return build(BOOLEAN, "(NOT {0})", *values)
-    return build(BOOLEAN, f"({{0}} {operator} {{1}})", *values)
+    return combined(operator, *values)
 
 
 def any_of(conditions: Sequence[Expr]) -> Expr:

@@ -46,6 +46,7 @@ class QueryBinder:
         self.ids = ids or Ids()
         self.now = "" if streaming else "now()"
         self.window_places: dict[str, exp.Expr] = {}
+        self.relation_places: dict[str, exp.Expr] = {}
         self.reads: list[exp.Table] = []
 
     def names_read(self) -> frozenset[str]:
@@ -137,6 +138,7 @@ class QueryBinder:
             raise self.text.unsupported(
                 tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
             )
+        self.relation_places |= {column.id: tree for column in node.columns}
         node, scope = self._joined(tree, node, scope, tables)
         return node, self.aliased(scope, alias)
 
@@ -199,6 +201,7 @@ class QueryBinder:
             relation=found.name,
             stored=tuple(columns),
             storage=found.storage,
+            small=found.small,
         )
         visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
         return node, Scope(visible)

@@ -29,7 +29,7 @@ from windowpane.sql.statements import (
     Statement,
     Update,
 )
-from windowpane.sql.table_reader import read_table
+from windowpane.sql.table_reader import read_table, take_small
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
 _SUPPORTED = (
@@ -140,13 +140,14 @@ def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     columns = cursor.names() if cursor.peek() == "(" else ()
-    if cursor.peek() == "WITH":
-        raise cursor.unsupported("WITH options of a view", "Leave them out.")
+    small, options = take_small(cursor, cursor.options())
+    if options:
+        raise cursor.unsupported(f"the option {next(iter(options))!r} of a view", "A view takes the option small alone.")
     cursor.expect("AS")
     closes = cursor.cut_emit_clause()
     if closes and not materialized:
         raise cursor.unsupported("EMIT ON WINDOW CLOSE on a plain view", "Use CREATE MATERIALIZED VIEW.")
-    return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded)
+    return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
 
 
 def _sink(cursor: Cursor, text: str) -> CreateSink:

@@ -32,8 +32,9 @@ class Relation:
         columns: its columns, hidden ones last.
         key: the columns that identify a row.
         append_only: whether its rows stay.
-        watermarks: by column.
         storage: where DuckDB keeps it.
+        watermarks: by column.
+        small: whether it has few rows, by declaration or by its query.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Relation:
     append_only: bool
     storage: str
     watermarks: Mapping[str, Watermark] = field(default_factory=dict)
+    small: bool = False
 
     @property
     def visible(self) -> tuple[StoredColumn, ...]:

@@ -55,6 +55,7 @@ class CreateTable(Statement):
     query: exp.Expr | None = None
     conflict: OnConflict = OVERWRITE
     definition: str = ""
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class CreateView(Statement):
     on_window_close: bool = False
     column_names: tuple[str, ...] = ()
     if_not_exists: bool = False
+    small: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windowpane.sql.cursor import Cursor
@@ -34,7 +35,7 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
     options = cursor.options()
     append_only = append_only or cursor.take("APPEND", "ONLY") or is_source
     conflict = _conflict(cursor)
-    options = options or cursor.options()
+    small, options = take_small(cursor, options or cursor.options())
     definition, query = text, None
     if cursor.peek() == "AS":
         definition = cursor.text_before()
@@ -61,7 +62,16 @@ def read_table(cursor: Cursor, text: str) -> CreateTable:
         query,
         _checked(conflict, append_only, cursor),
         definition,
+        small,
     )
+
+
+def take_small(cursor: Cursor, options: Mapping[str, str]) -> tuple[bool, dict[str, str]]:
+    """Return whether options of WITH declare a relation small, and the other options."""
+    small = options.get("small", "false").lower()
+    if small not in ("true", "false"):
+        raise cursor.unsupported(f"small = {small!r}", "It is 'true' or 'false'.")
+    return small == "true", {name: value for name, value in options.items() if name != "small"}
 
 
 _POLICIES = {

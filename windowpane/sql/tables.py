@@ -61,6 +61,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         statement.append_only,
         f"main.{quoted(statement.name)}",
         {watermark.column: Watermark(((statement.name, "{w}"),))} if watermark else {},
+        small=statement.small,
     )
     types = {column.name: column.type for column in columns}
     return TableInfo(

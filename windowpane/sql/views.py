@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.build_plan import project
 from windowpane.sql.expr import column_expr, quoted
-from windowpane.sql.nodes import Node, Over, Watermark
+from windowpane.sql.nodes import Join, Node, Over, Watermark, every_node
 from windowpane.sql.places import Text
+from windowpane.sql.planning import is_keyless, is_small, pruned
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.relations import Relation, StoredColumn
 from windowpane.sql.scope import Column
@@ -18,6 +19,11 @@ from windowpane.sql.storage import Storage
 from windowpane.windowing.frames import Side, Units
 
 _ONE_PARTITION = "Write PARTITION BY 1::int if one partition of all rows is meant, or filter row_number() to a Top-N."
+_KEYLESS = (
+    "Every row of one would meet every row of the other, and all are kept. Compare a column of one with = to one of the other; "
+    "aggregate one to a single row, or bound it by LIMIT; or, if one has few rows for good, declare its table or view "
+    "WITH (small = 'true')."
+)
 _SESSION = "Add EMIT ON WINDOW CLOSE, or use the SESSION table function."
 
 
@@ -65,8 +71,9 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
         shaped.append_only,
         f"main.{quoted(statement.name)}",
         watermarks,
+        small=statement.small or is_small(shaped),
     )
-    return ViewPlan(relation, shaped, ids)
+    return ViewPlan(relation, pruned(shaped), ids)
 
 
 def _names(statement: CreateView, bound: BoundQuery, text: Text) -> list[str]:
@@ -88,12 +95,24 @@ def check_streamable(node: Node, query: QueryBinder, statement: CreateView, text
     """Refuse what a materialized view cannot keep up to date.
 
     Raises:
-        SqlError: an OVER window without PARTITION BY, or with a SESSION frame, outside EMIT ON WINDOW CLOSE.
+        SqlError: an OVER window without PARTITION BY, or with a SESSION frame, outside EMIT ON WINDOW CLOSE; a join without keys.
     """
-    for source in node.inputs:
-        check_streamable(source, query, statement, text)
-    if not isinstance(node, Over):
-        return
+    for each in every_node(node):
+        if isinstance(each, Over):
+            _check_window(each, query, statement, text)
+        elif isinstance(each, Join) and is_keyless(each):
+            place = next(
+                (query.relation_places[name] for name in _names_of(each) if name in query.relation_places), statement.query
+            )
+            raise text.unsupported(place, "a join of two streams without an equality of their columns", _KEYLESS)
+
+
+def _names_of(join: Join) -> list[str]:
+    """Return the columns of a join, those of the right side first: it is the one that was added."""
+    return [column.id for side in (join.right, join.left) for column in side.columns]
+
+
+def _check_window(node: Over, query: QueryBinder, statement: CreateView, text: Text) -> None:
     place = query.window_places.get(node.columns[-1].id, statement.query)
     if not node.partition and not _is_whole(node):
         raise text.unsupported(place, "OVER without PARTITION BY in a materialized view", _ONE_PARTITION)

@@ -8,7 +8,7 @@ The same plan is run as one query (``compile_plan``) and as operators over chang
 - ``watermarks``: the columns of which rows below a value can be told to come no more.
 """
 
-from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, explain_plan
+from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, every_node, explain_plan
 from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TopN
 from windowpane.sql.nodes.rowwise import (
     BRANCH_TYPE,
@@ -49,5 +49,6 @@ __all__ = [
     "Watermark",
     "Watermarks",
     "compile_plan",
+    "every_node",
     "explain_plan",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -82,6 +82,13 @@ class Unary(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
+
+
+def every_node(node: Node) -> Iterator[Node]:
+    """Yield the nodes of a plan, inputs first."""
+    for source in node.inputs:
+        yield from every_node(source)
+    yield node
 
 
 def listed(ids: tuple[str, ...]) -> str:

@@ -12,11 +12,15 @@ from windowpane.sql.types import INTEGER, VARCHAR, is_float
 
 @dataclass(frozen=True)
 class Scan(Node):
-    """The rows of a stored relation; ``stored`` are the names of its columns there, in order of ``columns``."""
+    """The rows of a stored relation; ``stored`` are the names of its columns there, in order of ``columns``.
+
+    ``small`` says that it has few rows and will: a join without keys may be made with it.
+    """
 
     relation: str = ""
     stored: tuple[str, ...] = ()
     storage: str = ""
+    small: bool = False
     label: ClassVar[str] = "Scan"
 
     def sql(self, *relations: str, extra: str = "") -> str:

@@ -1,0 +1,148 @@
+"""Planning of views: where filters go, what joins have as keys, which columns stay, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.against_duckdb import check
+from windowpane.errors import UnsupportedSqlError
+from windowpane.sql import Session
+
+DECLARED = (
+    "CREATE TABLE a (id int PRIMARY KEY, g int, v int, unread text)",
+    "CREATE TABLE b (id int PRIMARY KEY, g int, w int, unread text)",
+    "CREATE TABLE c (id int PRIMARY KEY, g int, x int, unread text)",
+)
+
+
+def explained(query: str) -> list[str]:
+    with Session(":memory:") as session:
+        session.run("; ".join(DECLARED))
+        session.run("CREATE TABLE few (v int) WITH (small = 'true'); CREATE MATERIALIZED VIEW high AS SELECT max(v) AS v FROM a")
+        return [row[0].strip() for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW mv AS {query}").rows()]
+
+
+def joins(query: str) -> list[str]:
+    return [line.split(": ", 1)[1] for line in explained(query) if line.startswith("Join")]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT 1 FROM a, b WHERE a.g = b.g", ["inner on g#2 = g#6"]),
+        ("SELECT 1 FROM a, b, c WHERE a.g = b.g AND b.w = c.x", ["inner on w#7 = x#11", "inner on g#2 = g#6"]),
+        ("SELECT 1 FROM a, b, c WHERE c.g = b.g AND a.g = c.g", ["inner on g#10 = g#6", "inner on g#2 = g#10"]),
+        ("SELECT 1 FROM a JOIN b ON a.v > b.w WHERE a.g = b.g", ['inner on g#2 = g#6 and ("v#3" > "w#7")']),
+        ("SELECT 1 FROM a LEFT JOIN b ON a.g = b.g, c WHERE c.x = b.w", ["inner on w#7 = x#11", "left on g#2 = g#6"]),
+        ("SELECT 1 FROM a, b WHERE (a.g = b.g AND v = 1) OR (a.g = b.g AND w = 2)", ["inner on g#2 = g#6"]),
+        ("SELECT 1 FROM a JOIN b ON a.g IS NOT DISTINCT FROM b.g", ["inner on g#2 = g#6"]),
+        ("SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w > 3)", ["semi on g#2 = g#6"]),
+    ],
+)
+def test_joins_have_the_equalities_around_them_as_keys(query: str, expected: list[str]) -> None:
+    found = joins(query)
+    assert [line.split(" and ")[0] for line in found] == [line.split(" and ")[0] for line in expected]
+
+
+def test_a_filter_stands_on_the_relation_it_is_about() -> None:
+    lines = explained("SELECT a.id FROM a LEFT JOIN b ON a.g = b.g AND b.w > 1, c WHERE c.g = a.g AND a.v > 2 AND c.x IN (3, 4)")
+    above = {lines[index + 1]: line for index, line in enumerate(lines) if line.startswith("Filter")}
+    assert set(above) == {"Scan: a", "Scan: b", "Scan: c"}
+
+
+def test_a_filter_on_what_an_outer_join_may_leave_out_stays_above_it() -> None:
+    lines = explained("SELECT a.id FROM a LEFT JOIN b ON a.g = b.g WHERE b.w IS NULL")
+    assert next(index for index, line in enumerate(lines) if line.startswith("Filter")) < lines.index(
+        next(line for line in lines if line.startswith("Join"))
+    )
+
+
+def test_a_filter_on_groups_is_asked_of_their_rows() -> None:
+    lines = explained("SELECT * FROM (SELECT g, count(*) AS n FROM a GROUP BY g) AS q WHERE g > 3 AND n > 2")
+    kinds = [line.split(":")[0] for line in lines]
+    assert kinds[kinds.index("Filter") :] == ["Filter", "Aggregate", "Filter", "Scan"]
+
+
+def test_state_has_only_the_columns_that_are_read() -> None:
+    with Session(":memory:") as session:
+        session.run("; ".join(DECLARED))
+        session.run("CREATE MATERIALIZED VIEW mv AS SELECT a.v FROM a, b WHERE a.g = b.g")
+        kept = session._storage.run("SELECT column_name FROM information_schema.columns WHERE table_schema = 'windowpane_state'")
+    names = sorted(name.split("#")[0] for (name,) in kept if name.split("#")[0] not in ("windowpane_w",) and "#" in name)
+    assert names == ["g", "g", "id", "id", "v"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 FROM a, b",
+        "SELECT 1 FROM a, b WHERE a.v > b.w",
+        "SELECT 1 FROM a LEFT JOIN b ON a.v > b.w",
+        "SELECT 1 FROM a FULL JOIN b ON TRUE",
+        "SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.w > a.v)",
+        "SELECT 1 FROM a WHERE v NOT IN (SELECT w FROM b WHERE b.g > a.g)",
+        "SELECT 1 FROM a, b, c WHERE a.g = b.g AND c.x > a.v",
+        "SELECT 1 FROM a CROSS JOIN (SELECT * FROM b ORDER BY id LIMIT 100000) AS q",
+    ],
+)
+def test_a_join_of_streams_without_keys_is_refused_with_a_way_out(query: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=r"line 1, column \d+: a join of two streams .* WITH \(small = 'true'\)"):
+        explained(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 FROM a, few WHERE a.v > few.v",
+        "SELECT 1 FROM a, (SELECT v + 1 AS v FROM few WHERE v > 2) AS f WHERE a.v > f.v",
+        "SELECT 1 FROM a, high WHERE a.v > high.v",
+        "SELECT 1 FROM a WHERE v > (SELECT avg(w) FROM b)",
+        "SELECT 1 FROM a, (SELECT * FROM b ORDER BY w LIMIT 10) AS q",
+        "SELECT 1 FROM a, (VALUES (1), (2)) AS v(x)",
+        "SELECT 1 FROM a LEFT JOIN few ON a.v > few.v",
+    ],
+)
+def test_a_join_without_keys_with_something_small_is_made(query: str) -> None:
+    assert joins(query)
+
+
+def test_small_is_true_or_false() -> None:
+    with Session(":memory:") as session:
+        with pytest.raises(UnsupportedSqlError, match="small = 'perhaps'"):
+            session.run("CREATE TABLE t (v int) WITH (small = 'perhaps')")
+        with pytest.raises(UnsupportedSqlError, match="'color' of a view"):
+            session.run("CREATE MATERIALIZED VIEW v WITH (color = 'red') AS SELECT 1 AS x")
+        session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW s WITH (small = 'true') AS SELECT v FROM t")
+        session.run("CREATE MATERIALIZED VIEW pairs AS SELECT t.v, s.v AS w FROM t, s; INSERT INTO t VALUES (1), (2); FLUSH")
+        assert len(session.query("SELECT * FROM pairs")) == 4
+
+
+QUERIES = [
+    "SELECT a.id, b.id AS j, c.x FROM a, b, c WHERE a.g = b.g AND b.w = c.x + 1 AND (a.v > 2 OR c.g = 1) AND a.v < 9",
+    "SELECT a.id, q.n FROM a, (SELECT g, count(*) AS n FROM b GROUP BY g) AS q WHERE q.g = a.g AND q.g > 0 AND q.n > 1",
+    "SELECT a.id, b.id AS j FROM a LEFT JOIN b ON a.g = b.g AND a.v > 1 AND b.w < 8 WHERE a.v < 9 AND b.w IS NULL",
+    "SELECT a.id, b.id AS j FROM a RIGHT JOIN b ON a.g = b.g AND a.v > 1 AND b.w < 8 WHERE b.w > 0 AND a.v IS NULL",
+    "SELECT a.id, b.id AS j FROM a FULL JOIN b ON a.g = b.g AND a.v > 1 AND b.w < 8 WHERE coalesce(b.w, a.v) > 2",
+    "SELECT a.id, b.id AS j FROM a JOIN b ON a.g IS NOT DISTINCT FROM b.g WHERE a.v = b.w OR a.v IS NULL",
+    "SELECT g, v FROM (SELECT g, v FROM a UNION ALL SELECT g, w FROM b) AS u WHERE v > 3 AND g = 1",
+    "SELECT g, v FROM (SELECT g, v FROM a EXCEPT SELECT g, w FROM b) AS u WHERE v > 3 OR g = 1",
+    "SELECT a.id FROM a, b, c WHERE (a.g = b.g AND a.v = 1 AND c.id = b.id) OR (a.g = b.g AND b.w = 2 AND c.id = b.id)",
+    "SELECT id, n FROM (SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM a) AS q WHERE g = 1 AND n < 3",
+    "SELECT a.id, b.id AS j FROM a, b WHERE a.g = b.g AND 'a \"g#2\" b' <> a.unread",
+    "SELECT count(*) AS n FROM a, b WHERE a.g = b.g AND 1 = 2",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w > 2 AND a.v < b.w) AND a.v IN (SELECT x FROM c)",
+]
+
+
+def test_planned_views_equal_duckdb() -> None:
+    rounds = (
+        [
+            "INSERT INTO a VALUES (1, 1, 2, 'x'), (2, 1, 3, NULL), (3, NULL, 1, 'y'), (4, 2, NULL, 'x')",
+            "INSERT INTO b VALUES (1, 1, 3, 'x'), (2, 2, 4, 'y'), (3, NULL, 5, 'z')",
+            "INSERT INTO c VALUES (1, 1, 2, 'x'), (2, 1, 3, 'y'), (3, 2, 4, 'z')",
+        ],
+        ["UPDATE a SET v = 5 WHERE id < 3", "INSERT INTO b VALUES (4, 1, 5, 'x'), (5, 1, 2, 'x')", "DELETE FROM c WHERE id = 2"],
+        ["UPDATE b SET g = NULL WHERE id = 1", "DELETE FROM a WHERE id = 2", "INSERT INTO c VALUES (4, 1, 5, 'q')"],
+        ["DELETE FROM b WHERE TRUE"],
+    )
+    check(QUERIES, DECLARED, rounds)
