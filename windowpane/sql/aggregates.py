@@ -21,6 +21,7 @@ from windowpane.sql.types import (
     REAL,
     UNKNOWN,
     VARCHAR,
+    VARIANCE,
     SqlType,
     array_of,
     as_numeric,
@@ -167,7 +168,8 @@ def _exact_moment(name: str, value: Expr) -> Parts:
 
     def finish(parts: Sequence[Expr]) -> Expr:
         sums = [convert(part, as_numeric(part.type)) for part in parts[:2]]
-        return build(QUOTIENT, called(name, "{0}", "{1}", "{2}"), *sums, parts[2])
+        kind = VARIANCE if name.startswith("var") else QUOTIENT
+        return build(kind, called(name, "{0}", "{1}", "{2}"), *sums, parts[2])
 
     return Parts((total, squares, number), finish, _DISTINCT_FIRST)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -194,7 +195,10 @@ class ScalarBinder:
             sign, tree = ("-" if isinstance(tree, exp.Neg) and not sign else ""), tree.this
         if not is_float(kind) or not isinstance(tree, exp.Literal) or tree.is_string:
             return None
-        return Expr(text_literal(sign + str(tree.this)), UNKNOWN, literal=sign + str(tree.this))
+        digits = sign + str(tree.this)
+        if math.isinf(float(digits)):
+            raise self.text.type_error(tree, f"{digits} is out of range for type {kind}.")
+        return Expr(text_literal(digits), UNKNOWN, literal=digits)
 
     def _interval(self, tree: exp.Expr) -> Expr:
         unit = tree.args.get("unit")

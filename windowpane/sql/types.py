@@ -17,6 +17,8 @@ EXACT_PLACES: Final = 20
 """Most decimal places of a product, and of a numeric read from text: 18 digits before the point remain."""
 QUOTIENT_PLACES: Final = 28
 """Decimal places of a quotient."""
+VARIANCE_PLACES: Final = 18
+"""Decimal places of a variance, which is a square: 20 digits before the point remain."""
 DIGITS: Final = 38
 """Digits of a ``numeric``."""
 
@@ -94,6 +96,7 @@ TIMESTAMPTZ = SqlType("timestamptz")
 INTERVAL = SqlType("interval")
 JSONB = SqlType("jsonb")
 NUMERIC = SqlType("numeric", scale=NUMERIC_PLACES, whole=DIGITS - NUMERIC_PLACES, open=True)
+VARIANCE = SqlType("numeric", scale=VARIANCE_PLACES, whole=DIGITS - VARIANCE_PLACES)
 QUOTIENT = SqlType("numeric", scale=QUOTIENT_PLACES, whole=DIGITS - QUOTIENT_PLACES)
 
 _INTEGERS = (SMALLINT, INTEGER, BIGINT)

@@ -70,8 +70,17 @@ def divide(left: Expr, right: Expr) -> Expr:
         call = called("quotient_at", "{0}", "{1}", REFUSED_BY_ZERO, str(scale))
         return build(kind, f"CAST({call} AS {kind.duckdb})", one, other)
 
+    if not (one.columns or other.columns) and one.type.whole + other.type.scale > QUOTIENT.whole:
+        return _of_constants(one, other)
     found = build(QUOTIENT, called("quotient", "{0}", "{1}", REFUSED_BY_ZERO), one, other)
     return Expr(found.sql, found.type, found.columns, at_scale=at_scale)
+
+
+def _of_constants(one: Expr, other: Expr) -> Expr:
+    """Return a quotient of constants, whose digits before the point are known: they leave fewer behind it."""
+    kind = numeric(DIGITS - min(one.type.whole + other.type.scale, DIGITS), DIGITS)
+    call = called("quotient_within", "{0}", "{1}", REFUSED_BY_ZERO, str(kind.scale))
+    return build(kind, f"CAST({call} AS {kind.duckdb})", one, other)
 
 
 def _inverse(divisor: Decimal) -> Expr | None:

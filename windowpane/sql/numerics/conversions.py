@@ -72,7 +72,7 @@ def type_of(value: Decimal) -> SqlType | None:
     if value and not -DIGITS <= value.adjusted() < DIGITS:
         return None
     whole, _, fraction = f"{value:f}".lstrip("-").partition(".")
-    kept = fraction if len(whole) + len(fraction) <= DIGITS else fraction.rstrip("0")
+    kept = fraction.rstrip("0")
     whole = whole.lstrip("0")
     return numeric(len(kept), len(whole)) if len(whole) + len(kept) <= DIGITS else None
 

@@ -1,6 +1,6 @@
 """Functions of numerics on Arrow arrays: exact integers inside, one rounding at the end.
 
-DuckDB calls them with the rows of which no argument is NULL. Sources of the rules: PostgreSQL, "Mathematical Functions"; the
+They are called with the rows of which no argument is NULL. Sources of the rules: PostgreSQL, "Mathematical Functions"; the
 number of digits is RisingWave's.
 """
 
@@ -10,12 +10,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
+from functools import reduce
 from math import isqrt
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.sql.numerics.placing import (
     PRODUCT,
+    ROUNDED,
     NumericValueError,
     Placed,
     exact,
@@ -24,7 +28,7 @@ from windowpane.sql.numerics.placing import (
     significant,
 )
 from windowpane.sql.numerics.text import numeric_text
-from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
+from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 
 Kernel = Callable[..., pa.Array]
 
@@ -33,6 +37,19 @@ _WORKING = Context(prec=70)
 _ROOT_PLACES = 60
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SPECIAL = re.compile(r"[+-]?(inf(inity)?|nan)", re.IGNORECASE)
+
+
+def strict(kernel: Kernel) -> Kernel:
+    """Return a function that is NULL where one of its arguments is, and else what ``kernel`` makes of the others."""
+
+    def called(*columns: pa.ChunkedArray) -> pa.Array:
+        if not any(column.null_count for column in columns):
+            return kernel(*columns)
+        valid = reduce(pc.and_, (pc.is_valid(column) for column in columns)).to_numpy()
+        found = kernel(*(column.filter(valid) for column in columns))
+        return found.take(pa.array(np.cumsum(valid) - 1, pa.int64(), mask=~valid))
+
+    return called
 
 
 def integers(column: pa.ChunkedArray | pa.Array) -> list[int]:
@@ -73,13 +90,19 @@ def _constant(column: pa.ChunkedArray) -> int:
 
 def quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
     """Return quotients with 28 significant digits; by zero NULL, or an error if that is refused."""
-    return decimals(_quotients(left, right, refused, significant), QUOTIENT_PLACES)
+    return decimals(_quotients(left, right, refused, ROUNDED), QUOTIENT_PLACES)
 
 
 def quotient_at(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
     """Return quotients rounded to a constant number of places, as text."""
     wanted = _constant(places)
     return _texts(_quotients(left, right, refused, rounded(wanted)), wanted)
+
+
+def quotient_within(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+    """Return quotients with 28 significant digits at a constant number of places, as text."""
+    wanted = _constant(places)
+    return _texts(_quotients(left, right, refused, significant(wanted)), wanted)
 
 
 def whole_quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
@@ -109,7 +132,7 @@ def product(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
 
 def rounded_product(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
     """Return products of a quotient with 28 significant digits."""
-    return decimals(_products(left, right, significant), QUOTIENT_PLACES)
+    return decimals(_products(left, right, ROUNDED), QUOTIENT_PLACES)
 
 
 def _products(left: pa.ChunkedArray, right: pa.ChunkedArray, place: Placed) -> list[int]:
@@ -200,22 +223,24 @@ def variance(*, sample: bool, root: bool) -> Kernel:
 
     Source: PostgreSQL's ``numeric_stddev_internal``: (n * sum of squares - square of the sum) / (n * (n - 1)), or / n².
     """
+    places = QUOTIENT_PLACES if root else VARIANCE_PLACES
 
     def kernel(sums: pa.ChunkedArray, squares: pa.ChunkedArray, counts: pa.ChunkedArray) -> pa.Array:
+        place = _root if root else significant(places)
         fine = max(2 * sums.type.scale, squares.type.scale)
         up, over = 10 ** (fine - 2 * sums.type.scale), 10 ** (fine - squares.type.scale)
         found: list[int | None] = []
         for total, square, count in zip(integers(sums), integers(squares), counts.to_pylist(), strict=True):
             least = count - 1 if sample else count
             spread = count * square * over - total * total * up
-            found.append((_root if root else significant)(spread, count * least * 10**fine) if least > 0 else None)
-        return decimals(found, QUOTIENT_PLACES)
+            found.append(place(spread, count * least * 10**fine) if least > 0 else None)
+        return decimals(found, places)
 
     return kernel
 
 
 def _root(numerator: int, denominator: int) -> int:
-    return significant(isqrt(numerator * 10 ** (2 * _ROOT_PLACES) // denominator), 10**_ROOT_PLACES)
+    return ROUNDED(isqrt(numerator * 10 ** (2 * _ROOT_PLACES) // denominator), 10**_ROOT_PLACES)
 
 
 def root(values: pa.ChunkedArray) -> pa.Array:
@@ -242,7 +267,7 @@ def _placed(value: Decimal) -> int:
         raise NumericValueError(out_of_range(f"{value:.6e}", QUOTIENT_PLACES))
     if value and value.adjusted() < -2 * DIGITS:
         return 0
-    return significant(*_fraction(value))
+    return ROUNDED(*_fraction(value))
 
 
 def exponential(value: Decimal) -> Decimal:

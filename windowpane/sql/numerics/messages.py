@@ -9,12 +9,13 @@ _INTEGERS = {"8": "smallint", "16": "smallint", "32": "integer", "64": "bigint",
 _OVERFLOW = re.compile(r"Overflow in (\w+) of (?:U?INT(\d+) \(|(?=-?\d+ / ))([^)!]*)")
 _DECIMALS = re.compile(r"Overflow in (\w+) of DECIMAL\(\d+\)")
 _SUM = re.compile(r"Overflow in (SUM of DECIMAL|HUGEINT addition)")
-_ONE = re.compile(r"Overflow (?:on|in) (?:abs|negation)[^\d-]*\(?(-?\d+)")
+_ONE = re.compile(r"Overflow (?:on abs\((-?\d+)|in negation of (?:integer|numeric) value)")
 _CAST = re.compile(r"Type U?(?:INT\d+|DOUBLE|FLOAT|DECIMAL\(\d+, ?\d+\)) with value (\S+) can't be cast .*? type U?INT(\d+)")
 _DECIMAL_CAST = re.compile(
     r"(?:Casting value \"|[Cc]ould not cast value |Type \w+ with value )(-?[\d.]+(?:e[+-]?\d+)?)\"? (?:to|can't be cast .*? type)"
     r" (?:type )?\(?DECIMAL\((\d+), ?(\d+)\)"
 )
+_INTEGER_CAST = re.compile(r"Failed to cast decimal value (\S+) to type U?INT(\d+)")
 _WIDER = "Cast an operand to bigint or numeric."
 
 
@@ -37,7 +38,7 @@ def _operands(found: re.Match[str]) -> str:
 
 
 def _operand(found: re.Match[str]) -> str:
-    return f"integer out of range: the negative of {found.group(1)}. {_WIDER}"
+    return f"integer out of range: the negative of {found.group(1) or 'the least value of its type'}. {_WIDER}"
 
 
 def _decimals(found: re.Match[str]) -> str:
@@ -78,5 +79,6 @@ _WORDS = (
     (_ONE, _operand),
     (_OVERFLOW, _operands),
     (_DECIMAL_CAST, _decimal_cast),
+    (_INTEGER_CAST, _cast),
     (_CAST, _cast),
 )

@@ -15,7 +15,6 @@ LARGEST_MANTISSA = 2**96 - 1
 """RisingWave's numerics have 96 bits for their digits: 28 digits always fit, 29 sometimes."""
 _LIMIT = 10**DIGITS
 _SHOWING = Context(prec=2 * DIGITS)
-_POWERS: tuple[int, ...] = tuple(10**power for power in range(QUOTIENT_PLACES + 1))
 
 Placed = Callable[[int, int], int]
 """Takes a numerator and a positive denominator, and returns the integer of the last place."""
@@ -58,18 +57,23 @@ def exact(places: int) -> Placed:
     return place
 
 
-def significant(numerator: int, denominator: int) -> int:
-    """Return a fraction at 28 places, rounded once to the digits that a ``numeric`` of RisingWave has."""
-    found = divided(numerator * 10**QUOTIENT_PLACES, denominator)
-    if abs(found) <= LARGEST_MANTISSA:
-        return found
-    fitting(found, QUOTIENT_PLACES)
-    more = len(str(abs(found))) - 29
-    for dropped in (more, more + 1):
-        kept = divided(numerator * _POWERS[QUOTIENT_PLACES - dropped], denominator)
-        if abs(kept) <= LARGEST_MANTISSA:
-            break
-    return kept * _POWERS[dropped]
+def significant(places: int) -> Placed:
+    """Return fractions at ``places``, rounded once to the digits that a ``numeric`` of RisingWave has."""
+    powers: list[int] = [10**power for power in range(places + 1)]
+
+    def place(numerator: int, denominator: int) -> int:
+        found = divided(numerator * powers[places], denominator)
+        if -LARGEST_MANTISSA <= found <= LARGEST_MANTISSA:
+            return found
+        fitting(found, places)
+        more = len(str(abs(found))) - 29
+        for dropped in (more, more + 1):
+            kept = divided(numerator * powers[places - dropped], denominator)
+            if abs(kept) <= LARGEST_MANTISSA:
+                break
+        return kept * powers[dropped]
+
+    return place
 
 
 def fitting(unscaled: int, places: int) -> int:
@@ -97,3 +101,4 @@ def shown(numerator: int, denominator: int) -> str:
 
 
 PRODUCT: Placed = exact(EXACT_PLACES)
+ROUNDED: Placed = significant(QUOTIENT_PLACES)

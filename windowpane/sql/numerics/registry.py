@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 import duckdb
-from duckdb.func import PythonUDFType
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from windowpane.sql.numerics import kernels
-from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
+from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 
 _QUOTIENT = f"DECIMAL({DIGITS}, {QUOTIENT_PLACES})"
+_VARIANCE = f"DECIMAL({DIGITS}, {VARIANCE_PLACES})"
 _EXACT = f"DECIMAL({DIGITS}, {EXACT_PLACES})"
 
 FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
     "quotient": (kernels.quotient, _QUOTIENT),
     "quotient_at": (kernels.quotient_at, "VARCHAR"),
+    "quotient_within": (kernels.quotient_within, "VARCHAR"),
     "div": (kernels.whole_quotient, f"DECIMAL({DIGITS}, 0)"),
     "product": (kernels.product, _EXACT),
     "rounded_product": (kernels.rounded_product, _QUOTIENT),
@@ -25,8 +27,8 @@ FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
     "parsed": (kernels.parsed, _EXACT),
     "parsed_at": (kernels.parsed_at, "VARCHAR"),
     "text": (kernels.text, "VARCHAR"),
-    "var_samp": (kernels.variance(sample=True, root=False), _QUOTIENT),
-    "var_pop": (kernels.variance(sample=False, root=False), _QUOTIENT),
+    "var_samp": (kernels.variance(sample=True, root=False), _VARIANCE),
+    "var_pop": (kernels.variance(sample=False, root=False), _VARIANCE),
     "stddev_samp": (kernels.variance(sample=True, root=True), _QUOTIENT),
     "stddev_pop": (kernels.variance(sample=False, root=True), _QUOTIENT),
     "sqrt": (kernels.root, _QUOTIENT),
@@ -48,4 +50,11 @@ def called(name: str, *arguments: str) -> str:
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions known to a connection; outside of a transaction, which could take them back."""
     for name, (kernel, result) in FUNCTIONS.items():
-        connection.create_function(f"windowpane_numeric_{name}", kernel, None, result, type=PythonUDFType.ARROW)
+        connection.create_function(
+            f"windowpane_numeric_{name}",
+            kernels.strict(kernel),
+            None,
+            result,
+            type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,  # the default lets no function return NULL
+        )
