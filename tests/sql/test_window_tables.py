@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from windowpane.errors import SqlTypeError, UnsupportedSqlError
@@ -127,6 +129,22 @@ def test_groups_come_out_once_when_their_window_closes(session: Session) -> None
     insert(session, (5, "10:58", 1), (6, "10:59", 2))
     assert session.query("SELECT n FROM w").rows() == [(2,)]
     assert session.query("SELECT count(*) FROM t").rows() == [(4,)]
+
+
+def test_what_has_come_out_does_not_come_again_where_rows_can_change(tmp_path: Path) -> None:
+    path = str(tmp_path / "changing.duckdb")
+    with Session(path) as session:
+        session.run(
+            "CREATE TABLE c (id int PRIMARY KEY, at timestamp, v int, WATERMARK FOR at AS at);"
+            "CREATE MATERIALIZED VIEW w AS SELECT window_start, sum(v) AS s FROM tumble(c, at, INTERVAL '1 hour') "
+            "GROUP BY window_start EMIT ON WINDOW CLOSE;"
+            "INSERT INTO c VALUES (1, '2024-01-01 00:10', 1), (2, '2024-01-01 00:20', 2), (3, '2024-01-01 01:30', 4); FLUSH"
+        )
+    with Session(path) as session:
+        session.run("DELETE FROM c WHERE id = 1; FLUSH; UPDATE c SET v = 9 WHERE id >= 2; FLUSH")
+        assert session.query("SELECT s FROM w").text_rows() == [["3"]]
+        session.run("INSERT INTO c VALUES (4, '2024-01-01 02:00', 1); FLUSH")
+        assert session.query("SELECT s FROM w ORDER BY window_start").text_rows() == [["3"], ["9"]]
 
 
 def test_a_view_on_a_view_that_emits_on_close(session: Session) -> None:

@@ -20,6 +20,7 @@ from windowpane.sql.nodes import (
     Over,
     Project,
     SetOperation,
+    TimeBound,
     TopN,
     UnionAll,
     Unnest,
@@ -27,6 +28,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.over_calls import OverNodeCall
 from windowpane.sql.scope import Column, Ids
+from windowpane.sql.time_bounds import time_bounds
 from windowpane.sql.types import BOOLEAN
 
 
@@ -180,7 +182,13 @@ def top(
 
 
 def join(
-    left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, ids: Ids, null_safe: bool = False
+    left: Node,
+    right: Node,
+    kind: str,
+    keys: Sequence[tuple[str, str]],
+    residual: Expr | None,
+    ids: Ids,
+    null_safe: bool = False,
 ) -> Node:
     """Return a join; semi and anti joins have the columns of the left side.
 
@@ -191,19 +199,21 @@ def join(
     if kind == "full":
         left = _marked(left, ids)
     one_sided = kind in ("semi", "anti")
+    bounds = time_bounds(residual, left, right)
     columns = left.columns if one_sided else left.columns + right.columns
     key = left.key if one_sided else tuple(dict.fromkeys((*left.key, *right.key, *_mark_of(left, kind))))
     return Join(
         columns,
         key,
         kind == "inner" and left.append_only and right.append_only,
-        _joined_watermarks(left, right, kind, keys),
+        _joined_watermarks(left, right, kind, keys, bounds),
         left=left,
         right=right,
         kind=kind,
         keys=tuple(keys),
         residual=residual,
         null_safe=null_safe,
+        bounds=bounds,
     )
 
 
@@ -212,15 +222,17 @@ def rejoined(
 ) -> Join:
     """Return a join of other inputs that have the columns of the old ones, and perhaps more; its key stays."""
     one_sided = node.kind in ("semi", "anti")
+    bounds = time_bounds(residual, left, right)
     return replace(
         node,
         columns=left.columns if one_sided else left.columns + right.columns,
-        watermarks=_joined_watermarks(left, right, node.kind, keys),
+        watermarks=_joined_watermarks(left, right, node.kind, keys, bounds),
         left=left,
         right=right,
         keys=tuple(keys),
         residual=residual,
         null_safe=null_safe,
+        bounds=bounds,
     )
 
 
@@ -234,16 +246,23 @@ def _mark_of(left: Node, kind: str) -> tuple[str, ...]:
     return (left.columns[-1].id,) if kind == "full" else ()
 
 
-def _joined_watermarks(left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]]) -> dict[str, Watermark]:
-    """Return the watermarks of keys: those of a side whose rows may be missing are not, since NULL never falls behind one."""
+def _joined_watermarks(
+    left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], bounds: Sequence[TimeBound]
+) -> dict[str, Watermark]:
+    """Return the watermarks of keys and of columns bounded by the other side's time.
+
+    Those of a side whose rows may be missing are not there, since NULL never falls behind a watermark.
+    """
+    sides = (kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right"))
     watermarks: dict[str, Watermark] = {}
+    for bound in bounds:
+        own = (left, right)[bound.frees].watermarks.get(bound.column or "")
+        if own is not None and bound.column is not None and sides[bound.frees]:
+            watermarks[bound.column] = Watermark.least(own, bound.watermark)
     for one, other in keys:
         if one in left.watermarks and other in right.watermarks:
-            both = Watermark(left.watermarks[one].parts + right.watermarks[other].parts)
-            if kind in ("inner", "left", "semi", "anti"):
-                watermarks[one] = both
-            if kind in ("inner", "right"):
-                watermarks[other] = both
+            both = Watermark.least(left.watermarks[one], right.watermarks[other])
+            watermarks |= {name: both for name, has_all in zip((one, other), sides, strict=True) if has_all}
     return watermarks
 
 
@@ -254,7 +273,7 @@ def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> 
     for index, column in enumerate(columns):
         found = [branch.watermarks.get(branch.columns[index].id) for branch in branches]
         if all(each is not None for each in found):
-            watermarks[column.id] = Watermark(tuple(part for each in found if each is not None for part in each.parts))
+            watermarks[column.id] = Watermark.least(*(each for each in found if each is not None))
     return UnionAll(
         (*columns, number, identity),
         (number.id, identity.id),
@@ -266,7 +285,12 @@ def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> 
 
 def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column]) -> Node:
     """Return EXCEPT or INTERSECT of two nodes whose first columns stand for ``columns``."""
-    return SetOperation(tuple(columns), tuple(column.id for column in columns), False, {}, left=left, right=right, kind=kind)
+    watermarks = {}
+    for column, one, other in zip(columns, left.columns, right.columns, strict=False):
+        if one.id in left.watermarks and other.id in right.watermarks:
+            watermarks[column.id] = Watermark.least(left.watermarks[one.id], right.watermarks[other.id])
+    key = tuple(column.id for column in columns)
+    return SetOperation(tuple(columns), key, False, watermarks, left=left, right=right, kind=kind)
 
 
 def close_sort(node: Node, by: Sequence[str]) -> Node:

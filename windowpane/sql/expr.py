@@ -45,7 +45,7 @@ class Expr:
         name: the name its column gets when the query gives none.
         rises_with: the id of a column that it never falls behind when the column rises, ``None`` if there is none.
         at_scale: of a quotient: the same, rounded once to another number of decimal places.
-        operator: ``AND``, ``OR``, ``=`` or ``IS NOT DISTINCT FROM`` for what planning looks into, empty for everything else.
+        operator: ``AND``, ``OR``, a comparison, ``IS NOT DISTINCT FROM``: what planning looks into; empty for everything else.
         parts: the operands of that operator.
     """
 

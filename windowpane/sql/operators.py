@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ from windowpane.sql.types import (
     is_text,
 )
 
-_LOOKED_INTO = ("AND", "OR", "=", "IS NOT DISTINCT FROM")
+_LOOKED_INTO = ("AND", "OR", "=", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
 
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
@@ -145,12 +146,18 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
     if other == INTERVAL and one in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
         kind = TIMESTAMP if one == DATE else one
         moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
-        return moved if right.columns else rising(moved, left)
+        return moved if right.columns or not keeps_order(right) else rising(moved, left)
     if one == DATE and is_integer(other):
         return build(DATE, f"({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
     if one == DATE and other == TIME and operator == "+":
         return build(TIMESTAMP, "({0} + {1})", left, right)
     return None
+
+
+def keeps_order(interval: Expr) -> bool:
+    """Whether times moved by a constant interval keep their order: by months they do not (January 30 and 31 meet in February)."""
+    months = re.findall(r"to_months\((-?\d+)\)", interval.sql)
+    return bool(months) and set(months) == {"0"}
 
 
 def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:

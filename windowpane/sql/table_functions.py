@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from windowpane.sql.build_plan import Computed
-from windowpane.sql.expr import Expr, MismatchError, build, column_expr, rising
+from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, rising
 from windowpane.sql.intervals import interval_sql, length
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope, Visible
 from windowpane.sql.time_functions import bound_type, floor_sql, instant_sql, micros_sql
-from windowpane.sql.types import INTERVAL, TIMESTAMP, SqlType
+from windowpane.sql.types import INTERVAL, SqlType
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import format_micros
 
@@ -198,15 +198,18 @@ class TableFunctions:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
         partition = tuple(computed.column(binder.bind(item)).id for item in call.partition)
-        stamp = time if time.type == bounds[0].type else Expr(f"CAST({time.sql} AS TIMESTAMP)", TIMESTAMP, time.columns)
+        stamp = convert(time, bounds[0].type)
         moment = computed.column(stamp, "time")
         node = computed.apply(node)
         key = (*node.key, *(name for name in partition if name not in node.key))
+        watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
+        if moment.id in node.watermarks:
+            watermarks[bounds[1].id] = node.watermarks[moment.id]
         return SessionWindows(
             (*node.columns, *bounds),
             key,
             False,
-            {},
+            watermarks,
             input=node,
             partition=partition,
             time=moment.id,

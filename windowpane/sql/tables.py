@@ -60,7 +60,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         key,
         statement.append_only,
         f"main.{quoted(statement.name)}",
-        {watermark.column: Watermark(((statement.name, "{w}"),))} if watermark else {},
+        {watermark.column: Watermark(((statement.name, "{w}"),), statement.append_only)} if watermark else {},
         small=statement.small,
     )
     types = {column.name: column.type for column in columns}

@@ -9,7 +9,7 @@ The same plan is run as one query (``compile_plan``) and as operators over chang
 """
 
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, every_node, explain_plan
-from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TopN
+from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TimeBound, TopN
 from windowpane.sql.nodes.rowwise import (
     BRANCH_TYPE,
     IDENTITY_TYPE,
@@ -40,6 +40,7 @@ __all__ = [
     "Scan",
     "SessionWindows",
     "SetOperation",
+    "TimeBound",
     "TimeWindows",
     "TopN",
     "Unary",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from windowpane.sql.expr import quoted
@@ -15,14 +15,22 @@ from windowpane.sql.scope import Column
 class Watermark:
     """How the watermark of a column follows from those of base relations: the least of all parts.
 
-    Each part is (relation, DuckDB expression over ``{w}``, the relation's watermark).
+    Each part is (relation, DuckDB expression over ``{w}``, the relation's watermark). It is ``final`` if no change of any kind
+    comes behind it, which is so where the rows of its relations stay; else rows behind it can still be deleted.
     """
 
     parts: tuple[tuple[str, str], ...]
+    final: bool = True
+
+    @classmethod
+    def least(cls, *watermarks: Watermark) -> Watermark:
+        """Return what all of several watermarks have passed."""
+        parts = tuple(part for watermark in watermarks for part in watermark.parts)
+        return cls(parts, all(watermark.final for watermark in watermarks))
 
     def through(self, template: str) -> Watermark:
         """Return the watermark of a monotonic expression over the column, ``{w}`` standing for it."""
-        return Watermark(tuple((relation, template.replace("{w}", f"({sql})")) for relation, sql in self.parts))
+        return replace(self, parts=tuple((relation, template.replace("{w}", f"({sql})")) for relation, sql in self.parts))
 
 
 Watermarks = Mapping[str, Watermark]

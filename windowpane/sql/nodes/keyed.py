@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from windowpane.sql.expr import Expr, quoted
-from windowpane.sql.nodes.base import Node, Order, Unary, listed
+from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,28 @@ class TopN(Unary):
 
 
 @dataclass(frozen=True)
+class TimeBound:
+    """A bound in time on matches: rows of one input match nothing to come once their ``sql`` is below ``watermark``.
+
+    Args:
+        frees: the number of the input whose rows it is about.
+        sql: over columns of that input.
+        watermark: follows from that of the other input.
+        column: the column that ``sql`` is, ``None`` if it is none.
+    """
+
+    frees: int
+    sql: str
+    watermark: Watermark
+    column: str | None
+
+
+@dataclass(frozen=True)
 class Join(Node):
-    """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold."""
+    """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold.
+
+    ``bounds`` are what ``residual`` says about time.
+    """
 
     left: Node = field(kw_only=True)
     right: Node = field(kw_only=True)
@@ -104,6 +124,7 @@ class Join(Node):
     keys: tuple[tuple[str, str], ...] = field(kw_only=True)
     null_safe: bool = field(default=False, kw_only=True)
     residual: Expr | None = field(default=None, kw_only=True)
+    bounds: tuple[TimeBound, ...] = field(default=(), kw_only=True)
     label: ClassVar[str] = "Join"
 
     @property

@@ -31,7 +31,8 @@ from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import ToldClock
 from windowpane.sql.streaming.folding import Folded, folds
-from windowpane.sql.streaming.operators import CloseSorter, Keyed, closing_groups
+from windowpane.sql.streaming.freeing import closing_columns
+from windowpane.sql.streaming.operators import CloseSorter, Keyed
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
@@ -111,9 +112,12 @@ class PagedNode:
     def __init__(self, stage: Stage, storage: Storage, store: BlobStore) -> None:
         """Read the indexes of the pages."""
         self._stage, self._node, self._storage = stage, stage.node, storage
-        self._closing = stage.node.by if isinstance(stage.node, CloseSort) else closing_groups(stage.node)
+        self._closing = stage.node.by if isinstance(stage.node, CloseSort) else self._groups_that_close()
         self._due = self._closing[0] if self._closing else None
         self._pages = [HashPages(store, str(index), _hashes, self._summary) for index in range(len(stage.node.inputs))]
+
+    def _groups_that_close(self) -> tuple[str, ...]:
+        return closing_columns(self._node)[:1] if isinstance(self._node, Aggregate) else ()
 
     def run(self, deltas: Deltas, batch: _Batch) -> str | None:
         """Return the changes of the result."""
@@ -133,7 +137,7 @@ class PagedNode:
             return CloseSorter(self._node, self._storage, _OWNER, clock)
         if isinstance(self._node, Aggregate) and folds(self._node):
             return Folded(self._node, self._storage, _OWNER, clock)
-        return Keyed(self._node, self._storage, _OWNER, clock)
+        return Keyed(self._node, self._storage, _OWNER, clock, whole=False)
 
     def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
         """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""

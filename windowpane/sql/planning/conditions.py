@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from windowpane.sql.expr import Expr
+from windowpane.sql.expr import Expr, quoted
 from windowpane.sql.operators import combined
 
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
@@ -72,7 +72,10 @@ def ids_in(sql: str) -> set[str]:
 def over(condition: Expr, items: Mapping[str, str]) -> Expr:
     """Return a condition with other SQL in the place of columns."""
     sql = substituted(condition.sql, items)
-    return replace(condition, sql=sql, columns=frozenset(ids_in(sql)), parts=tuple(over(part, items) for part in condition.parts))
+    named = ids_in(items.get(condition.rises_with or "", ""))
+    parts = tuple(over(part, items) for part in condition.parts)
+    rises_with = next(iter(named)) if len(named) == 1 and items[condition.rises_with or ""] in map(quoted, named) else None
+    return replace(condition, sql=sql, columns=frozenset(ids_in(sql)), parts=parts, rises_with=rises_with)
 
 
 def substituted(sql: str, items: Mapping[str, str]) -> str:

@@ -14,7 +14,8 @@ from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, difference, same
-from windowpane.sql.streaming.operators import Deltas, drop_closed
+from windowpane.sql.streaming.freeing import free
+from windowpane.sql.streaming.operators import Deltas
 
 _ROWS = "windowpane_rows"
 
@@ -51,7 +52,7 @@ class Folded:
         changes = None
         if deltas[0] is not None or (initial and not self._node.groups):
             changes = self._taken(deltas[0] or self._nothing(), initial)
-        drop_closed(self._node, self._storage, self._clock, self.tables[0])
+        free(self._node, self._storage, self._clock, self.tables)
         return changes
 
     def _nothing(self) -> str:

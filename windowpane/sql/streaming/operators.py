@@ -31,6 +31,7 @@ from windowpane.sql.nodes import (
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, same, settled
+from windowpane.sql.streaming.freeing import free
 
 Deltas = Sequence[str | None]
 
@@ -113,13 +114,13 @@ class Keyed:
     """A node whose result can be computed key by key.
 
     State: its inputs, each in a table of its own. A batch's keys are computed on the state before it and after it; the
-    difference is the changes of the result. Rows that can no longer matter are dropped: those behind the watermark of a group
-    column, and those beyond the limit of an append-only Top-N.
+    difference is the changes of the result. Rows that can no longer matter are dropped: those that the watermark has made
+    useless (``freeing``), and those beyond the limit of an append-only Top-N.
     """
 
-    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
-        """Run ``node`` with state under ``owner``."""
-        self._node, self._storage, self._clock = node, storage, clock
+    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
+        """Run ``node`` with state under ``owner``; ``whole`` if its tables hold all of it, not only that of some keys."""
+        self._node, self._storage, self._clock, self._whole = node, storage, clock, whole
         self.tables = [_state_table(owner, index) for index in range(len(node.inputs))]
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
@@ -136,7 +137,7 @@ class Keyed:
             return self._filled(batches)
         batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
         if all(batch is None for batch in batches):
-            drop_closed(self._node, self._storage, self._clock, self.tables[0])
+            self._free()
             return None
         touched = self._touched(batches)
         old = self._storage.temporary(self._node.sql(*self._restricted(touched)))
@@ -144,7 +145,7 @@ class Keyed:
         new = f"({self._node.sql(*self._restricted(touched))})"
         changes = difference(self._storage, old, new, [column.id for column in self._node.columns])
         self._trim(touched)
-        drop_closed(self._node, self._storage, self._clock, self.tables[0])
+        self._free()
         return changes
 
     @property
@@ -159,13 +160,16 @@ class Keyed:
         self._take(batches)
         changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", [])
         self._trim(None)
-        drop_closed(self._node, self._storage, self._clock, self.tables[0])
+        self._free()
         return changes
 
     def _take(self, batches: Sequence[str | None]) -> None:
         for table, batch, source in zip(self.tables, batches, self._node.inputs, strict=True):
             if batch is not None:
                 apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
+
+    def _free(self) -> None:
+        free(self._node, self._storage, self._clock, self.tables, whole=self._whole)
 
     def _touched(self, batches: Sequence[str | None]) -> str | None:
         """Return the keys of a batch, ``None`` if the node has none and is one whole."""
@@ -207,21 +211,6 @@ class Keyed:
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
-def closing_groups(node: Node) -> tuple[str, ...]:
-    """Return the group columns behind whose watermark no row comes, so that state behind it can go."""
-    if not isinstance(node, Aggregate) or not node.input.append_only:
-        return ()
-    return tuple(group for group in node.groups if group in node.watermarks)
-
-
-def drop_closed(node: Node, storage: Storage, clock: Clock, table: str) -> None:
-    """Remove from a table of state what lies behind the watermark of a group column."""
-    for group in closing_groups(node):
-        limit = clock.of(node.watermarks[group])
-        if limit is not None:
-            storage.run(f"DELETE FROM {table} WHERE {quoted(group)} < {limit}")
-
-
 def keys_of(node: Node, index: int) -> tuple[str, ...]:
     """Return the columns of an input by which the result can be computed apart."""
     if isinstance(node, Aggregate):
@@ -237,7 +226,9 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
 class CloseSorter:
     """Holds rows back until the watermark of one of some columns has passed them, then lets them out once.
 
-    State: the rows held back, in a table. Rows whose columns are NULL stay.
+    State: the rows held back, in a table. Rows whose columns are NULL stay. Where rows behind the watermark can still change
+    (their table is not APPEND ONLY), a second table has the limits of the last batch, as SQL by column: what has come out is
+    final, so changes behind them are dropped.
     """
 
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
@@ -246,18 +237,22 @@ class CloseSorter:
         self.tables = [_state_table(owner, 0)]
         self.state_columns = [tuple(column.id for column in node.columns)]
         self._columns = [column.id for column in node.columns]
+        self._limits = None if all(node.watermarks[name].final for name in node.by) else _state_table(owner, 1)
         _create(storage, self.tables[0], node.input)
+        if self._limits is not None:
+            storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch in, and let out what the watermark has passed."""
         if deltas[0] is not None:
-            batch = settled(self._storage, deltas[0], self._columns)
+            batch = settled(self._storage, self._open(deltas[0]), self._columns)
             if batch is not None:
                 apply_to(self._storage, self.tables[0], batch, self._columns, self._node.input.key)
-        limits = {name: self._clock.of(self._node.watermarks[name]) for name in self._node.by}
-        passed = " OR ".join(f"{quoted(name)} < {limit}" for name, limit in limits.items() if limit is not None)
+        limits = [(name, self._clock.of(self._node.watermarks[name])) for name in self._node.by]
+        passed = " OR ".join(f"{quoted(name)} < {limit}" for name, limit in limits if limit is not None)
         if not passed:
             return None
+        self._remember(limits)
         order = quoted(self._node.by[0])
         query = f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {self.tables[0]} WHERE {passed} ORDER BY {order}"
         released = Inserts(self._storage.temporary(query))
@@ -266,12 +261,30 @@ class CloseSorter:
         self._storage.run(f"DELETE FROM {self.tables[0]} WHERE {passed}")
         return released
 
+    def _open(self, delta: str) -> str:
+        """Return a batch without changes of rows that have come out already."""
+        held = [] if self._limits is None else self._storage.run(f"SELECT name, value FROM {self._limits}")
+        if not held:
+            return delta
+        passed = " OR ".join(f"{quoted(name)} < {value}" for name, value in held)
+        kind = Inserts if isinstance(delta, Inserts) else str
+        return kind(f"(SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE)")
+
+    def _remember(self, limits: Sequence[tuple[str, str | None]]) -> None:
+        if self._limits is not None:
+            self._storage.run(f"DELETE FROM {self._limits}")
+            for name, limit in limits:
+                if limit is not None:
+                    self._storage.run(f"INSERT INTO {self._limits} VALUES (?, ?)", [name, limit])
+
     def forget(self) -> None:
         """Nothing is cached."""
 
     def drop(self) -> None:
         """Remove the rows held back."""
-        self._storage.run(f"DROP TABLE IF EXISTS {self.tables[0]}")
+        for table in (self.tables[0], self._limits):
+            if table is not None:
+                self._storage.run(f"DROP TABLE IF EXISTS {table}")
 
 
 LINEAR = (Scan, Filter, Project, TimeWindows, Expand, Unnest, UnionAll)

@@ -1,0 +1,150 @@
+"""Freeing state: which kept rows a watermark has made useless, so that no row that is still to come can bring them up again.
+
+A watermark is *final* where no change at all comes behind it, deletes included: the rows of its tables stay. Then
+
+- groups, partitions of Top-N and of OVER, and rows of EXCEPT and INTERSECT go when one of their columns is behind its watermark;
+- the rows of a session go when the watermark is more than the gap behind its last row: nothing can touch it any more;
+- a row of a join goes when nothing of the other side that is still to come can match it: its key is behind the watermark of the
+  other side's key, or behind what the other side's watermark makes of a time bound (``l.at >= r.at - INTERVAL '5 minutes'``).
+
+In an outer, semi or anti join a row also tells its partners that they have one. So a row of a side that others are matched
+with stays as long as it has a partner that is still needed. Freeing comes after the rows of a batch, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Aggregate, Join, Node, Over, SessionWindows, SetOperation, TopN, Watermark
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Clock
+from windowpane.sql.streaming.deltas import same
+
+_WITNESSES = {"left": (1,), "semi": (1,), "anti": (1,), "right": (0,), "full": (0, 1)}
+"""For each kind of join the inputs whose rows tell rows of the other side that they have a partner."""
+
+
+def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, whole: bool = True) -> None:
+    """Delete from the tables of a node's state, one an input, what no row to come can need.
+
+    Args:
+        node: the node.
+        storage: where the tables are.
+        clock: its watermarks.
+        tables: one for each input, with the input's columns (of folded groups: with the columns of the groups).
+        whole: whether the tables hold all state, or only that of some keys beside parts of others.
+    """
+    if isinstance(node, Join):
+        _free_join(node, storage, clock, tables, whole)
+        return
+    for table, passed in zip(tables, _passed(node, clock), strict=True):
+        if passed:
+            storage.run(f"DELETE FROM {table} WHERE {passed}")
+    if isinstance(node, SessionWindows):
+        _free_sessions(node, storage, clock, tables[0])
+
+
+def closing_columns(node: Node) -> tuple[str, ...]:
+    """Return the columns of a node's first input behind whose watermark its state goes, whatever else a row holds."""
+    if isinstance(node, Aggregate):
+        return tuple(name for name in node.groups if _is_final(node.input, name))
+    if isinstance(node, TopN | SessionWindows | Over):
+        return tuple(name for name in node.partition if _is_final(node.input, name))
+    return ()
+
+
+def _is_final(node: Node, name: str) -> bool:
+    watermark = node.watermarks.get(name)
+    return watermark is not None and watermark.final
+
+
+def _passed(node: Node, clock: Clock) -> Iterator[str]:
+    """Yield for each input the condition on its rows that makes them useless, empty where there is none."""
+    if isinstance(node, SetOperation):
+        pairs = zip(node.left.columns, node.right.columns[: len(node.columns)], strict=False)
+        limits = [(one.id, other.id, _both(node.left, one.id, node.right, other.id, clock)) for one, other in pairs]
+        yield _any(_behind(one, limit) for one, _, limit in limits)
+        yield _any(_behind(other, limit) for _, other, limit in limits)
+    else:
+        source = node.inputs[0]
+        yield _any(_behind(name, clock.of(source.watermarks[name])) for name in closing_columns(node))
+
+
+def _behind(name: str, limit: str | None) -> str | None:
+    return None if limit is None else f"{quoted(name)} < {limit}"
+
+
+def _any(conditions: Iterator[str | None]) -> str:
+    return " OR ".join(condition for condition in conditions if condition is not None)
+
+
+def _both(left: Node, one: str, right: Node, other: str, clock: Clock) -> str | None:
+    """Return what both sides have passed in two columns that are equal, ``None`` if one of them has no final watermark."""
+    if not (_is_final(left, one) and _is_final(right, other)):
+        return None
+    return clock.of(Watermark.least(left.watermarks[one], right.watermarks[other]))
+
+
+def _free_sessions(node: SessionWindows, storage: Storage, clock: Clock, table: str) -> None:
+    watermark = node.input.watermarks.get(node.time)
+    limit = clock.of(watermark) if watermark is not None and watermark.final else None
+    if limit is None:
+        return
+    old = f"(SELECT * FROM {table} WHERE {quoted(node.time)} + {node.gap} < {limit})"
+    rows = f"(SELECT s.* FROM {table} AS s SEMI JOIN {old} AS o ON {same('s', 'o', node.partition)})"
+    closed = storage.temporary(f"SELECT * FROM ({node.sql(rows)}) WHERE {quoted(node.columns[-1].id)} < {limit}")
+    storage.run(f"DELETE FROM {table} AS s USING {closed} AS d WHERE {same('s', 'd', node.input.key)}")
+
+
+def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str], whole: bool) -> None:
+    limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
+    for index, table in enumerate(tables):
+        closed = _any(_behind(pair[index], limit) for pair, limit in zip(node.keys, limits, strict=True))
+        if closed:
+            storage.run(f"DELETE FROM {table} WHERE {closed}")
+    past = [_past(node, index, clock) for index in range(2)]
+    witnesses = _WITNESSES.get(node.kind, ())
+    useless = [
+        storage.temporary(
+            _without_partners(node, index, tables, past) if index in witnesses else _where(tables[index], past[index])
+        )
+        for index in range(2)
+        if past[index] and (whole or index not in witnesses)
+    ]
+    numbers = [index for index in range(2) if past[index] and (whole or index not in witnesses)]
+    for index, found in zip(numbers, useless, strict=True):
+        key = node.inputs[index].key
+        storage.run(f"DELETE FROM {tables[index]} AS s USING {found} AS d WHERE {same('s', 'd', key)}")
+
+
+def _past(node: Join, index: int, clock: Clock) -> str:
+    """Return the condition on rows of an input that no change to come can match, and that do not change themselves any more."""
+    source, other = node.inputs[index], node.inputs[1 - index]
+    conditions = [
+        _behind(pair[index], clock.of(other.watermarks[pair[1 - index]]))
+        for pair in node.keys
+        if _is_final(other, pair[1 - index])
+    ]
+    for bound in node.bounds:
+        limit = clock.of(bound.watermark) if bound.frees == index and bound.watermark.final else None
+        conditions.append(None if limit is None else f"{bound.sql} < {limit}")
+    matched = _any(iter(conditions))
+    if not matched or source.append_only:
+        return matched
+    settled = _any(_behind(name, clock.of(mark)) for name, mark in source.watermarks.items() if mark.final)
+    return f"({matched}) AND ({settled})" if settled else ""
+
+
+def _where(table: str, condition: str) -> str:
+    return f"SELECT * FROM {table} WHERE {condition}"
+
+
+def _without_partners(node: Join, index: int, tables: Sequence[str], past: Sequence[str]) -> str:
+    """Return the past rows of an input that no row of the other which is still needed is matched with."""
+    needed = f"SELECT * FROM {tables[1 - index]}" + (f" WHERE ({past[1 - index]}) IS NOT TRUE" if past[1 - index] else "")
+    equal = "IS NOT DISTINCT FROM" if node.null_safe else "="
+    conditions = [f"s.{quoted(pair[index])} {equal} p.{quoted(pair[1 - index])}" for pair in node.keys]
+    conditions += [node.residual.sql] if node.residual is not None else []
+    old, matches = _where(tables[index], past[index]), " AND ".join(conditions) or "TRUE"
+    return f"SELECT s.* FROM ({old}) AS s ANTI JOIN ({needed}) AS p ON {matches}"
