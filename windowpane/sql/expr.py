@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from windowpane.sql.instant_text import instant_literal, instant_sql
 from windowpane.sql.intervals import interval_sql, read_span
 from windowpane.sql.numerics.conversions import (
     declared_numeric,
@@ -127,6 +128,8 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
         return Expr(_numeric_literal(text, kind), kind, name=expr.name)
     if kind.element is not None and text.strip().startswith("{"):
         text = text.strip().replace("{", "[").replace("}", "]")
+    if is_instant(kind):
+        return Expr(instant_literal(text.strip(), text_literal(text.strip()), kind), kind, name=expr.name)
     return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
 
 
@@ -169,7 +172,18 @@ def as_text(expr: Expr) -> Expr:
         return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
     if is_float(kind):
         return build(VARCHAR, "regexp_replace(CAST({0} AS VARCHAR), '\\.0$', '')", expr, name=expr.name)
+    if is_instant(kind):
+        return build(VARCHAR, _INSTANT_TEXT[kind.name], expr, name=expr.name)
     return build(VARCHAR, "CAST({0} AS VARCHAR)", expr, name=expr.name)
+
+
+# DuckDB writes "0044-03-15 (BC) 10:00:00+00". As in RisingWave an offset has minutes.
+_ERA_LAST = "regexp_replace(CAST({0} AS VARCHAR), '^(.*) \\(BC\\)(.*)$', '\\1\\2 BC')"
+_INSTANT_TEXT = {
+    "date": _ERA_LAST,
+    "timestamp": _ERA_LAST,
+    "timestamptz": f"regexp_replace({_ERA_LAST}, '([+-]\\d\\d)( BC)?$', '\\1:00\\2')",
+}
 
 
 def cast(expr: Expr, kind: SqlType) -> Expr:
@@ -186,6 +200,8 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         raise MismatchError(f"cannot cast type {expr.type} to {kind}.")
     if kind.name == "numeric" and (is_number(expr.type) or expr.type == VARCHAR):
         return _as_numeric(expr, kind)
+    if is_instant(kind) and expr.type == VARCHAR:
+        return Expr(instant_sql(expr.sql, kind), kind, expr.columns, name=expr.name)
     if kind == BYTEA and expr.type == VARCHAR:
         return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from windowpane.sql.instant_text import INSTANT_MACROS
+
 MACROS = (
+    *INSTANT_MACROS,
     # Months and days that are not whole spill into days and microseconds, as in PostgreSQL.
     "CREATE OR REPLACE TEMP MACRO windowpane_scale_interval(i, f) AS "
     "(to_months(CAST(trunc((datepart('year', i) * 12 + datepart('month', i)) * f) AS INTEGER)) "

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.sql.cells import cell_text
+from windowpane.sql.far_instants import cells
 from windowpane.sql.types import SqlType
 
 
@@ -34,7 +35,7 @@ class Result:
     notice: str = ""
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return the rows as Python values."""
+        """Return the rows as Python values; text for infinity, years after 9999 and before Christ, which Python cannot hold."""
         return _tuples(self.table.columns[: len(self.names)])
 
     def order_keys(self) -> list[tuple[Any, ...]]:
@@ -55,4 +56,4 @@ class Result:
 
 
 def _tuples(columns: list[pa.ChunkedArray]) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else []
+    return list(zip(*(cells(column) for column in columns), strict=True)) if columns else []

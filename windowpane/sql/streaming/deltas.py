@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.sql.expr import quoted
+from windowpane.sql.far_instants import cells
 from windowpane.sql.storage import Storage
 
 WEIGHT = "windowpane_w"
@@ -91,7 +92,7 @@ def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
 def _key_numbers(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
     """Return a number for the key of each row, dense from 0."""
     if any(pa.types.is_nested(column.type) or pa.types.is_interval(column.type) for column in columns):
-        columns = [pa.array([repr(cell) for cell in column.to_pylist()]) for column in columns]
+        columns = [pa.array([repr(cell) for cell in cells(column)]) for column in columns]
     return np.unique(partition_numbers(columns, rows), return_inverse=True)[1].reshape(-1)
 
 

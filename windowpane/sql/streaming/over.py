@@ -16,10 +16,11 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
-from windowpane.errors import WindowpaneError
+from windowpane.errors import UnrepresentableValueError, WindowpaneError
 from windowpane.operators.over_on_close import OverOnClose
 from windowpane.over_planner import choose_over_engine, make_over_engine
 from windowpane.sql.expr import quoted
+from windowpane.sql.far_instants import cells
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
 from windowpane.sql.streaming.clock import Clock
@@ -200,7 +201,7 @@ class ClosingOver:
             return None
         operator, state, pages = self._opened()
         order = ", ".join(quoted(name) for name in (self._node.order[0].column, *self._node.input.key))
-        rows = self._storage.arrow(f"SELECT * EXCLUDE ({quoted(WEIGHT)}) FROM {deltas[0]} ORDER BY {order}").to_pylist()
+        rows = self._rows(f"SELECT * EXCLUDE ({quoted(WEIGHT)}) FROM {deltas[0]} ORDER BY {order}")
         if not rows:
             return None
         emitted = operator.process(rows)
@@ -211,6 +212,16 @@ class ClosingOver:
             return None
         table = pa.Table.from_pylist(emitted, schema=pa.schema([*self._columns, *self._outputs]))
         return Inserts(self._storage.temporary_from(table.append_column(WEIGHT, pa.array([1] * len(emitted), pa.int32()))))
+
+    def _rows(self, query: str) -> list[dict[str, Any]]:
+        table = self._storage.arrow(query)
+        for column in self._node.input.columns:
+            try:
+                table[column.id].to_pylist()
+            except (OverflowError, ValueError) as error:
+                far = next(cell for cell in cells(table[column.id]) if isinstance(cell, str))
+                raise UnrepresentableValueError(column.name, far, error) from None
+        return list(table.to_pylist())
 
     def forget(self) -> None:
         """Read the state again from the database."""
