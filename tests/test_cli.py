@@ -92,7 +92,7 @@ def test_flushes_go_on_until_the_process_is_told_to_end(tmp_path: Path) -> None:
         put(files / f"{number}.csv", f"k\n{number + 1}\n")
         wait_until_last(out, total)
     put(files / "bad.csv", "k\nx\n")
-    while "SqlRunError" not in (line := process.stderr.readline()):
+    while "UnreadableFileError" not in (line := process.stderr.readline()):
         assert line, "the process has ended"
     process.send_signal(signal.SIGTERM)
     process.stderr.close()

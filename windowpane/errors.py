@@ -213,6 +213,62 @@ class SqlRunError(WindowpaneError):
     """A statement was understood and failed while it ran; nothing of it was kept."""
 
 
+class DivisionByZeroError(SqlRunError, ZeroDivisionError):
+    """A number was divided by zero; in a view the quotient is NULL instead."""
+
+    def __init__(self) -> None:
+        """Say so."""
+        super().__init__("division by zero.")
+
+
+class OutOfRangeError(SqlRunError, OverflowError):
+    """A value, or what was computed, is out of the range of its type."""
+
+
+class InvalidValueError(SqlRunError, ValueError):
+    """An argument that a function or operator has no result for, such as a pattern that is none."""
+
+
+class InvalidTextError(InvalidValueError):
+    """A text that is no value of the type it was cast to."""
+
+    def __init__(self, kind: str, value: str) -> None:
+        """Name the type and the text."""
+        super().__init__(f'invalid input syntax for type {kind}: "{value}".')
+        self.kind, self.value = kind, value
+
+
+class OutOfMemoryError(SqlRunError, MemoryError):
+    """A statement needs more memory than there is."""
+
+
+class StaleViewError(WindowpaneError):
+    """A statement was run and kept, but some views could not follow: they show the rows of their last good flush."""
+
+    def __init__(self, failures: dict[str, str]) -> None:
+        """Name each view, and why it stays behind."""
+        lines = [f"  {name}: {reason}" for name, reason in failures.items()]
+        super().__init__(
+            "views that could not be brought up to date; all others were, and the changes are kept:\n" + "\n".join(lines) + "\n"
+            "Such a view keeps the rows of its last good flush. Mend the rows that it reads, and the next FLUSH catches up, or "
+            "drop it. SHOW ERRORS lists the values."
+        )
+        self.failures = failures
+
+
+class UnexpectedError(WindowpaneError):
+    """Something failed that should not: a mistake of windowpane's, to be reported with the statement."""
+
+    def __init__(self, statement: str, error: BaseException) -> None:
+        """Name the statement and what failed; ``__cause__`` has the traceback."""
+        first = str(error).split("\n")[0]
+        super().__init__(
+            f"{type(error).__name__}: {first}. This is a mistake of windowpane's, not of yours: please report it, with the "
+            f"statement and the tables it names. Nothing of the statement was kept, and the session goes on. It was: {statement}"
+        )
+        self.statement = statement
+
+
 class UnsupportedStoreError(WindowpaneError):
     """A store that a session of this mode cannot go on with."""
 

@@ -20,6 +20,7 @@ from windowpane.errors import (
     InvalidSpecError,
     MisplacedStateError,
     StoreError,
+    UnexpectedError,
     UnsupportedTypeError,
 )
 from windowpane.sql import Session
@@ -146,7 +147,7 @@ def test_a_crash_around_the_commit_in_postgresql_repeats_nothing_and_loses_nothi
         session.run(f"{SUMS} INSERT INTO t VALUES (1, 2), (2, 3); FLUSH; INSERT INTO t VALUES (1, 5); DELETE FROM t WHERE k = 2")
         with monkeypatch.context() as crashing:
             crashing.setattr(*moment, crash)
-            with pytest.raises(RuntimeError, match="crash"):
+            with pytest.raises(UnexpectedError, match="crash"):
                 session.run("FLUSH")
     watch(there, "sums")
     with open_session() as session:
@@ -192,7 +193,7 @@ def test_a_drop_that_did_not_get_there_is_made_up_for(open_session, there, monke
         session.run(SUMS)
         with monkeypatch.context() as crashing:
             crashing.setattr(PostgresViews, "drop", crash)
-            with pytest.raises(RuntimeError, match="crash"):
+            with pytest.raises(UnexpectedError, match="crash"):
                 session.run("DROP MATERIALIZED VIEW sums")
     with open_session() as session:
         assert there.read("SELECT to_regclass('sums')") == [(None,)]

@@ -15,6 +15,7 @@ import pytest
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Node
 from windowpane.sql.scope import Column
+from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.types import is_float
@@ -72,13 +73,23 @@ class Watch:
 @contextmanager
 def watching_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """Watch all jobs while this is open."""
-    watch, run = Watch(), Job._run
+    watch, run, outermost = Watch(), Job._run, Storage._outermost
 
     def watched(job: Job, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
         delta = run(job, node, changes, initial)
         watch.take(job, node, delta, initial=initial)
         return delta
 
+    def undone(storage: Storage) -> Iterator[None]:
+        """A transaction that is rolled back takes back what nodes gave in it."""
+        held = {name: Counter(rows) for name, rows in watch.nodes.items()}
+        try:
+            yield from outermost(storage)
+        except BaseException:
+            watch.nodes = defaultdict(Counter, held)
+            raise
+
     with monkeypatch.context() as patched:
         patched.setattr(Job, "_run", watched)
+        patched.setattr(Storage, "_outermost", undone)
         yield watch

@@ -81,6 +81,7 @@ class ViewInfo:
         text: its statement.
         reads: the stored relations whose changes it takes.
         names: the names in its query, plain views among them.
+        strict: whether an expression that fails is an error of it; otherwise it is NULL.
     """
 
     relation: Relation
@@ -89,6 +90,7 @@ class ViewInfo:
     text: str
     reads: frozenset[str]
     names: frozenset[str] = frozenset()
+    strict: bool = False
 
 
 @dataclass(frozen=True)

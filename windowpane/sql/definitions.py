@@ -11,6 +11,7 @@ from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, View
 from windowpane.sql.closing import emit_on_close
 from windowpane.sql.ddl.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.expr import quoted
+from windowpane.sql.naming import check_relation
 from windowpane.sql.nodes import compile_plan
 from windowpane.sql.places import Place, Text
 from windowpane.sql.planning import planned
@@ -27,14 +28,19 @@ from windowpane.sql.types import as_declared, declaration
 from windowpane.sql.upkeep import Upkeep
 
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
+STRICT_MODE = "streaming_expr_strict_mode"
+"""The parameter that makes an expression that fails an error of its view; it holds for views that are made while it is set."""
 
 
 class Definitions:
     """Runs CREATE and DROP. A definition is kept as its text, and read again when the store is opened."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, upkeep: Upkeep) -> None:
-        """Define in ``catalog``."""
+    def __init__(
+        self, storage: Storage, catalog: Catalog, clock: Watermarks, upkeep: Upkeep, parameters: Mapping[str, str]
+    ) -> None:
+        """Define in ``catalog``; ``parameters`` are those of ``SET``."""
         self._storage, self._catalog, self._clock, self._upkeep = storage, catalog, clock, upkeep
+        self._parameters = parameters
 
     def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
         """Return a binder of queries over the catalog."""
@@ -76,6 +82,7 @@ class Definitions:
         kind = self._catalog.kind(name)
         if kind is not None and not guarded:
             raise SqlNameError(f"there is a {kind} {name!r} already. Drop it, or choose another name.", place.line, place.column)
+        check_relation(name, self._catalog.entries, place)
         return kind is None
 
     def create_table(self, statement: CreateTable, text: Text) -> Result:
@@ -127,13 +134,21 @@ class Definitions:
             )
             return
         plan = self.plan(statement, text, is_new=is_new)
-        job = Job(statement.name, plan.node, self._storage, self._clock)
-        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads)
+        strict = self._strictness(statement.name, is_new=is_new)
+        bad_values = self._upkeep.bad_values_of(statement.name, strict=strict)
+        job = Job(statement.name, plan.node, self._storage, self._clock, bad_values)
+        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads, strict)
         if is_new:
             views.create(self._storage, plan)
             self._upkeep.fill(info)
             self._upkeep.serve(info)
         self._catalog.entries[statement.name] = info
+
+    def _strictness(self, name: str, *, is_new: bool) -> bool:
+        """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
+        if is_new and self._parameters[STRICT_MODE] in ("true", "on", "1"):
+            self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [name])
+        return bool(self._storage.run("SELECT 1 FROM windowpane.strict WHERE view = ?", [name]))
 
     def plan(self, statement: CreateView, text: Text, *, is_new: bool = True) -> views.ViewPlan:
         """Return the plan of a materialized view; one that is there already is not refused again."""
@@ -295,6 +310,7 @@ class Definitions:
         elif isinstance(entry, ViewInfo):
             self._upkeep.drop(entry)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
+            self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
         if behind is not None:
             self.remove(behind)

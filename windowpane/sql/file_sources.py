@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
 
-from windowpane.errors import UnsupportedSqlError
+import duckdb
+
+from windowpane.errors import SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
 from windowpane.sql.catalog import TableInfo
 from windowpane.sql.connector_options import known_connector, refuse_other_options
 from windowpane.sql.expr import quoted, text_literal
@@ -42,7 +44,11 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
 
 
 def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> None:
-    """Insert the rows of the files that are new."""
+    """Insert the rows of the files that are new.
+
+    Raises:
+        UnreadableFileError: a file is not of the format, or its values do not fit the columns.
+    """
     connector = info.options.get("connector")
     if connector is None:
         return
@@ -53,8 +59,18 @@ def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> No
     for path in sorted(_files(info.options["path"])):
         if path not in taken:
             items = ", ".join(f"CAST({quoted(column)} AS {types[column].duckdb}) AS {quoted(column)}" for column in columns)
-            writer.append((f"SELECT {items} FROM {READERS[connector]}({text_literal(path)})", columns), info)
+            query = f"SELECT {items} FROM {READERS[connector]}({text_literal(path)})"
+            try:
+                writer.append((query, columns), info)
+            except (SqlRunError, StoreError, duckdb.Error) as error:
+                raise UnreadableFileError(path, connector, _said(error)) from error
             storage.run("INSERT INTO windowpane.files VALUES (?, ?)", [name, path])
+
+
+def _said(error: Exception) -> Exception:
+    """Return what DuckDB said about a file, without its advice."""
+    lines = str(error.__cause__ or error).partition("Possible")[0].split("\n")
+    return ValueError(" ".join(line.strip() for line in lines if line.strip()).rstrip("."))
 
 
 def _files(pattern: str) -> list[str]:

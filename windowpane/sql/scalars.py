@@ -192,7 +192,9 @@ class ScalarBinder:
         """Return a number that is cast to a float as text: it may have more digits than a numeric holds."""
         sign = ""
         while isinstance(tree, exp.Neg | exp.Paren):
-            sign, tree = ("-" if isinstance(tree, exp.Neg) and not sign else ""), tree.this
+            if isinstance(tree, exp.Neg):
+                sign = "" if sign else "-"
+            tree = tree.this
         if not is_float(kind) or not isinstance(tree, exp.Literal) or tree.is_string:
             return None
         digits = sign + str(tree.this)

@@ -43,6 +43,8 @@ class SelectPlan:
 
     def bind(self) -> BoundQuery:
         """Return the plan of the SELECT."""
+        if not self.tree.expressions:
+            raise self.text.syntax_error(self.tree.args.get("from_"), "SELECT needs something to select before FROM, such as *.")
         self.windows.declare(self.tree.args.get("windows") or [])
         where = self.tree.args.get("where")
         if where is not None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql import catalog_queries, tables
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink
 from windowpane.sql.continuous import refuse_pipeline
-from windowpane.sql.definitions import Definitions
+from windowpane.sql.definitions import STRICT_MODE, Definitions
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import compile_plan, explain_plan
 from windowpane.sql.places import Place, Text
@@ -41,7 +42,7 @@ from windowpane.sql.statements import (
     Update,
 )
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.types import VARCHAR
+from windowpane.sql.types import BIGINT, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.upkeep import Upkeep
 
 
@@ -84,12 +85,13 @@ class Session:
         served = None if server is None else ServedViews(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
-        self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0"}
+        self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0", STRICT_MODE: "false"}
         self._upkeep = self._chosen_upkeep(spark, served)
-        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep)
+        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep, self._parameters)
         try:
-            self._definitions.restore()
-            self._upkeep.open()
+            with _reported(f"Session(store={store!r})"):
+                self._definitions.restore()
+                self._upkeep.open()
         except BaseException:
             self.close()
             raise
@@ -128,7 +130,9 @@ class Session:
     def steps(self, text: str) -> Iterator[Result]:
         """Run the statements of a script one by one, yielding the outcome of each as it is there."""
         for cursor in split(text):
-            yield self.execute(read_statement(cursor), Text(text))
+            with _reported(cursor.text_of_all()):
+                result = self._execute(read_statement(cursor), Text(text))
+            yield result
 
     def query(self, text: str) -> Result:
         """Run one statement and return its outcome."""
@@ -157,6 +161,10 @@ class Session:
 
     def execute(self, statement: Statement, text: Text) -> Result:
         """Run one statement that was read already; ``text`` is what it stands in."""
+        with _reported(statement.text):
+            return self._execute(statement, text)
+
+    def _execute(self, statement: Statement, text: Text) -> Result:
         runners: Mapping[type[Statement], Callable[[Any, Text], Result]] = {
             CreateTable: self._definitions.create_table,
             CreateView: self._definitions.create_view,
@@ -174,16 +182,9 @@ class Session:
             Flush: self._flush_statement,
             SetParameter: self._set,
         }
-        before = dict(self._catalog.entries)
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._upkeep.gather()
-        try:
-            with self._storage.transaction():
-                result = runners[type(statement)](statement, text)
-        except BaseException:
-            self._catalog.entries = before
-            self._upkeep.forget()
-            raise
+        result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
         if self._changes_views(statement):
             self._deliver(statement)
         return result
@@ -197,7 +198,12 @@ class Session:
         return self._parameters["rw_implicit_flush"] in ("true", "on", "1")
 
     def _deliver(self, statement: Statement) -> None:
-        """Hand on what the statement left to do; a view that cannot have its first rows is not made."""
+        """Hand on what the statement left to do; a view that cannot have its first rows is not made.
+
+        Raises:
+            StaleViewError: after a flush, some views could not take its changes.
+        """
+        stale = self._upkeep.catch_up()
         try:
             self._upkeep.deliver()
         except BaseException:
@@ -207,6 +213,8 @@ class Session:
                     with self._storage.transaction():
                         self._definitions.remove(statement.name)
             raise
+        if stale and not isinstance(statement, CreateView | CreateSink | Drop):
+            raise StaleViewError(stale)
 
     # --- changes ---------------------------------------------------------------------------------------
 
@@ -282,8 +290,9 @@ class Session:
         return _lines("QUERY PLAN", lines)
 
     def _show(self, statement: Show, text: Text) -> Result:
-        found = catalog_queries.show(self._catalog, self._parameters, statement)
-        return _columns(found)
+        if statement.what.upper() == "ERRORS":
+            return _bad_values(self._upkeep.bad_values.listed())
+        return _columns(catalog_queries.show(self._catalog, self._parameters, statement))
 
     def _describe(self, statement: Describe, text: Text) -> Result:
         return _columns(catalog_queries.describe(self._catalog, statement.name, statement.place, self._definitions.binder(text)))
@@ -291,6 +300,23 @@ class Session:
     def _set(self, statement: SetParameter, text: Text) -> Result:
         self._parameters[statement.name] = statement.value.lower()
         return Result("SET_VARIABLE")
+
+
+@contextmanager
+def _reported(statement: str) -> Iterator[None]:
+    """The boundary of a statement: what fails and is no error of ours in words is a mistake of ours, and says so."""
+    try:
+        yield
+    except WindowpaneError:
+        raise
+    except Exception as error:
+        raise UnexpectedError(statement, error) from error
+
+
+def _bad_values(table: pa.Table) -> Result:
+    names = ("View", "Expression", "Value", "Error", "Count", "First Seen")
+    types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ)
+    return Result(f"SELECT {table.num_rows}", names, types, table, True)
 
 
 def _lines(name: str, lines: list[str]) -> Result:

@@ -13,16 +13,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlRunError
+from windowpane.errors import StoreError
+from windowpane.sql.failures.duck_words import in_sql_words
 from windowpane.sql.macros import MACROS
-from windowpane.sql.numerics.messages import numeric_message
 from windowpane.sql.numerics.registry import register
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
@@ -40,8 +40,15 @@ _SET_UP = (
     "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
+    "CREATE TABLE IF NOT EXISTS windowpane.errors "
+    "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
+    "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
 )
+
+_SHARING = "common_subexpressions"
+"""The optimizer that computes once what stands twice in a query."""
 
 
 class Storage:
@@ -65,6 +72,7 @@ class Storage:
         self._lock = threading.RLock()
         self._depth = 0
         self._numbers = 0
+        self._is_trying = False
 
     def close(self) -> None:
         """Close the file."""
@@ -75,20 +83,27 @@ class Storage:
 
         Raises:
             SqlRunError: DuckDB refused a value, such as a division by zero.
+            StoreError: the file cannot be read or written.
         """
-        try:
-            with self._lock:
-                return self._connection.execute(sql, parameters).fetchall()
-        except duckdb.Error as error:
-            raise SqlRunError(_first_line(error)) from error
+        with self._lock, self._our_words():
+            return self._connection.execute(sql, parameters).fetchall()
 
     def arrow(self, sql: str) -> pa.Table:
         """Return the result of a query as an Arrow table."""
+        with self._lock, self._our_words():
+            return self._connection.sql(sql).to_arrow_table()
+
+    @contextmanager
+    def _our_words(self) -> Iterator[None]:
         try:
-            with self._lock:
-                return self._connection.sql(sql).to_arrow_table()
+            yield
+        except duckdb.IOException as error:
+            raise StoreError(self.path, str(error).split("\n")[0]) from error
         except duckdb.Error as error:
-            raise SqlRunError(_first_line(error)) from error
+            told = in_sql_words(error)
+            if told is None:
+                raise
+            raise told from error
 
     def value(self, sql: str) -> Any:
         """Return the one value of a query."""
@@ -134,6 +149,27 @@ class Storage:
             finally:
                 self._connection.unregister(name)
 
+    def try_always(self) -> None:
+        """Compute expressions inside ``TRY`` nowhere else, from now on."""
+        self.run(f"SET disabled_optimizers = '{_SHARING}'")
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Compute expressions inside ``TRY`` nowhere else: DuckDB would compute once, outside, what stands in two of them."""
+        self.try_always()
+        self._is_trying = True
+        try:
+            yield
+        finally:
+            self._end_trying()
+
+    def _end_trying(self) -> None:
+        """Share expressions again, unless an error has ended the transaction: then its end does."""
+        if self._is_trying:
+            with suppress(duckdb.TransactionException):
+                self._connection.execute("SET disabled_optimizers = ''")
+                self._is_trying = False
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do everything inside or nothing; transactions inside one another are one."""
@@ -151,8 +187,10 @@ class Storage:
             self._drop_temporaries()
             self.run("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
+                self._connection.execute("ROLLBACK")
             self._numbers = 0
+            self._end_trying()
             raise
         finally:
             self._depth = 0
@@ -161,14 +199,6 @@ class Storage:
         for number in range(1, self._numbers + 1):
             self.run(f'DROP TABLE temp."windowpane {number}"')
         self._numbers = 0
-
-
-def _first_line(error: Exception) -> str:
-    line = str(error).split("\n")[0]
-    number = numeric_message(line)
-    if number is not None:
-        return number
-    return "division by zero." if "Division by zero" in line else line
 
 
 _PART_BYTES = 64 * 2**20

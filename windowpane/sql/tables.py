@@ -13,7 +13,8 @@ from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
 from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted, settled
-from windowpane.sql.nodes import Watermark, compile_plan
+from windowpane.sql.naming import check_columns
+from windowpane.sql.nodes import Node, Watermark, compile_plan
 from windowpane.sql.places import Text
 from windowpane.sql.queries import QueryBinder
 from windowpane.sql.relations import Relation, StoredColumn
@@ -46,6 +47,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         SqlError: its key, watermark, defaults or generated columns name something that is not there.
     """
     names = [column.name for column in columns]
+    check_columns(statement.name, names, statement.place)
     for name in (*statement.primary_key, *([statement.watermark.column] if statement.watermark else [])):
         if name not in names:
             raise text.name_error(None, f"table {statement.name!r} has no column {name!r}; it has {', '.join(names)}.")
@@ -425,11 +427,18 @@ class TableWriter:
         source = exp.Table(this=exp.to_identifier(relation.name, quoted=True))
         select = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=source), where=exp.Where(this=tree))
         node = self._query.bind(select).node
-        pairs = zip(node.key, relation.key, strict=True)
+        pairs = zip(_first_scan(node).key, relation.key, strict=True)
         same_key = " AND ".join(
             f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs
         )
         return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
+
+
+def _first_scan(node: Node) -> Node:
+    """Return where the rows of FROM come from; subqueries are joined to the right of it, with keys of their own."""
+    while node.inputs:
+        node = node.inputs[0]
+    return node
 
 
 def table_scope(relation: Relation) -> Scope:

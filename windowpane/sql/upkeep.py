@@ -8,14 +8,19 @@ dropped when a transaction is rolled back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
+from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sql import file_sources, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.expr import quoted
+from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.stale import StaleViews
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.outbox import Outbox, next_batch
 from windowpane.sql.places import Place
@@ -27,6 +32,28 @@ from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, netted, with_words
 from windowpane.sql.tables import TableWriter
 
+T = TypeVar("T")
+
+
+class ViewFailure(Exception):  # noqa: N818 - passes no boundary: ``Upkeep.attempt`` takes it
+    """A view could not take its changes."""
+
+    def __init__(self, view: ViewInfo, cause: Exception) -> None:
+        """Keep the view, and what failed."""
+        super().__init__(view.relation.name)
+        self.view, self.cause = view, cause
+
+    @property
+    def reason(self) -> str:
+        """What failed, for users."""
+        return reason(self.cause)
+
+
+def reason(failure: Exception) -> str:
+    """Return what failed in one line; a mistake of ours with its kind."""
+    line = str(failure).split("\n")[0]
+    return line if isinstance(failure, WindowpaneError) else f"{type(failure).__name__}: {line} (please report this)"
+
 
 class Upkeep:
     """The views and sinks of a session at work."""
@@ -36,6 +63,10 @@ class Upkeep:
         self._storage, self._catalog, self._clock, self._served = storage, catalog, clock, served
         self._changes: dict[str, pa.Table | None] = {}
         self._sinks: dict[str, Delivery] = {}
+        self._stale = StaleViews(storage)
+        self.bad_values = BadValues(storage)
+        self._tried: dict[str, str] = {}
+        self._settling: dict[str, bool] = {}
 
     def open(self) -> None:
         """Take up what the store holds, once the catalog is read.
@@ -91,15 +122,111 @@ class Upkeep:
             raise failures[0]
 
     def flush(self) -> None:
-        """Bring every view up to date with its tables."""
-        changes = self._pending()
+        """Bring every view up to date with its tables; what a stale view reads waits for it.
+
+        Raises:
+            ViewFailure: a view cannot take its changes; see ``attempt``.
+        """
+        changes, stale = self._pending(), self._stale.reasons()
         self._changes.clear()
         for view in self._catalog.views():
-            delta = self._advance(view, {name: changes[name] for name in view.reads if name in changes})
-            if delta is not None:
-                changes[view.relation.name] = delta
+            self._follow(view, changes, is_stale=view.relation.name in stale)
         self._fill_outboxes(changes)
         self._clear_pending()
+
+    def _follow(self, view: ViewInfo, changes: dict[str, str], *, is_stale: bool) -> None:
+        """Let a view take the changes of what it reads, and add its own to them."""
+        mine = {name: changes[name] for name in view.reads if name in changes}
+        if is_stale:
+            self._stale.hold(view.relation.name, mine)
+            return
+        delta = self._advance(view, mine)
+        if delta is not None:
+            changes[view.relation.name] = delta
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something in a transaction, so that no view's failure stops another.
+
+        DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
+        that failed in TRY, unless it is strict, then without the view, which is stale from then on.
+
+        Raises:
+            WindowpaneError: what is done failed, or a view that it makes; nothing of it was kept.
+        """
+        while True:
+            before, changes = dict(self._catalog.entries), dict(self._changes)
+            self._settling.clear()
+            try:
+                with self._storage.transaction():
+                    result = action()
+            except BaseException as failure:
+                self._catalog.entries, self._changes = before, changes
+                self.forget()
+                if not isinstance(failure, ViewFailure):
+                    raise
+                if not self._gives_way(failure):
+                    raise failure.cause from failure.cause.__cause__
+            else:
+                self._settle()
+                return result
+
+    def _settle(self) -> None:
+        """Keep expressions of views in TRY where that is committed, and take the others out of it."""
+        for name, stays in self._settling.items():
+            view = self._catalog.entries.get(name)
+            if stays:
+                self._tried[name] = ""
+            elif isinstance(view, ViewInfo):
+                self._tried.pop(name, None)
+                self._catalog.entries[name] = replace(view, job=view.job.trying(None))
+
+    def _gives_way(self, failure: ViewFailure) -> bool:
+        """Say whether what a view's failure stopped can be done again, and prepare the view for it."""
+        view, name = failure.view, failure.view.relation.name
+        is_new = name not in self._catalog.entries
+        if not (view.strict or view.job.tries):
+            self._tried[name] = failure.reason
+            if not is_new:
+                self._catalog.entries[name] = replace(view, job=view.job.trying(self.bad_values))
+            return True
+        if is_new or name in self._stale.reasons():
+            self._tried.pop(name, None)
+            return False
+        with self._storage.transaction():
+            self._stale.add(name, failure.reason)
+        return True
+
+    def catch_up(self) -> dict[str, str]:
+        """Let stale views take what waits for them, each in a transaction of its own; return why those that cannot cannot."""
+        failures = {}
+        for name in self._stale.reasons():
+            try:
+                self.attempt(partial(self._caught_up, name))
+            except Exception as failure:
+                failures[name] = reason(failure)
+                with self._storage.transaction():
+                    self._stale.add(name, failures[name])
+                    self.bad_values.note_view(name, failures[name])
+        return failures
+
+    def _caught_up(self, name: str) -> None:
+        stale, changes = self._stale.reasons(), dict[str, str]()
+        for view in self._catalog.views():
+            if view.relation.name == name:
+                columns = {each: [column.name for column in self._relation(each).columns] for each in view.reads}
+                waiting = self._stale.held(name, columns)
+                self._stale.drop(name, view.reads)
+                self.bad_values.forget_view(name)
+                delta = self._advance(view, waiting)
+                if delta is not None:
+                    changes[name] = delta
+            elif view.reads & set(changes):
+                self._follow(view, changes, is_stale=view.relation.name in stale)
+        self._fill_outboxes(changes)
+
+    def bad_values_of(self, name: str, *, strict: bool) -> BadValues | None:
+        """Return where a view counts values that its expressions fail on, ``None`` if it fails with them."""
+        return self.bad_values if name in self._tried else None
 
     def _pending(self) -> dict[str, str]:
         """Return the changes of tables that wait and that somebody reads, by name; ``_clear_pending`` ends the wait."""
@@ -129,6 +256,9 @@ class Upkeep:
     def drop(self, view: ViewInfo) -> None:
         """Forget a view and the state behind it."""
         view.job.drop()
+        self._stale.drop(view.relation.name, view.reads)
+        self.bad_values.drop(view.relation.name)
+        self._tried.pop(view.relation.name, None)
         if self._served is not None:
             self._served.drop(view)
         self._changes.pop(view.relation.name, None)
@@ -161,11 +291,30 @@ class Upkeep:
         return found
 
     def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
-        """Run the job of a view on changes, keep what it gives, and return that in stored names."""
-        self._storage.run("SET error_on_division_by_zero = false")
-        named = self._keep(view, view.job.run(changes, initial=initial))
-        self._storage.run("SET error_on_division_by_zero = true")
-        return named
+        """Run the job of a view on changes, keep what it gives, and return that in stored names.
+
+        Raises:
+            ViewFailure: it cannot take them.
+        """
+        try:
+            with self._storage.trying() if view.job.tries else nullcontext():
+                named = self._keep(view, view.job.run(changes, initial=initial))
+            self._note(view)
+            return named
+        except Exception as failure:
+            raise ViewFailure(view, failure) from failure
+
+    def _note(self, view: ViewInfo) -> None:
+        """Note the reason of a view with expressions in TRY where no row of a batch shows it, as in a join.
+
+        Where there is neither a bad value nor a reason, the view does without TRY from the next flush on.
+        """
+        if view.job.tries:
+            name = view.relation.name
+            told = "" if view.job.has_bad_values else self._tried.get(name, "")
+            if told:
+                self.bad_values.note_view(name, told)
+            self._settling[name] = view.job.has_bad_values or bool(told)
 
     def _keep(self, view: ViewInfo, delta: str | None) -> str | None:
         """Change the stored rows of a view by what its job gave, and return that in stored names."""

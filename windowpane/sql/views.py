@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.build_plan import project
 from windowpane.sql.expr import column_expr, quoted
+from windowpane.sql.naming import check_columns
 from windowpane.sql.nodes import Join, Node, Over, Watermark, every_node
 from windowpane.sql.places import Text
 from windowpane.sql.planning import is_keyless, is_small, pruned
@@ -88,6 +89,7 @@ def _names(statement: CreateView, bound: BoundQuery, text: Text) -> list[str]:
             number += 1
             unique = f"{name}_{number}"
         names.append(unique)
+    check_columns(statement.name, names, statement.place)
     return names
 
 

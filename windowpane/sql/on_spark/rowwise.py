@@ -20,7 +20,7 @@ def task_storage() -> Storage:
     """Return the DuckDB of this process, in memory: nothing stays in it from batch to batch."""
     storage = Storage(":memory:")
     storage.run("SET threads = 1")
-    storage.run("SET error_on_division_by_zero = false")
+    storage.try_always()
     return storage
 
 

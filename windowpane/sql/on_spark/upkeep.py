@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from windowpane.errors import ChangedPlanError, UnsupportedSqlError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
+from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
@@ -32,7 +34,7 @@ from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import netted
 from windowpane.sql.tables import TableWriter
-from windowpane.sql.upkeep import Upkeep, whole
+from windowpane.sql.upkeep import Upkeep, ViewFailure, whole
 
 
 class StreamedUpkeep(Upkeep):
@@ -205,7 +207,8 @@ class StreamedUpkeep(Upkeep):
         stream = self._mail.stream(name)
         if stream.done == stream.sent:
             return False
-        self._queries.start_view(name, partial(spread, view.job.node) if stream.spread else None)
+        plan = view.job.node if view.strict else tried_plan(view.job.node)
+        self._queries.start_view(name, partial(spread, plan) if stream.spread else None)
         return True
 
     def _await(self, name: str) -> None:
@@ -227,9 +230,18 @@ class StreamedUpkeep(Upkeep):
                     delta = self._collected(view, batch) if stream.spread else self._computed(view, receive(batch))
                     self._hand_on(view, delta, max(stream.sent, self._mail.number))
                     self._mail.took(name, number)
-        except BaseException:
+        except BaseException as failure:
             view.job.forget()
+            if isinstance(failure, ViewFailure):
+                raise failure.cause from failure.cause.__cause__
             raise
+
+    def bad_values_of(self, name: str, *, strict: bool) -> BadValues | None:
+        """A batch of a streaming query is not run again with TRY: views have it from the beginning."""
+        return None if strict else self.bad_values
+
+    def _note(self, view: ViewInfo) -> None:
+        """There is nothing to end."""
 
     def _computed(self, view: ViewInfo, letter: Received) -> str | None:
         """Run the operators of a view on a letter, here on the driver."""

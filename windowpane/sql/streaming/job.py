@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.trying import tried
 from windowpane.sql.nodes import Aggregate, CloseSort, Node, Over, Scan, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import settled
+from windowpane.sql.streaming.deltas import kept, settled
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
@@ -18,12 +20,20 @@ class Job:
 
     State is kept under ``name`` and the number of the operator in the plan, counted depth first: the same text gives the same
     numbers, so a session that opens a file again finds the state of its views.
+
+    Args:
+        name: of the view.
+        node: its plan.
+        storage: where it and its state are.
+        clock: the watermarks.
+        bad_values: where values are counted that an expression fails on, which then is NULL; ``None`` to fail with it.
     """
 
-    def __init__(self, name: str, node: Node, storage: Storage, clock: Watermarks) -> None:
+    def __init__(self, name: str, node: Node, storage: Storage, clock: Watermarks, bad_values: BadValues | None = None) -> None:
         """Set the operators up, and their state if it is not there yet."""
         self.node = node
-        self._name, self._storage, self._clock = name, storage, clock
+        self.has_bad_values = False
+        self._name, self._storage, self._clock, self._bad_values = name, storage, clock, bad_values
         self._operators: dict[int, Operator] = {}
         self._numbers: dict[int, int] = {}
         self._set_up(node)
@@ -35,7 +45,18 @@ class Job:
         self._numbers[id(node)] = number
         self._operators[id(node)] = self._operator(node, f"{self._name}/{number}")
 
+    @property
+    def tries(self) -> bool:
+        """Whether expressions that fail are NULL."""
+        return self._bad_values is not None
+
+    def trying(self, bad_values: BadValues | None) -> Job:
+        """Return the same job with expressions that are NULL where they fail, or with ``None`` fail."""
+        return Job(self._name, self.node, self._storage, self._clock, bad_values)
+
     def _operator(self, node: Node, owner: str) -> Operator:
+        if self.tries:
+            node = tried(node)
         if isinstance(node, Values):
             return Constant(node, self._storage)
         if isinstance(node, LINEAR):
@@ -55,6 +76,7 @@ class Job:
 
     def run(self, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
         """Return the netted changes of the view, given those of the relations it reads, by name."""
+        self.has_bad_values = False
         delta = self._run(self.node, changes, initial)
         if delta is None:
             return None
@@ -65,6 +87,11 @@ class Job:
             inputs = [changes.get(node.relation)]
         else:
             inputs = [self._run(source, changes, initial) for source in node.inputs]
+        if self._bad_values is not None:
+            inputs = [None if delta is None else kept(self._storage, delta) for delta in inputs]
+            for delta in inputs:
+                if delta is not None:
+                    self.has_bad_values |= self._bad_values.note_batch(self._name, node, delta)
         return self._operators[id(node)].run(inputs, initial=initial)
 
     def forget(self) -> None:

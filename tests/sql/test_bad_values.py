@@ -1,0 +1,171 @@
+"""A value that an expression of a view fails on is NULL there, listed, and stops nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windowpane.errors import InvalidTextError, OutOfRangeError, StaleViewError
+from windowpane.sql import Session
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with Session(":memory:") as opened:
+        opened.run("CREATE TABLE raw (id int PRIMARY KEY, x text)")
+        yield opened
+
+
+def _texts(session: Session, query: str) -> list[list[str | None]]:
+    return session.query(query).text_rows()
+
+
+def _errors(session: Session) -> list[list[str | None]]:
+    return [row[:5] for row in _texts(session, "SHOW ERRORS")]
+
+
+# RisingWave: e2e_test/streaming/non_strict_mode.slt has these facts.
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT x::int AS v FROM raw", [["4"], [None], [None]]),
+        ("SELECT coalesce(x::int, 0) AS v FROM raw", [["0"], ["0"], ["4"]]),
+        ("SELECT x::int IS NULL AS v FROM raw", [["f"], ["t"], ["t"]]),
+        ("SELECT id AS v FROM raw WHERE x::int > 0", [["2"]]),
+        ("SELECT id AS v FROM raw WHERE NOT (x::int > 0)", []),
+        ("SELECT id AS v FROM raw WHERE x::int > 0 OR id = 1", [["1"], ["2"]]),
+        ("SELECT CASE WHEN id = 1 THEN 7 ELSE x::int END AS v FROM raw", [["4"], ["7"], [None]]),
+        ("SELECT sum(x::int) AS v FROM raw", [["4"]]),
+        ("SELECT count(*) AS v FROM raw GROUP BY x::int", [["1"], ["2"]]),
+        ("SELECT max(x::int) OVER (PARTITION BY 1::int) AS v FROM raw", [["4"], ["4"], ["4"]]),
+        ("SELECT l.id AS v FROM raw l JOIN raw r ON l.x::int = r.x::int", [["2"]]),
+        ("SELECT l.id AS v FROM raw l JOIN raw r ON l.id = r.id AND l.x::int + r.x::int > 0", [["2"]]),
+        ("SELECT l.id AS v FROM raw l LEFT JOIN raw r ON l.id = r.id AND r.x::int > 0 WHERE r.id IS NULL", [["1"], ["3"]]),
+        ("SELECT x::int AS v FROM raw UNION ALL SELECT id FROM raw WHERE id = 1", [["1"], ["4"], [None], [None]]),
+    ],
+)
+def test_an_expression_that_fails_is_null_by_itself(session: Session, query: str, rows: list[list[str | None]]) -> None:
+    session.run(f"CREATE MATERIALIZED VIEW mv AS {query}")
+    session.run("INSERT INTO raw VALUES (1, 'two'), (2, '4'), (3, NULL); FLUSH")
+    assert _texts(session, "SELECT v FROM mv ORDER BY v") == rows
+    session.run("DELETE FROM raw WHERE id = 1; FLUSH; INSERT INTO raw VALUES (1, 'two'); FLUSH")
+    assert _texts(session, "SELECT v FROM mv ORDER BY v") == rows
+    session.run("DELETE FROM raw; FLUSH")
+    assert _texts(session, "SELECT v FROM mv WHERE v IS NOT NULL") == []
+    session.run(
+        "INSERT INTO raw VALUES (1, 'two'), (2, '4'), (3, NULL); CREATE MATERIALIZED VIEW late AS SELECT v FROM mv; FLUSH"
+    )
+    session.run(f"CREATE MATERIALIZED VIEW whole AS {query}")
+    assert _texts(session, "SELECT v FROM whole ORDER BY v") == rows == _texts(session, "SELECT v FROM mv ORDER BY v")
+
+
+def test_what_failed_is_listed_once_with_its_count(session: Session) -> None:
+    session.run("CREATE MATERIALIZED VIEW mv AS SELECT x::int AS n, 10 / id AS q FROM raw")
+    session.run("INSERT INTO raw VALUES (0, 'two'), (1, 'two'), (2, '3'); FLUSH; INSERT INTO raw VALUES (3, 'two'); FLUSH")
+    assert _errors(session) == [
+        ["mv", "(CAST(10 AS INTEGER) // id)", "0", "division by zero.", "1"],
+        ["mv", "CAST(x AS INTEGER)", "two", 'invalid input syntax for type integer: "two".', "3"],
+    ]
+    session.run("DELETE FROM raw; FLUSH")
+    assert [row[4] for row in _errors(session)] == ["1", "3"]
+    session.run("DROP MATERIALIZED VIEW mv")
+    assert _errors(session) == []
+
+
+def test_values_beyond_a_hundred_are_counted_together(session: Session) -> None:
+    session.run("CREATE MATERIALIZED VIEW mv AS SELECT x::int AS n FROM raw")
+    session.run("INSERT INTO raw SELECT n, 'v' || n FROM generate_series(1, 150) AS t(n); FLUSH")
+    listed = _errors(session)
+    assert len(listed) == 101
+    assert [row[4] for row in listed if row[2] is None] == ["50"]
+
+
+def test_a_strict_view_stops_alone_and_catches_up(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.duckdb")
+    with Session(store) as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY, x text); CREATE MATERIALIZED VIEW lenient AS SELECT x::int AS n FROM t")
+        session.run("SET streaming_expr_strict_mode = true; CREATE MATERIALIZED VIEW strict AS SELECT id, x::int AS n FROM t")
+        session.run("CREATE MATERIALIZED VIEW above AS SELECT count(*) AS c FROM strict")
+        session.run("CREATE SINK copies FROM strict WITH (connector = 'blackhole')")
+        session.run("INSERT INTO t VALUES (1, '1'); FLUSH")
+        with pytest.raises(StaleViewError, match=r'(?s)strict: invalid input syntax for type integer: "two"') as caught:
+            session.run("INSERT INTO t VALUES (2, 'two'), (3, '3'); FLUSH")
+        assert list(caught.value.failures) == ["strict"]
+        assert _texts(session, "SELECT n FROM lenient ORDER BY n") == [["1"], ["3"], [None]]
+        assert _texts(session, "SELECT n FROM strict") == [["1"]]
+        assert _texts(session, "SELECT c FROM above") == [["1"]]
+        assert [row[:3] for row in _errors(session)] == [
+            ["lenient", "CAST(x AS INTEGER)", "two"],
+            ["strict", "(the whole view)", None],
+        ]
+    with Session(store) as session:
+        with pytest.raises(StaleViewError):
+            session.run("INSERT INTO t VALUES (4, '4'); FLUSH")
+        assert _texts(session, "SELECT n FROM strict") == [["1"]]
+        session.run("DELETE FROM t WHERE id = 2; FLUSH")
+        assert _texts(session, "SELECT n FROM strict ORDER BY n") == [["1"], ["3"], ["4"]]
+        assert _texts(session, "SELECT c FROM above") == [["3"]]
+        assert [row[0] for row in _errors(session)] == ["lenient"]
+        session.run("INSERT INTO t VALUES (5, '5'); FLUSH; DELETE FROM t WHERE id = 1; FLUSH")
+        assert _texts(session, "SELECT n FROM strict ORDER BY n") == [["3"], ["4"], ["5"]]
+
+
+def test_a_stale_view_can_be_dropped(session: Session) -> None:
+    session.run("SET streaming_expr_strict_mode = true; CREATE MATERIALIZED VIEW strict AS SELECT x::int AS n FROM raw")
+    with pytest.raises(StaleViewError):
+        session.run("INSERT INTO raw VALUES (1, 'two'); FLUSH")
+    session.run("DROP MATERIALIZED VIEW strict; FLUSH")
+    assert _errors(session) == []
+    with pytest.raises(InvalidTextError):
+        session.run("CREATE MATERIALIZED VIEW strict AS SELECT x::int AS n FROM raw")
+    assert _texts(session, "SHOW MATERIALIZED VIEWS") == []
+
+
+def test_an_aggregate_out_of_range_stops_its_view_alone(session: Session) -> None:
+    session.run("CREATE TABLE big (k int, v numeric(38, 0)); CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM big")
+    session.run("CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS s FROM big GROUP BY k")
+    nines = "9" * 38
+    session.run("INSERT INTO big VALUES (1, 1); FLUSH")
+    with pytest.raises(StaleViewError, match="sums: "):
+        session.run(f"INSERT INTO big VALUES (1, {nines}), (2, {nines}), (2, {nines}), (2, 5); FLUSH")
+    assert _texts(session, "SELECT n FROM counts") == [["5"]]
+    assert _texts(session, "SELECT * FROM sums") == [["1", "1"]]
+    session.run(f"DELETE FROM big WHERE v = {nines}; FLUSH")
+    assert _texts(session, "SELECT * FROM sums ORDER BY k") == [["1", "1"], ["2", "5"]]
+
+
+def test_a_statement_still_fails_with_a_bad_value(session: Session) -> None:
+    session.run("CREATE TABLE made (x text, n int AS x::int); INSERT INTO made VALUES ('1')")
+    with pytest.raises(InvalidTextError):
+        session.run("INSERT INTO made VALUES ('2'), ('two')")
+    with pytest.raises(OutOfRangeError):
+        session.run("SELECT 2147483647 + n FROM made")
+    assert _texts(session, "SELECT n FROM made") == [["1"]]
+
+
+def test_a_failing_view_leaves_no_lenient_session_behind(session: Session) -> None:
+    session.run("CREATE MATERIALIZED VIEW mv AS SELECT 1 / id AS q FROM raw; INSERT INTO raw VALUES (0, 'a'); FLUSH")
+    with pytest.raises(ZeroDivisionError):
+        session.run("SELECT 1 / id FROM raw")
+    assert _texts(session, "SELECT q FROM mv") == [[None]]
+
+
+def test_an_insert_that_flushes_is_kept_when_a_view_cannot_follow(session: Session) -> None:
+    session.run("SET streaming_expr_strict_mode = true; CREATE MATERIALIZED VIEW strict AS SELECT x::int AS n FROM raw")
+    session.run("SET rw_implicit_flush = true")
+    with pytest.raises(StaleViewError):
+        session.run("INSERT INTO raw VALUES (1, 'two')")
+    assert _texts(session, "SELECT * FROM raw") == [["1", "two"]]
+    session.run("DELETE FROM raw")
+    assert _texts(session, "SELECT * FROM strict") == []
+
+
+def test_what_a_flush_changed_is_told_of_views_that_caught_up(session: Session) -> None:
+    session.run("SET streaming_expr_strict_mode = true; CREATE MATERIALIZED VIEW strict AS SELECT id, x::int AS n FROM raw")
+    with pytest.raises(StaleViewError):
+        session.run("INSERT INTO raw VALUES (1, 'two'), (2, '2'); FLUSH")
+    assert session.changelog("strict").num_rows == 0
+    session.run("DELETE FROM raw WHERE id = 1; FLUSH")
+    assert session.changelog("strict").to_pylist() == [{"id": 2, "n": 2, "_change_type": "insert"}]

@@ -1,0 +1,143 @@
+"""The values that expressions of views failed on: ``SHOW ERRORS``.
+
+State: ``windowpane.errors``, one row for each view, expression and value, with the error, how many rows had the value, and when
+it was first seen; written in the transaction of the flush. A view and expression have at most 100 values; further ones are
+counted together in a row without value. Rows go with their view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.errors import WindowpaneError
+from windowpane.sql.expr import quoted
+from windowpane.sql.failures.trying import Attempt, expressions, tried_sql
+from windowpane.sql.nodes import Node
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.deltas import WEIGHT
+
+_MOST = 100
+_WIDEST = 200
+WHOLE = "(the whole view)"
+"""Stands for the expression where a view failed otherwise than by one."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A value that an expression failed on."""
+
+    expression: str
+    value: str | None
+    error: str
+    count: int
+
+
+class BadValues:
+    """Finds, counts and lists the values that expressions of views failed on."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Keep them in ``storage``."""
+        self._storage = storage
+
+    @cached_property
+    def _scratch(self) -> Storage:
+        """Where an expression is run on a value to see what it says: an error would end the transaction of the flush."""
+        return Storage(":memory:")
+
+    def note_batch(self, view: str, node: Node, delta: str) -> bool:
+        """Count the rows that came with a batch and on which expressions of a node failed; say whether any came or went."""
+        names = {column.id: column.name for source in node.inputs for column in source.columns}
+        attempts = dict.fromkeys(attempt for sql in expressions(node) for attempt in tried_sql(sql).attempts)
+        here = [attempt for attempt in attempts if set(attempt.columns) <= set(names)]
+        found = [each for attempt in here for each in self._failed(attempt, delta, names)]
+        self._add(view, [each for each in found if each.count])
+        return bool(found)
+
+    def _failed(self, attempt: Attempt, delta: str, names: Mapping[str, str]) -> Iterator[_Found]:
+        columns = ", ".join(map(quoted, attempt.columns))
+        shown = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in attempt.columns)
+        weight = quoted(WEIGHT)
+        items = f"{columns}, [{shown}] AS windowpane_shown, " if columns else "[] AS windowpane_shown, "
+        rows = self._storage.arrow(
+            f"SELECT {items}CAST(sum(greatest({weight}, 0)) AS BIGINT) AS windowpane_count FROM {delta} "
+            f"WHERE {attempt.fails} GROUP BY ALL ORDER BY windowpane_count DESC"
+        )
+        expression = _shortened(_readable(attempt.sql, names))
+        for index, row in enumerate(rows.select(["windowpane_shown", "windowpane_count"]).to_pylist()):
+            if index == _MOST:
+                counts = rows["windowpane_count"].slice(index).to_pylist()
+                yield _Found(expression, None, "further values", sum(counts))
+                return
+            error = self._said(attempt, rows.slice(index, 1))
+            yield _Found(expression, _value(attempt.columns, row["windowpane_shown"], names), error, row["windowpane_count"])
+
+    def _said(self, attempt: Attempt, row: pa.Table) -> str:
+        try:
+            with self._scratch.transaction():
+                self._scratch.run(f"SELECT {attempt.sql} FROM {self._scratch.temporary_from(row)}")
+        except (WindowpaneError, duckdb.Error) as error:
+            return str(error).split("\n")[0]
+        return "it fails."
+
+    def note_view(self, view: str, error: str) -> None:
+        """Count a failure of a view that is no value's."""
+        self._add(view, [_Found(WHOLE, None, error, 1)])
+
+    def _add(self, view: str, found: Sequence[_Found]) -> None:
+        if not found:
+            return
+        rows = self._storage.run("SELECT expression, value, count FROM windowpane.errors WHERE view = ?", [view])
+        counts: dict[tuple[str, str | None], int] = {(expression, value): count for expression, value, count in rows}
+        for each in found:
+            if (each.expression, each.value) not in counts and each.value is not None:
+                listed = sum(expression == each.expression for expression, _ in counts)
+                each = each if listed < _MOST else _Found(each.expression, None, "further values", each.count)
+            key = (each.expression, each.value)
+            where = "WHERE view = ? AND expression = ? AND value IS NOT DISTINCT FROM ?"
+            if key in counts:
+                update = f"UPDATE windowpane.errors SET count = count + ?, error = ? {where}"
+                self._storage.run(update, [each.count, each.error, view, *key])
+            else:
+                insert = "INSERT INTO windowpane.errors VALUES (?, ?, ?, ?, ?, now())"
+                self._storage.run(insert, [view, *key, each.error, each.count])
+            counts[key] = counts.get(key, 0) + each.count
+
+    def forget_view(self, view: str) -> None:
+        """Forget what is noted of a whole view, which has caught up."""
+        self._storage.run("DELETE FROM windowpane.errors WHERE view = ? AND expression = ?", [view, WHOLE])
+
+    def drop(self, view: str) -> None:
+        """Forget a view."""
+        self._storage.run("DELETE FROM windowpane.errors WHERE view = ?", [view])
+
+    def listed(self) -> pa.Table:
+        """Return what ``SHOW ERRORS`` shows."""
+        return self._storage.arrow(
+            "SELECT view AS c0, expression AS c1, value AS c2, error AS c3, count AS c4, first_seen AS c5 FROM windowpane.errors "
+            "ORDER BY first_seen, view, expression, value"
+        )
+
+
+def _readable(sql: str, names: Mapping[str, str]) -> str:
+    """Return an expression of a plan with the names that users gave its columns."""
+    for identity, name in names.items():
+        sql = sql.replace(quoted(identity), name)
+    return sql
+
+
+def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:
+    """Return the value of the one column, or each with its name."""
+    cells = ["NULL" if cell is None else str(cell) for cell in shown]
+    if len(cells) == 1:
+        return _shortened(cells[0])
+    return _shortened(", ".join(f"{names[column]} = {cell}" for column, cell in zip(columns, cells, strict=True)))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,181 @@
+"""DuckDB's errors in the words of SQL; PostgreSQL's messages are the model.
+
+What is no matter of values (a query that DuckDB cannot parse or bind, a broken transaction) has no translation: it is a mistake
+of ours, and the session says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import duckdb
+
+from windowpane.errors import (
+    DivisionByZeroError,
+    InvalidTextError,
+    InvalidValueError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    SqlRunError,
+)
+from windowpane.sql.instant_text import NO_ZONE
+from windowpane.sql.numerics.messages import numeric_message
+
+_TYPES = (
+    (r"TIMESTAMP WITH TIME ZONE|TIMESTAMPTZ|TIMESTAMP_TZ", "timestamp with time zone"),
+    (r"TIMESTAMP", "timestamp without time zone"),
+    (r"DATE", "date"),
+    (r"TIME", "time without time zone"),
+    (r"INT8|INT16|TINYINT|SMALLINT", "smallint"),
+    (r"INT32|INTEGER", "integer"),
+    (r"INT64|BIGINT", "bigint"),
+    (r"U?INT128|U?HUGEINT|BIGNUM|DECIMAL(?:\(\d+(?:, ?\d+)?\))?", "numeric"),
+    (r"FLOAT", "real"),
+    (r"DOUBLE", "double precision"),
+    (r"BOOL(?:EAN)?", "boolean"),
+    (r"INTERVAL", "interval"),
+    (r"JSON", "jsonb"),
+    (r"BLOB", "bytea"),
+    (r"VARCHAR", "character varying"),
+)
+
+
+def type_name(duckdb_name: str) -> str:
+    """Return PostgreSQL's name of a DuckDB type.
+
+    Example:
+        >>> type_name("INT32[]")
+        'integer[]'
+    """
+    base, dims = re.fullmatch(r"(.*?)((?:\[\])*)", duckdb_name.strip().strip('"')).groups()  # type: ignore[union-attr]
+    for pattern, name in _TYPES:
+        if re.fullmatch(pattern, base):
+            return name + dims
+    return base.lower() + dims
+
+
+Build = Callable[[re.Match[str]], SqlRunError]
+
+
+def _invalid(group: str) -> Build:
+    """Return what makes the refusal of a text for the type that a group of the match names, or for the type given."""
+
+    def build(found: re.Match[str]) -> SqlRunError:
+        kind = type_name(found["type"]) if "type" in found.groupdict() else group
+        return InvalidTextError(kind, found["value"].replace(NO_ZONE, " "))
+
+    return build
+
+
+def _out_of_range(template: str) -> Build:
+    def build(found: re.Match[str]) -> SqlRunError:
+        groups = {name: type_name(text) if name == "type" else text for name, text in found.groupdict().items()}
+        return OutOfRangeError(template.format(**groups))
+
+    return build
+
+
+def _fixed(error: type[SqlRunError], template: str) -> Build:
+    return lambda found: error(template.format(**found.groupdict()))
+
+
+_WORDS: tuple[tuple[str, Build], ...] = (
+    # Macros say what is wrong with an argument by a cast that fails; see ``macros``.
+    (r"Could not convert string 'windowpane: (?P<text>.*)' to ", _fixed(InvalidValueError, "{text}")),
+    (r"Division by zero", lambda found: DivisionByZeroError()),
+    (r"Could not convert string (?P<quote>['\"])(?P<value>.*)(?P=quote) to (?P<type>[A-Z]\w*(?:\(.*?\))?)", _invalid("")),
+    (r"invalid timestamp field format: \"(?P<value>.*?)\"", _invalid("timestamp")),
+    (r"invalid date field format: \"(?P<value>.*?)\"", _invalid("date")),
+    (r"time field value out of range: \"(?P<value>.*?)\", expected", _invalid("time")),
+    (
+        r"(?:date|time|timestamp) field value out of range: \"(?P<value>.*?)\"",
+        _out_of_range('date/time field value out of range: "{value}".'),
+    ),
+    (r"Unknown TimeZone '(?P<value>.*?)'", _fixed(InvalidValueError, 'time zone "{value}" is not known.')),
+    (r"Could not convert string .* to INTERVAL", _fixed(InvalidValueError, "invalid input syntax for type interval.")),
+    (r"Type VARCHAR with value '(?P<value>.*)' can't be cast to the destination type (?P<type>[^ ]+)", _invalid("")),
+    (
+        r"with value (?P<value>\S+) can't be cast because the value is out of range for the destination type (?P<type>\S+)",
+        _out_of_range("{type} out of range: {value}."),
+    ),
+    (r"Could not cast value (?P<value>\S+) to (?P<type>DECIMAL)", _out_of_range("{type} field overflow: {value} does not fit.")),
+    (
+        r"Casting (?:value )?\"?(?P<value>[^\"]*?)\"? to type (?P<type>DECIMAL)\S* failed",
+        _out_of_range("{type} field overflow: {value} does not fit."),
+    ),
+    (r"Failed to cast decimal value (?P<value>\S+) to type (?P<type>\S+)", _out_of_range("{type} out of range: {value}.")),
+    (r"Unimplemented type for cast \(BIGNUM -> DECIMAL", _out_of_range("numeric field overflow: a number has too many digits.")),
+    (
+        r"Unimplemented type for cast \((?P<from>.*) -> (?P<type>.*)\)",
+        _fixed(InvalidValueError, "cannot cast this value to {type}."),
+    ),
+    (r"Malformed JSON.*Input: \"(?P<value>.*)\"", _invalid("json")),
+    (r"Malformed JSON", _fixed(InvalidValueError, "invalid input syntax for type json.")),
+    (
+        r"Overflow in (?:addition|subtraction|multiplication|division) of INTERVAL|[Ii]nterval.*out of range",
+        _fixed(OutOfRangeError, "interval out of range."),
+    ),
+    (r"Overflow .*? of (?P<type>\w+) \((?P<value>.*)\)", _out_of_range("{type} out of range: {value}.")),
+    (
+        r"Overflow in HUGEINT|SUM is out of range|DECIMAL\(38\)",
+        _fixed(OutOfRangeError, "numeric field overflow: the result has more digits than fit."),
+    ),
+    (r"Overflow", _fixed(OutOfRangeError, "value out of range.")),
+    (r"Cannot subtract infinite timestamps", _fixed(OutOfRangeError, "cannot subtract infinite timestamps.")),
+    (r"Date out of range: (?P<value>\S+)", _out_of_range("date field value out of range: {value}.")),
+    (r"Time out of range: (?P<value>\S+)", _out_of_range("time field value out of range: {value}.")),
+    (r"Date out of range", _fixed(OutOfRangeError, "date out of range.")),
+    (
+        r"Date and time not in timestamp range|Epoch seconds out of range|imestamp.*out of range|Could not convert.*TIMESTAMP",
+        _fixed(OutOfRangeError, "timestamp out of range."),
+    ),
+    (r"specifier \"(?P<value>.*?)\" not recognized", _fixed(InvalidValueError, 'unit "{value}" is not recognized.')),
+    (r"Invalid UTF8 Codepoint (?P<value>-?\d+)", _fixed(OutOfRangeError, "requested character is not valid: {value}.")),
+    (r"Invalid input for hex digit: (?P<value>.*)", _fixed(InvalidValueError, 'invalid hexadecimal digit: "{value}".')),
+    (r"maximum supported string size|Lists larger than", _fixed(OutOfRangeError, "requested length too large.")),
+    (r"shift", _fixed(OutOfRangeError, "the number of bits to shift by, or the result of the shift, is out of range.")),
+)
+
+_VALUE_ERRORS = (
+    duckdb.ConversionException,
+    duckdb.OutOfRangeException,
+    duckdb.InvalidInputException,
+    duckdb.NotImplementedException,
+    duckdb.SyntaxException,
+    duckdb.TypeMismatchException,
+)
+
+
+def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
+    """Return an error of DuckDB about values as one of ours, ``None`` if it is about anything else."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return OutOfMemoryError("out of memory: the statement needs more than this machine, or its limit, allows.")
+    if not isinstance(error, _VALUE_ERRORS):
+        return None
+    line = str(error).split("\n")[0]
+    number = numeric_message(str(error))
+    if number is not None:
+        return _of_number(number)
+    for pattern, build in _WORDS:
+        found = re.search(pattern, line, re.DOTALL)
+        if found is not None:
+            return build(found)
+    return InvalidValueError(f"{_plain(line)}.")
+
+
+def _of_number(message: str) -> SqlRunError:
+    """Return what is said of a number as the error of its kind."""
+    if message.startswith("division by zero"):
+        return DivisionByZeroError()
+    text = re.fullmatch(r"invalid input for type (\w+): (['\"])(.*)\2\.", message, re.DOTALL)
+    if text is not None:
+        return InvalidTextError(text[1], text[3])
+    return OutOfRangeError(message) if "out of range" in message else InvalidValueError(message)
+
+
+def _plain(line: str) -> str:
+    """Return a message without the name of its kind, and without what only DuckDB's users can do about it."""
+    text = re.sub(r"^(?:[A-Z][a-z]*(?: [a-z]+| [A-Z][a-z]+)* Error): ", "", line)
+    text = re.sub(r" when casting from source column .*$", "", text)
+    return re.sub(r"\. (?:You might|Use TRY|Candidate).*$", "", text).rstrip(".!; ")

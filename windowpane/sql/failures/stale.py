@@ -1,0 +1,63 @@
+"""Views that could not take the changes of a flush: what they have not taken waits until they can.
+
+State: ``windowpane.stale``, a row for each such view with the reason, and for each relation that it reads and that has changed
+since a table ``windowpane_state."stale/<view>/<relation>"`` of changes, as they came. A view is stale while it has a row. The
+session writes both in the transaction of a flush; when the view has caught up they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.deltas import WEIGHT, netted
+
+
+class StaleViews:
+    """The views that are behind, and what waits for them."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Keep it in ``storage``."""
+        self._storage = storage
+
+    def reasons(self) -> dict[str, str]:
+        """Return the reason of each stale view."""
+        return dict(self._storage.run("SELECT view, reason FROM windowpane.stale ORDER BY view"))
+
+    def add(self, view: str, reason: str) -> None:
+        """Let a view stay behind."""
+        self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
+        self._storage.run("INSERT INTO windowpane.stale VALUES (?, ?)", [view, reason])
+
+    def hold(self, view: str, changes: Mapping[str, str]) -> None:
+        """Let changes wait for a stale view, by relation."""
+        for relation, delta in changes.items():
+            table = _table(view, relation)
+            self._storage.run(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT * FROM {delta} LIMIT 0")
+            self._storage.run(f"INSERT INTO {table} BY NAME SELECT * FROM {delta}")
+
+    def held(self, view: str, columns: Mapping[str, Iterable[str]]) -> dict[str, str]:
+        """Return what waits for a view, netted, by relation; ``columns`` are those of each relation that it reads."""
+        waiting = {}
+        for relation, names in columns.items():
+            if self._storage.has_state(_name(view, relation)):
+                items = ", ".join(map(quoted, [*names, WEIGHT]))
+                delta = netted(self._storage, f"SELECT {items} FROM {_table(view, relation)}", list(names))
+                if delta is not None:
+                    waiting[relation] = delta
+        return waiting
+
+    def drop(self, view: str, relations: Iterable[str]) -> None:
+        """Forget a view that has caught up, or is dropped."""
+        self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
+        for relation in relations:
+            self._storage.run(f"DROP TABLE IF EXISTS {_table(view, relation)}")
+
+
+def _name(view: str, relation: str) -> str:
+    return f"stale/{view}/{relation}"
+
+
+def _table(view: str, relation: str) -> str:
+    return f"windowpane_state.{quoted(_name(view, relation))}"
