@@ -280,6 +280,20 @@ class UnsupportedStoreError(WindowpaneError):
         )
 
 
+class StoreVersionError(WindowpaneError):
+    """A store was written by another version of windowpane, which planned its views, or stored their rows, in another way."""
+
+    def __init__(self, store: str, differences: dict[str, tuple[str | None, str | None]]) -> None:
+        """Name the store, and each part that differs, as it was and as it is."""
+        lines = [f"  {part}: was {was or 'not kept'}\n    is {now}" for part, (was, now) in differences.items()]
+        super().__init__(
+            f"store {store!r} was written by another version of windowpane:\n" + "\n".join(lines) + "\nOpen it with that "
+            "version, or CREATE everything in a new store and INSERT the rows of the tables, which are plain tables of this "
+            "DuckDB file, in schema main. Nothing was changed."
+        )
+        self.store, self.differences = store, differences
+
+
 class ChangedViewSchemaError(WindowpaneError):
     """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
 

@@ -9,6 +9,7 @@ from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
 from windowpane.sql import sinks, tables, views
 from windowpane.sql.catalog import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
 from windowpane.sql.closing import emit_on_close
+from windowpane.sql.ddl import made_by
 from windowpane.sql.ddl.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.expr import quoted
 from windowpane.sql.naming import check_relation
@@ -73,6 +74,15 @@ class Definitions:
                 self._add_sink(statement, Text(text), is_new=False)
             elif isinstance(statement, CreateIndex):
                 self._add_index(statement, Text(text))
+
+    def open(self) -> None:
+        """Define again what the store holds, if this version made it.
+
+        Raises:
+            StoreVersionError: another version made it.
+        """
+        self.restore()
+        made_by.check(self._storage, self._catalog.tables(), self._catalog.views())
 
     def _remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
@@ -140,6 +150,7 @@ class Definitions:
         info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads, strict)
         if is_new:
             views.create(self._storage, plan)
+            made_by.remember(self._storage, [info])
             self._upkeep.fill(info)
             self._upkeep.serve(info)
         self._catalog.entries[statement.name] = info
@@ -230,6 +241,8 @@ class Definitions:
             message = f"renaming {old!r} is not supported: a definition that reads it would mean something else ({error}). "
             message += "DROP that one, rename, and CREATE it anew."
             raise UnsupportedSqlError(message, statement.place.line, statement.place.column) from error
+        made_by.forget(self._storage, old)
+        made_by.remember(self._storage, self._catalog.views())
         self._upkeep.renamed(old, new)
         return Result(f"ALTER_{statement.kind.upper().replace(' ', '_')}")
 
@@ -309,6 +322,7 @@ class Definitions:
             self._upkeep.drop_sink(name)
         elif isinstance(entry, ViewInfo):
             self._upkeep.drop(entry)
+            made_by.forget(self._storage, name)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])

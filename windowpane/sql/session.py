@@ -90,7 +90,7 @@ class Session:
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep, self._parameters)
         try:
             with _reported(f"Session(store={store!r})"):
-                self._definitions.restore()
+                self._definitions.open()
                 self._upkeep.open()
         except BaseException:
             self.close()

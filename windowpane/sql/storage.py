@@ -32,6 +32,7 @@ _SET_UP = (
     "CREATE SCHEMA IF NOT EXISTS windowpane",
     "CREATE SCHEMA IF NOT EXISTS windowpane_state",
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT)",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
@@ -73,6 +74,7 @@ class Storage:
         self._depth = 0
         self._numbers = 0
         self._is_trying = False
+        self._type_names: dict[str, str] = {}
 
     def close(self) -> None:
         """Close the file."""
@@ -116,6 +118,12 @@ class Storage:
         if isinstance(cell, pa.MonthDayNano):
             return Interval(cell.months, cell.days, cell.nanoseconds // 1000)
         return cell
+
+    def type_name(self, kind: str) -> str:
+        """Return a type as DuckDB's own catalog writes it."""
+        if kind not in self._type_names:
+            self._type_names[kind] = str(self.value(f"SELECT typeof(CAST(NULL AS {kind}))"))
+        return self._type_names[kind]
 
     def is_empty(self, relation: str) -> bool:
         """Whether a relation has no rows."""
