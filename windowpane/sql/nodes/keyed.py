@@ -133,13 +133,16 @@ class Join(Node):
 
     def sql(self, *relations: str, extra: str = "") -> str:
         left, right = relations
-        equal = "IS NOT DISTINCT FROM" if self.null_safe else "="
-        conditions = [f"l.{quoted(one)} {equal} r.{quoted(other)}" for one, other in self.keys]
-        conditions += [self.residual.sql] if self.residual is not None else []
-        if not conditions and self.kind == "inner":
+        if not self.keys and self.residual is None and self.kind == "inner":
             return f"SELECT * FROM {left} AS l CROSS JOIN {right} AS r"
-        condition = " AND ".join(conditions) or "TRUE"
-        return f"SELECT * FROM {left} AS l {self.kind.upper()} JOIN {right} AS r ON {condition}"
+        return f"SELECT * FROM {left} AS l {self.kind.upper()} JOIN {right} AS r ON {self.condition_of('l', 'r')}"
+
+    def condition_of(self, left: str, right: str) -> str:
+        """Return what holds of two rows that match, as SQL over relations of these names."""
+        equal = "IS NOT DISTINCT FROM" if self.null_safe else "="
+        conditions = [f"{left}.{quoted(one)} {equal} {right}.{quoted(other)}" for one, other in self.keys]
+        conditions += [self.residual.sql] if self.residual is not None else []
+        return " AND ".join(conditions) or "TRUE"
 
     @property
     def detail(self) -> str:

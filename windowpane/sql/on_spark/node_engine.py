@@ -24,7 +24,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.tagged import tag
 from windowpane.sql.expr import quoted
-from windowpane.sql.nodes import Aggregate, CloseSort, Over
+from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
 from windowpane.sql.on_spark.letters import clock_of, is_initial
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
@@ -32,6 +32,7 @@ from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import ToldClock
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
+from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.operators import CloseSorter, Keyed
 from windowpane.sql.streaming.over import over_on_blobs, runs_keyed
 from windowpane.state.blob_store import BlobStore
@@ -132,12 +133,14 @@ class PagedNode:
         operator.drop()
         return changes
 
-    def _operator(self, clock: ToldClock) -> Keyed | Folded | CloseSorter:
+    def _operator(self, clock: ToldClock) -> Keyed | Folded | Joined | CloseSorter:
         if isinstance(self._node, CloseSort):
             return CloseSorter(self._node, self._storage, _OWNER, clock)
         if isinstance(self._node, Aggregate) and folds(self._node):
             return Folded(self._node, self._storage, _OWNER, clock)
-        return Keyed(self._node, self._storage, _OWNER, clock, whole=False)
+        if isinstance(self._node, Join):
+            return Joined(self._node, self._storage, _OWNER, clock, whole=False)
+        return Keyed(self._node, self._storage, _OWNER, clock)
 
     def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
         """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Aggregate, CloseSort, Node, Over, Scan, Values
+from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import kept, settled
 from windowpane.sql.streaming.folding import Folded, folds
+from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
 
@@ -65,6 +66,8 @@ class Job:
             return CloseSorter(node, self._storage, owner, self._clock)
         if isinstance(node, Over):
             return over_operator(node, self._storage, owner, self._clock)
+        if isinstance(node, Join):
+            return Joined(node, self._storage, owner, self._clock)
         if isinstance(node, Aggregate) and folds(node) and not self._storage.has_state(f"{owner}/0"):
             return Folded(node, self._storage, owner, self._clock)
         return Keyed(node, self._storage, owner, self._clock)

@@ -1,7 +1,7 @@
 """Operators that need no engine of their own: each node of a plan as a function from changelog batches to one.
 
 - Nodes that handle each row alone (scans, filters, projections, TUMBLE, HOP, CUMULATE, unions) run on the batch itself.
-- ``Keyed`` serves groups, Top-N, sessions, joins and set operations: it keeps its input, and recomputes the keys a batch touches.
+- ``Keyed`` serves groups, Top-N, sessions and set operations: it keeps its input, and recomputes the keys a batch touches.
 - ``CloseSorter`` holds rows back until a watermark has passed them.
 """
 
@@ -101,11 +101,13 @@ class Constant:
         """Nothing is kept."""
 
 
-def _state_table(owner: str, index: int) -> str:
+def state_table(owner: str, index: int) -> str:
+    """Return the name of the table in which an operator keeps an input."""
     return f"windowpane_state.{quoted(f'{owner}/{index}')}"
 
 
-def _create(storage: Storage, table: str, node: Node) -> None:
+def create_state(storage: Storage, table: str, node: Node) -> None:
+    """Make room for the rows of a node, if it is not there."""
     columns = ", ".join(f"{quoted(column.id)} {column.type.duckdb}" for column in node.columns)
     storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
@@ -118,14 +120,14 @@ class Keyed:
     useless (``freeing``), and those beyond the limit of an append-only Top-N.
     """
 
-    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
-        """Run ``node`` with state under ``owner``; ``whole`` if its tables hold all of it, not only that of some keys."""
-        self._node, self._storage, self._clock, self._whole = node, storage, clock, whole
-        self.tables = [_state_table(owner, index) for index in range(len(node.inputs))]
+    def __init__(self, node: Node, storage: Storage, owner: str, clock: Clock) -> None:
+        """Run ``node`` with state under ``owner``."""
+        self._node, self._storage, self._clock = node, storage, clock
+        self.tables = [state_table(owner, index) for index in range(len(node.inputs))]
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
         for table, source in zip(self.tables, node.inputs, strict=True):
-            _create(storage, table, source)
+            create_state(storage, table, source)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the touched keys."""
@@ -169,7 +171,7 @@ class Keyed:
                 apply_to(self._storage, table, batch, [column.id for column in source.columns], source.key)
 
     def _free(self) -> None:
-        free(self._node, self._storage, self._clock, self.tables, whole=self._whole)
+        free(self._node, self._storage, self._clock, self.tables)
 
     def _touched(self, batches: Sequence[str | None]) -> str | None:
         """Return the keys of a batch, ``None`` if the node has none and is one whole."""
@@ -234,11 +236,11 @@ class CloseSorter:
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
         """Run ``node`` with state under ``owner``."""
         self._node, self._storage, self._clock = node, storage, clock
-        self.tables = [_state_table(owner, 0)]
+        self.tables = [state_table(owner, 0)]
         self.state_columns = [tuple(column.id for column in node.columns)]
         self._columns = [column.id for column in node.columns]
-        self._limits = None if all(node.watermarks[name].final for name in node.by) else _state_table(owner, 1)
-        _create(storage, self.tables[0], node.input)
+        self._limits = None if all(node.watermarks[name].final for name in node.by) else state_table(owner, 1)
+        create_state(storage, self.tables[0], node.input)
         if self._limits is not None:
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
 

@@ -1,0 +1,192 @@
+"""Joins: what the changes of one side meet on the other, so that a batch costs what it changes and not what its keys hold.
+
+State: both inputs, each in a table of its own, until the watermark frees rows (``freeing``). With L and R before a batch, L' and
+R' after it, and dL and dR the batch:
+
+- pairs change by ``dL x R`` and ``L' x dR``;
+- a row without partner (which an outer join fills with NULL, an anti join gives and a semi join leaves out) comes or goes with
+  its own change: rows of dL that went are held against R, those that came against R'. A row that stays changes only if it
+  matches something in dR: it was alone if it matches nothing in R, and is alone if it matches nothing in R'.
+
+The same holds for the right side. Rows of the batch itself are netted, so each part has a row at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Join
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Clock
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, same, settled
+from windowpane.sql.streaming.freeing import free
+from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+
+_WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
+"""The sides of each kind of join whose rows without partner matter."""
+
+Batches = Sequence[str | None]
+
+
+class Joined:
+    """A join at work."""
+
+    def __init__(self, node: Join, storage: Storage, owner: str, clock: Clock, *, whole: bool = True) -> None:
+        """Run ``node`` with state under ``owner``; ``whole`` if its tables hold all of it, not only that of some keys."""
+        self._node, self._storage, self._clock, self._whole = node, storage, clock, whole
+        self.tables = [state_table(owner, index) for index in range(2)]
+        self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
+        for table, source in zip(self.tables, node.inputs, strict=True):
+            create_state(storage, table, source)
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the changes of the result; rows may come and go in one batch."""
+        changes = self._taken(deltas, initial)
+        free(self._node, self._storage, self._clock, self.tables, whole=self._whole)
+        return changes
+
+    def _taken(self, deltas: Deltas, initial: bool) -> str | None:
+        batches = [
+            None if delta is None else settled(self._storage, delta, columns)
+            for delta, columns in zip(deltas, self.state_columns, strict=True)
+        ]
+        if initial or all(self._storage.is_empty(table) for table in self.tables):
+            return self._filled(batches)
+        batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
+        if all(batch is None for batch in batches):
+            return None
+        return self._changed(batches)
+
+    def _filled(self, batches: Batches) -> str | None:
+        """Return the result of the first batch, which is all of the state."""
+        for index in range(2):
+            self._take(batches, index)
+        return difference(self._storage, None, f"({self._node.sql(*self.tables)})", [])
+
+    def _take(self, batches: Batches, index: int) -> None:
+        batch = batches[index]
+        if batch is not None:
+            apply_to(self._storage, self.tables[index], batch, self.state_columns[index], self._node.inputs[index].key)
+
+    def _changed(self, batches: Batches) -> str | None:
+        sides = [_Side(self._node, index, self.tables, self._storage) for index in _WATCHED.get(self._node.kind, ())]
+        parts = self._pairs(batches[0], self.tables[1], "l")
+        for side in sides:
+            parts += side.before(batches)
+        self._take(batches, 0)
+        parts += self._pairs(self.tables[0], batches[1], "r")
+        self._take(batches, 1)
+        for side in sides:
+            parts += side.after(batches)
+        rows = [part for part in parts if not self._storage.is_empty(part)]
+        if not rows:
+            return None
+        query = f"({' UNION ALL '.join(f'SELECT * FROM {part}' for part in rows)})"
+        return Inserts(query) if self._only_inserts(batches) else query
+
+    def _only_inserts(self, batches: Batches) -> bool:
+        """Whether rows of the result only come: a row of one side may take away what its partner was without it."""
+        if not all(batch is None or isinstance(batch, Inserts) for batch in batches):
+            return False
+        gives_way = {0: self._node.kind in ("right", "full"), 1: self._node.kind in ("left", "full", "anti")}
+        return not any(batches[index] is not None and gives_way[index] for index in range(2))
+
+    def _pairs(self, left: str | None, right: str | None, weighted: str) -> list[str]:
+        """Return the pairs of two relations, of which the one named ``weighted`` has weights."""
+        node = self._node
+        if left is None or right is None or node.kind in ("semi", "anti"):
+            return []
+        items = [f"{name}.{quoted(column)}" for name, ids in zip("lr", self.state_columns, strict=True) for column in ids]
+        items.append(f"{weighted}.{quoted(WEIGHT)}")
+        query = f"SELECT {', '.join(items)} FROM {left} AS l INNER JOIN {right} AS r ON {node.condition_of('l', 'r')}"
+        return [self._storage.temporary(query)]
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Remove the kept inputs."""
+        for table in self.tables:
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
+
+
+@dataclass
+class _Side:
+    """The rows of one side of a join that have no partner."""
+
+    node: Join
+    index: int
+    tables: Sequence[str]
+    storage: Storage
+    _staying: str | None = None
+
+    def before(self, batches: Batches) -> list[str]:
+        """Return the rows without partner that went with their own change, on the state before the batch."""
+        own, other = batches[self.index], batches[1 - self.index]
+        if other is not None:
+            self._staying = self._touched(own, other)
+        if own is None or isinstance(own, Inserts):
+            return []
+        return [self._given(self._where(own, "<"), "-1")]
+
+    def after(self, batches: Batches) -> list[str]:
+        """Return the rows without partner that came, and those that stay and have got or lost their last partner."""
+        parts = []
+        own = batches[self.index]
+        if own is not None:
+            parts.append(self._given(self._where(own, ">"), "1"))
+        if self._staying is not None:
+            parts.append(self._turned(self._staying))
+        return parts
+
+    def _touched(self, own: str | None, other: str) -> str | None:
+        """Return the rows that do not change themselves and match a change of the other side, and whether they are alone."""
+        key = self.node.inputs[self.index].key
+        rows = f"(SELECT s.* FROM {self.tables[self.index]} AS s SEMI JOIN {other} AS o ON {self._condition('s', 'o')})"
+        if own is not None and not isinstance(own, Inserts):
+            rows = f"(SELECT s.* FROM {rows} AS s ANTI JOIN {self._where(own, '<')} AS d ON {same('s', 'd', key)})"
+        found = self.storage.temporary(f"SELECT * FROM {rows}")
+        if self.storage.is_empty(found):
+            return None
+        lonely = self._alone(found)
+        return self.storage.temporary(
+            f"SELECT *, FALSE AS was_alone FROM {self._matched(found)} UNION ALL SELECT *, TRUE FROM {lonely}"
+        )
+
+    def _turned(self, staying: str) -> str:
+        now = self.storage.temporary(
+            f"SELECT *, FALSE AS is_alone FROM {self._matched(staying)} UNION ALL SELECT *, TRUE FROM {self._alone(staying)}"
+        )
+        comes = "was_alone" if self.node.kind == "semi" else "is_alone"
+        weight = f"CASE WHEN {comes} THEN 1 ELSE -1 END"
+        return self.storage.temporary(
+            f"SELECT {self._items()}, {weight} AS {quoted(WEIGHT)} FROM {now} WHERE was_alone <> is_alone"
+        )
+
+    def _given(self, rows: str, weight: str) -> str:
+        found = self._matched(rows) if self.node.kind == "semi" else self._alone(rows)
+        return self.storage.temporary(f"SELECT {self._items()}, {weight} AS {quoted(WEIGHT)} FROM {found}")
+
+    def _alone(self, rows: str) -> str:
+        return f"(SELECT s.* FROM {rows} AS s ANTI JOIN {self.tables[1 - self.index]} AS o ON {self._condition('s', 'o')})"
+
+    def _matched(self, rows: str) -> str:
+        return f"(SELECT s.* FROM {rows} AS s SEMI JOIN {self.tables[1 - self.index]} AS o ON {self._condition('s', 'o')})"
+
+    def _condition(self, own: str, other: str) -> str:
+        return self.node.condition_of(*((own, other) if self.index == 0 else (other, own)))
+
+    def _where(self, batch: str, sign: str) -> str:
+        names = ", ".join(quoted(column.id) for column in self.node.inputs[self.index].columns)
+        return f"(SELECT {names} FROM {batch} WHERE {quoted(WEIGHT)} {sign} 0)"
+
+    def _items(self) -> str:
+        """Return the columns of the result, those of the other side NULL."""
+        own = {column.id for column in self.node.inputs[self.index].columns}
+        columns = self.node.columns
+        return ", ".join(
+            quoted(column.id) if column.id in own else f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}"
+            for column in columns
+        )
