@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.test_random_sql import check
+from tests.sql.test_random_sql import Script
 from windowpane.errors import (
     ChangedViewSchemaError,
     InvalidSpecError,
@@ -334,7 +334,7 @@ def test_the_command_line(postgres_url: str, there, tmp_path: Path) -> None:
 
 def test_tables_equal_random_views(open_session, there) -> None:
     with open_session() as session:
-        check(session, seed=7)  # views equal DuckDB after every flush
+        Script(7).check(session)  # views equal DuckDB after every flush
         for view in session.relations():
             if view.startswith("mv"):
                 columns = ", ".join(session.columns(view))
