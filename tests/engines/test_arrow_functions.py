@@ -18,9 +18,10 @@ from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionEr
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.columns import PLAIN
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP
-from windowpane.testing.fuzz.windowed_streams import COLUMNS, random_rows
+from windowpane.testing.fuzz.windowed_streams import random_rows
 from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 
@@ -76,8 +77,8 @@ FUNCTIONS: dict[str, tuple[Any, pa.Schema]] = {
 def program_of(function: Any, schema: pa.Schema, assigner: WindowAssigner, late: bool = True, **parts: Any) -> Program:
     plan = WindowPlan(("k",), assigner, FunctionPlan("aggregate", arrow=function, schema="given"), event_time="t", **parts)
     plan = plan if not late else WindowPlan(**{**vars(plan), "late_tag": LATE})
-    types = InputTypes(COLUMNS, pa.schema([COLUMNS.field("k")]), ("k",), TIMESTAMP, {}, declared=schema)
-    return compile_program(plan, types, COLUMNS.names)
+    types = InputTypes(PLAIN, pa.schema([PLAIN.field("k")]), ("k",), TIMESTAMP, {}, declared=schema)
+    return compile_program(plan, types, PLAIN.names)
 
 
 def steps_of(seed: int) -> list[tuple[Clock, list[pa.Table]]]:

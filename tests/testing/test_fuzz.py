@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.engine import SlicesEngine
+from windowpane.errors import WindowpaneError
+from windowpane.kernels import grouped_fold
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import HashPages
 from windowpane.testing.fuzz import windowed
 from windowpane.testing.fuzz.__main__ import main, report
+from windowpane.testing.fuzz.columns import COLUMNS
 from windowpane.testing.fuzz.comparison import difference, identical
+from windowpane.testing.fuzz.windowed_programs import random_program
+from windowpane.windowing.aggregates.registry import BINDERS
 
-BLOCK = 250
+BLOCK = 150
 
 
 @pytest.mark.parametrize("block", range(8))
@@ -23,6 +32,43 @@ def test_random_programs_agree_with_the_reference(block: int) -> None:
     failed = report((windowed.run(seed) for seed in range(block * BLOCK, (block + 1) * BLOCK)), lines.append)
     assert failed == 0, "\n".join(lines)
     assert lines[-1] == f"{BLOCK} passed, 0 failed"
+
+
+def test_every_type_is_a_key_and_an_argument() -> None:
+    programs = [random_program(Random(seed))[0] for seed in range(700) if _goes_together(seed)]
+    keys = {field.type for program in programs for field in program.keys}
+    arguments = {COLUMNS.field(name).type for program in programs for _, each, _ in program.aggregates for name in each.arguments}
+    assert keys == {field.type for field in COLUMNS if not pa.types.is_map(field.type)}
+    assert arguments == {field.type for field in COLUMNS}
+    assert {aggregate.name for program in programs for _, aggregate, _ in program.aggregates} == set(BINDERS)
+
+
+def _goes_together(seed: int) -> bool:
+    try:
+        random_program(Random(seed))
+    except WindowpaneError:
+        return False
+    return True
+
+
+def test_few_rows_take_the_ways_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: Counter[str] = Counter()
+
+    def counted(room: object, name: str) -> None:
+        work = getattr(room, name)
+
+        def wrapped(*given: Any) -> Any:
+            result = work(*given)
+            taken[name] += result is not None
+            return result
+
+        monkeypatch.setattr(room, name, wrapped)
+
+    counted(grouped_fold, "addressed_groups")
+    counted(grouped_fold, "packed_groups")
+    counted(HashPages, "_parts")
+    assert not [each.differences for each in map(windowed.run, range(10_000, 10_060)) if each.differences]
+    assert min(taken[name] for name in ("addressed_groups", "packed_groups", "_parts")) > 3
 
 
 def test_a_seed_makes_the_same_program_again() -> None:
@@ -48,9 +94,12 @@ def test_an_engine_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, capsys
     ("expected", "got", "found"),
     [
         ([{"k": 1, "x": 0.1 + 0.2}], [{"k": 1, "x": 0.3}], None),
-        ([{"x": float("nan")}, {"x": 0.0}], [{"x": -0.0}, {"x": float("nan")}], None),
+        ([{"x": float("nan")}, {"x": 0.0}], [{"x": 0.0}, {"x": float("nan")}], None),
+        ([{"x": 0.0}], [{"x": -0.0}], "expected {'x': 0.0}"),
+        ([{"x": [0.0]}], [{"x": [-0.0]}], "expected {'x': [0.0]}"),
+        ([{"x": -0.0, "z": 1}, {"x": 0.0, "z": 1}], [{"x": 0.0, "z": 1}, {"x": -0.0, "z": 1}], None),
         ([{"x": [1.0, None]}], [{"x": [1.0, None]}], None),
-        ([{"x": {"y": -0.0}, "z": 2}, {"x": {"y": 0.0}, "z": 1}], [{"x": {"y": 0.0}, "z": 1}, {"x": {"y": 0.0}, "z": 2}], None),
+        ([{"x": {"y": 0.0}, "z": 2}, {"x": {"y": 0.0}, "z": 1}], [{"x": {"y": 0.0}, "z": 1}, {"x": {"y": 0.0}, "z": 2}], None),
         ([{"x": 1}], [{"x": 2}], "expected {'x': 1}"),
         ([{"x": 1}, {"x": 2}], [{"x": 1}], "missing: {'x': 2}"),
         ([{"x": 1}], [{"x": 1}, {"x": 1}], "one too many: {'x': 1}"),

@@ -8,7 +8,9 @@ import pyarrow.compute as pc
 
 from windowpane.engines.columnar import key_arrays
 from windowpane.engines.program import WINDOW_END, Program
+from windowpane.engines.rows import python_keys
 from windowpane.engines.slicing import Integers
+from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.lists import Lists
 from windowpane.windowing.arrow_calls import windows_applied
@@ -50,8 +52,22 @@ class Results:
         if isinstance(program.arrow, ArrowWindowFunction):
             self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
             return
-        columns = [*keys, *bounds, *self._fold.finish(partials), times, _repeated(judged, rows)]
+        columns = [*keys, *bounds, *self._finished(keys, partials), times, _repeated(judged, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
+
+    def _finished(self, keys: list[pa.Array], partials: pa.Table) -> list[pa.Array]:
+        """Return the results; an error names the key, as that of the row engine does."""
+        try:
+            return self._fold.finish(partials)
+        except AggregateOverflowError:
+            names = self._program.key_columns
+            for row in range(partials.num_rows):
+                try:
+                    self._fold.finish(partials.slice(row, 1))
+                except AggregateOverflowError as error:
+                    key = python_keys(pa.table([each.slice(row, 1) for each in keys], names=names), names)[0] if names else None
+                    raise error.located(key=key) from error.__cause__
+            raise
 
     def _applied(self, function: ArrowWindowFunction, fixed: list[pa.Array], partials: pa.Table, judged: int) -> pa.Table:
         """Return what the function makes of the kept rows of all keys; ``fixed`` are the keys and bounds of each."""

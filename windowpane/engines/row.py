@@ -23,6 +23,7 @@ from windowpane.engines.program import JUDGED, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
+from windowpane.kernels.key_codes import plain_key
 from windowpane.operators.timer_service import TimerService
 from windowpane.operators.window_operator import WindowOperator
 from windowpane.state.blob_store import BlobStore
@@ -98,12 +99,19 @@ class _Batch:
 
     def _elements(self, rows: pa.Table) -> Iterator[tuple[Any, Any, int, bytes]]:
         keys = python_keys(rows, self._program.key_columns)
-        values = python_rows(rows.select(self._program.values))
+        values = python_rows(self._spelled(rows.select(self._program.values)))
         times = rows[TIME].to_pylist()
         for key, value, time in zip(keys, values, times, strict=True):
             if time is None and self._program.spec.assigner.is_event_time:
                 raise MissingTimestampError(self._program.spec.assigner, key, value)
             yield key, value, MIN if time is None else time, encode_key(key)
+
+    def _spelled(self, values: pa.Table) -> pa.Table:
+        """Return what aggregates read with key columns spelled as keys are: engines that group by them keep no other spelling."""
+        if self._program.aggregates or self._program.arrow is not None:
+            for name in set(self._program.key_columns) & set(values.column_names):
+                values = values.set_column(values.column_names.index(name), name, plain_key(values[name]))
+        return values
 
     def _close(self) -> BucketOutput:
         self._state.flush()

@@ -48,7 +48,7 @@ def python_rows(table: pa.Table) -> list[dict[str, Any]]:
 def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
     """Return the key of each row: ``None`` without key columns, the value itself for one, a tuple for several.
 
-    Entries of maps are put in order, so that maps with equal entries are equal keys.
+    Equal keys are spelled alike, whichever came first: one zero, and the entries of maps in order.
     """
     if not names:
         return [None] * table.num_rows
@@ -61,10 +61,12 @@ def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
 
 
 def _canonical(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what puts the map entries inside a value of this type in order, ``None`` if there can be none."""
+    """Return what spells equal values of a type alike, ``None`` where they are anyway."""
+    if pa.types.is_floating(kind):
+        return lambda value: None if value is None else value + 0.0
     if pa.types.is_map(kind):
-        inner = _canonical(kind.item_type) or (lambda value: value)
-        return lambda entries: entries and sorted(((k, inner(v)) for k, v in entries), key=lambda entry: encode_key(entry[0]))
+        key, item = (_canonical(each) or (lambda value: value) for each in (kind.key_type, kind.item_type))
+        return lambda entries: entries and sorted(((key(k), item(v)) for k, v in entries), key=lambda pair: encode_key(pair[0]))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         element = _canonical(kind.value_type)
         return element and (lambda values: values and [element(value) for value in values])

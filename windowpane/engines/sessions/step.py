@@ -9,8 +9,9 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,10 @@ from windowpane.kernels.group_folds import counted
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.islands import Int64s, find_islands, order_by
 from windowpane.kernels.key_codes import plain_key
+from windowpane.kernels.merges_in_order import merges_in_order
 from windowpane.kernels.segments import Runs
 from windowpane.sizes import Size
-from windowpane.windowing.times import MAX, wrap_int64
+from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow
 
 _SAMPLED = Size("keys to each that is sampled before folding sessions", 16, (1, 2))
@@ -138,7 +140,8 @@ class SessionStep:
         if not kept:
             return Grown(None, met[:0], None, dropped, 0)
         if any(len(gone) for gone in dropped):
-            meeting, order = Meeting(self._groups, meeting.sessions, kept), None  # it numbers the arrivals there were
+            meeting = Meeting(self._groups, meeting.sessions, kept)
+            order = None if order is None else partial(_order_of_rest, order, _without(len(arrivals[0].ends), dropped[0]))
         self._refuse_overflow(meeting, now, order)
         return self._merged(meeting, met, now, dropped)
 
@@ -209,31 +212,55 @@ class SessionStep:
         return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
 
     def _refuse_overflow(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> None:
-        """Refuse sessions that merged and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
-        islands = meeting.islands
-        beyond = islands.ends - 1 > MAX - self.rule.lateness
-        if not beyond.any():
+        """Refuse sessions that merge and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
+        lateness = self.rule.lateness
+        is_behind = _wraps_behind(meeting.bounds[1], lateness, now)
+        if not is_behind.any():
             return
-        beyond[islands.of[_covering(meeting, beyond, order)]] = False
-        for number in np.flatnonzero(beyond).tolist():
-            window = TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
-            if wrap_int64(window.max_timestamp + self.rule.lateness) <= now:
-                columns = {name: meeting.key_column(name).slice(int(islands.first[number]), 1) for name in self._groups}
+        merges = _merged(meeting) if order is None else _merges(meeting, is_behind, order)
+        for number, window in merges:
+            if _wraps_behind(np.array([window.end]), lateness, now).any():
+                columns = {name: meeting.key_column(name).slice(number, 1) for name in self._groups}
                 keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
                 key = python_keys(keys, keys.column_names)[0] if columns else None
-                raise MergeBehindWatermarkError(key, window, self.rule.lateness, "watermark", now).located(key=key)
+                raise MergeBehindWatermarkError(key, window, lateness, "watermark", now).located(key=key)
 
 
-def _covering(meeting: Meeting, asked: Mask, order: ArrivalOrder | None) -> Int64s:
-    """Return what covers all that it meets from the first, of the islands that are asked for: nothing merges there."""
+def _without(count: int, numbers: Int64s) -> Int64s:
+    """Return the numbers below ``count`` but for some."""
+    return np.delete(np.arange(count), numbers)
+
+
+def _order_of_rest(order: ArrivalOrder, rest: Int64s, numbers: Int64s) -> Int64s:
+    """Sort numbers of the ``rest`` of some rows, ascending, by the arrival of the rows."""
+    return np.searchsorted(rest, order(rest[numbers]))
+
+
+def _wraps_behind(ends: Int64s, lateness: int, now: int) -> Mask:
+    """Return which windows have a cleanup time that leaves int64 and comes out at or before ``now``."""
+    latest = ends - 1
+    wrapped = latest + np.int64(lateness)
+    is_behind: Mask = (latest > MAX - lateness) & (wrapped <= now)
+    return is_behind
+
+
+def _merges(meeting: Meeting, asked: Mask, order: ArrivalOrder) -> Iterator[tuple[int, TimeWindow]]:
+    """Yield the intervals that change a session there is, with what it becomes, on islands that hold one asked for."""
+    is_asked = np.zeros(len(meeting.islands.starts), bool)
+    is_asked[meeting.islands.of[asked]] = True
+    numbers = meeting.in_order(np.flatnonzero(is_asked[meeting.islands.of]), order)
+    columns = (column[numbers].tolist() for column in (meeting.islands.of, *meeting.bounds))
+    for place, start, end in merges_in_order(*columns):
+        yield int(numbers[place]), TimeWindow(start, end)
+
+
+def _merged(meeting: Meeting) -> Iterator[tuple[int, TimeWindow]]:
+    """Yield an interval of each island on which some merged, with the session they make, where their order is not known."""
     islands, (starts, ends) = meeting.islands, meeting.bounds
-    covers = (starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])
-    if order is None:
-        return np.flatnonzero(covers)
-    in_order = meeting.in_order(np.flatnonzero(asked[islands.of]), order)
-    firsts = in_order[np.unique(islands.of[in_order], return_index=True)[1]]
-    found: Int64s = firsts[covers[firsts]]
-    return found
+    merges = np.ones(len(islands.starts), bool)
+    merges[islands.of[(starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])]] = False
+    for number in np.flatnonzero(merges).tolist():
+        yield int(islands.first[number]), TimeWindow(int(islands.starts[number]), int(islands.ends[number]))
 
 
 def _is_filled(sessions: pa.Table) -> Mask:

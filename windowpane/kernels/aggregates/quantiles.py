@@ -63,7 +63,7 @@ class Quantile(SegmentAggregate):
         low, high = _doubles(lists.values, low_at), _doubles(lists.values, high_at)
         is_one = (lower == higher) | (codes[low_at] == codes[high_at])
         with np.errstate(all="ignore"):
-            return np.where(is_one, low, (higher - position) * low + (position - lower) * high)
+            return np.where(is_one, low, (higher - position) * low + (position - lower) * high) + 0.0  # never -0.0
 
 
 def _places(order: Integers, offsets: Integers, bound: Doubles) -> Integers:

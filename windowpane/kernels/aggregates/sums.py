@@ -36,7 +36,7 @@ class FloatSum(KernelAggregate):
         return {f"{self.prefix}s": rows[self.slots[0]].cast(pa.float64())}
 
     def finish(self, partials: pa.Table) -> pa.Array:
-        return partials[f"{self.prefix}s"].combine_chunks()
+        return pc.add(partials[f"{self.prefix}s"].combine_chunks(), 0.0)  # never -0.0
 
 
 class IntegerSum(KernelAggregate):

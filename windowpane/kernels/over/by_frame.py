@@ -81,7 +81,7 @@ def _float_sums(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segment
     values, valid = column
     elements = np.where(valid, values, -0.0)[segments.order]
     lengths = np.diff(segments.offsets)
-    total = np.full(segments.count, 0.0 if is_mean else -0.0)
+    total = np.zeros(segments.count)
     for rows, at in _steps(segments):
         total[rows] += elements[at]
     for row in np.flatnonzero(lengths > STEPS.value).tolist():

@@ -251,21 +251,17 @@ class _DecimalMean(_DecimalSum):
 
 
 class _FloatSum(_Aggregate):
-    start = -0.0
-
     def summed(self, rows: SortedRows, counted: Mask) -> npt.NDArray[np.float64]:
         """Return the total of each frame."""
         assert self.call.frame is not None, "aggregates have a frame"
         numbers = self.argument(rows).cast(pa.float64()).fill_null(0.0).to_numpy()
-        return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.frame), self.start)
+        return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.frame))
 
     def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
         return pa.array(self.summed(rows, counted), mask=count == 0)
 
 
 class _FloatMean(_FloatSum):
-    start = 0.0
-
     def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
         return pa.array(self.summed(rows, counted) / np.maximum(count, 1), mask=count == 0)
 

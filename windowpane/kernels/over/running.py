@@ -254,7 +254,7 @@ class RunningFloatSum(RunningCount):
         return sums[frame_ends(rows, self.call).row] if len(sums) else sums
 
     def value(self, rows: SortedRows) -> pa.Array:
-        return pa.array(self.summed(rows), mask=self.totals(rows) == 0)
+        return pa.array(self.summed(rows) + 0.0, mask=self.totals(rows) == 0)  # never -0.0
 
 
 class RunningFloatMean(RunningFloatSum):

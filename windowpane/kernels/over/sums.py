@@ -79,9 +79,9 @@ def overflowing(values: Codes, frame_spans: Sequence[Span]) -> list[tuple[int, i
     return [(row, exact_sum(high[row], low[row])) for row in bad]
 
 
-def float_sums(values: Doubles, frame_spans: Sequence[Span], start: float) -> Doubles:
-    """Return the sum over the spans of each row, added in row order onto ``start``; leave out a row by making it -0.0."""
-    total = np.full(len(frame_spans[0][0]), start)
+def float_sums(values: Doubles, frame_spans: Sequence[Span]) -> Doubles:
+    """Return the sum over the spans of each row, added in row order onto 0.0; leave out a row by making it -0.0."""
+    total = np.zeros(len(frame_spans[0][0]))
     wide = widths(frame_spans) > STEPS.value
     for lo, hi in frame_spans:
         _add_stepwise(total, values, lo, np.where(wide, lo, hi))

@@ -1,6 +1,6 @@
-"""Whether two engines gave the same rows: as multisets, doubles up to rounding, one NaN, one zero.
+"""Whether two engines gave the same rows: as multisets, doubles up to rounding, one NaN, the sign of zero as it is.
 
-Rows are matched by everything but their doubles first, so that rounding cannot pair the wrong ones.
+Rows are matched by everything but their doubles and signs of zeros first, so that neither can pair the wrong ones.
 """
 
 from __future__ import annotations
@@ -27,10 +27,19 @@ def difference(expected: Iterable[Row], got: Iterable[Row]) -> str | None:
     return f"{'missing' if len(wanted) > len(shown) else 'one too many'}: {extra[0]}"
 
 
-def _sort_key(row: Row) -> tuple[str, str]:
+def _sort_key(row: Row) -> tuple[str, str, str]:
     exact = [(name, with_one_zero(value)) for name, value in row.items() if not isinstance(value, float)]
     doubles = [(name, f"{value + 0.0:.6g}") for name, value in row.items() if isinstance(value, float)]
-    return repr(exact), repr(doubles)
+    return repr(exact), repr(doubles), repr([_signs_of_zeros(value) for value in row.values()])
+
+
+def _signs_of_zeros(value: Any) -> Any:
+    """Return the signs of the zeros in a value, in order."""
+    if isinstance(value, float):
+        return math.copysign(1.0, value) if value == 0.0 else None
+    if isinstance(value, dict):
+        return [_signs_of_zeros(item) for item in value.values()]
+    return [_signs_of_zeros(item) for item in value] if isinstance(value, list | tuple) else None
 
 
 def with_one_zero(value: Any) -> Any:
@@ -45,6 +54,8 @@ def with_one_zero(value: Any) -> Any:
 def same(left: Any, right: Any) -> bool:
     """Return whether two values are the same."""
     if isinstance(left, float) and isinstance(right, float):
+        if left == right == 0.0:
+            return math.copysign(1.0, left) == math.copysign(1.0, right)
         both_nan = math.isnan(left) and math.isnan(right)
         return both_nan or math.isclose(left, right, rel_tol=REL_TOL, abs_tol=ABS_TOL)
     if isinstance(left, dict) and isinstance(right, dict):

@@ -2,11 +2,12 @@
 
 Both engines are given the same batches; the columnar one is also stopped and made anew from bytes now and then, and its rows
 fold before the shuffle where the plan allows. Compared are results, late rows, the counters of late elements and firings, and
-errors, which end a program.
+errors, which end a program. Sizes and thresholds are drawn, too, so that few rows take the ways of many; a warning is a failure.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.arrival import in_order
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.combining import combiner_of
 from windowpane.engines.panes.timed import TimedPanesEngine
@@ -29,9 +31,9 @@ from windowpane.testing.fuzz.comparison import difference, with_one_zero
 from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.windowed_programs import random_program, with_engine
 from windowpane.testing.fuzz.windowed_streams import Batch, random_stream
+from windowpane.testing.sizes import drawn_sizes
 
 REFERENCE = "row"
-_DRAWS = 40
 
 Outcoming = BucketOutput | WindowpaneError
 """What a batch comes to."""
@@ -40,22 +42,26 @@ Outcoming = BucketOutput | WindowpaneError
 def run(seed: int) -> Outcome:
     """Make the program of a seed, run it on both engines, and compare."""
     draw = Random(seed)
-    program = _columnar_program(draw)
-    stream = random_stream(draw, program)
+    program, columns = _columnar_program(draw)
+    stream = random_stream(draw, program, columns)
     try:
-        differences = _Race(program, draw).run(stream)
-    except Exception as error:  # a program that raises is a finding like any other
+        with drawn_sizes(seed), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            differences = _Race(program, draw).run(stream)
+    except Exception as error:  # a program that raises, or warns, is a finding like any other
         differences = [raised(error)]
     return Outcome(seed, text_of(program), program.engine, differences)
 
 
-def _columnar_program(draw: Random) -> Program:
+def _columnar_program(draw: Random) -> tuple[Program, pa.Schema]:
     """Draw until the planner takes a columnar engine: the row engine would only be compared with itself."""
-    for _ in range(_DRAWS):
-        program = random_program(draw)
+    while True:
+        try:
+            program, columns = random_program(draw)
+        except WindowpaneError:
+            continue
         if program.engine != REFERENCE:
-            return program
-    return program
+            return program, columns
 
 
 def text_of(program: Program) -> str:
@@ -98,11 +104,16 @@ class _Bucket:
         self._is_idle = output.is_idle
         return output
 
-    def restart(self) -> None:
-        """Make the engine and its state anew from bytes."""
-        snapshot, self._store = self._store.snapshot(), MemoryBlobStore()
-        self._store.restore(snapshot)
+    def snapshot(self) -> bytes:
+        """Return the state as bytes."""
+        return self._store.snapshot()
+
+    def restart(self, snapshot: bytes | None = None) -> None:
+        """Make the engine and its state anew from bytes, those of now if none are given."""
+        held, self._store = self._store.snapshot() if snapshot is None else snapshot, MemoryBlobStore()
+        self._store.restore(held)
         self._engine = make_engine(self._program)
+        self._is_idle = self._is_idle and snapshot is None
 
 
 class _Race:
@@ -121,9 +132,12 @@ class _Race:
             clock = Clock(batch.watermark, batch.processing_time)
             combine = self._combine if self._draw.random() < 0.5 and not self._tells_late_by_order(batch) else None
             by_time = combine is not None and self._program.engine == TimedPanesEngine.name
+            before = [bucket.snapshot() for bucket in (self._reference, self._bucket)]
             expected = self._reference.run(partial(_taken, batch.parts, by_time), clock)
             got = self._bucket.run(partial(self._sent, batch.parts, combine), clock)
             found = _differences(self._program, expected, got)
+            if found and isinstance(expected, WindowpaneError) and isinstance(got, WindowpaneError):
+                found = self._errors_one_by_one(in_order(self._program, batch.parts), clock, before)
             if found:
                 return [f"batch {number}, {clock}: {each}" for each in (*found, _shown(batch))]
             if isinstance(expected, WindowpaneError):
@@ -131,6 +145,18 @@ class _Race:
             if self._draw.random() < 0.5:
                 self._bucket.restart()
         return []
+
+    def _errors_one_by_one(self, rows: pa.Table | None, clock: Clock, before: Sequence[bytes]) -> list[str]:
+        """Return what differs up to the first row that fails: of several errors in a batch either may be raised."""
+        count = 0 if rows is None else rows.num_rows
+        for end in range(count + 1):
+            parts = [] if rows is None else [rows.slice(0, end)]
+            for bucket, snapshot in zip((self._reference, self._bucket), before, strict=True):
+                bucket.restart(snapshot)
+            expected, got = (bucket.run(partial(list, parts), clock) for bucket in (self._reference, self._bucket))
+            if isinstance(expected, WindowpaneError):
+                return _differences(self._program, expected, got)
+        return ["an error that only all rows together make"]
 
     def _tells_late_by_order(self, batch: Batch) -> bool:
         """Whether a row may be late or not, as another of its session comes before it or not."""

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.program import Program, Upstream
+from windowpane.errors import AggregateTypeError
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.planner import InputTypes, compile_program
-from windowpane.testing.fuzz.windowed_streams import COLUMNS
+from windowpane.testing.fuzz.columns import COLUMNS, PLAIN
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
@@ -25,7 +26,6 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 _KEYS: tuple[tuple[str, ...], ...] = (
     ("k",),
     ("k",),
-    ("k",),
     ("n",),
     ("f",),
     ("k", "n"),
@@ -34,7 +34,15 @@ _KEYS: tuple[tuple[str, ...], ...] = (
     (),
     ("u",),
     ("m", "b"),
+    ("big", "u"),
+    ("pair", "reals"),
+    ("wide", "day"),
+    ("text", "bytes", "b"),
 )
+_HASHED = tuple(field.name for field in COLUMNS if not pa.types.is_map(field.type))
+"""Columns that keys may be: all but maps."""
+_SORTED = tuple(field.name for field in COLUMNS if not pa.types.is_nested(field.type))
+"""Columns that rows may be ordered by."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +86,26 @@ def _random_length(draw: Random) -> int:
 
 def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers.Trigger | None:
     """Return a trigger that the assigner's windows can have; ``None`` for the default."""
-    counting = triggers.CountTrigger.of(draw.randint(1, 4))
+    counting = triggers.CountTrigger.of(draw.choice([draw.randint(1, 4), draw.randint(0, 9)]))
     if isinstance(assigner, assigners.GlobalWindows):
         ending = triggers.EndOfStreamTrigger()
         return draw.choice([counting, counting, triggers.PurgingTrigger.of(counting), ending, None])
-    continuous = triggers.ContinuousEventTimeTrigger if assigner.is_event_time else triggers.ContinuousProcessingTimeTrigger
+    of_clock = triggers.ContinuousEventTimeTrigger if assigner.is_event_time else triggers.ContinuousProcessingTimeTrigger
+    continuous = draw.choice([of_clock, of_clock, triggers.ContinuousProcessingTimeTrigger])
     made = [assigner.default_trigger(), counting, continuous.of(draw.randint(1, 12))]
-    trigger = draw.choice([None, None, *made, *made, triggers.NeverTrigger()])
+    trigger = draw.choice([None, None, *made, *made, counting, triggers.NeverTrigger()])
     return triggers.PurgingTrigger.of(trigger) if trigger is not None and draw.random() < 0.4 else trigger
 
 
 def random_evictor(draw: Random) -> evictors.Evictor | None:
     """Return an evictor, mostly none."""
-    count, after = draw.randint(0, 4), draw.random() < 0.3
-    return draw.choice([None] * 6 + [evictors.CountEvictor.of(count, after), evictors.TimeEvictor.of(count * 3, after)])
+    after = draw.random() < 0.3
+    by_count = evictors.CountEvictor.of(draw.randint(-1, 8), after)
+    by_time = evictors.TimeEvictor.of(draw.choice([0, 1, 3, 12, 40]), after)
+    return draw.choice([None] * 8 + [by_count, by_count, by_time])
 
 
-_AGGREGATES: tuple[Aggregate, ...] = (
+_ORDERLESS: tuple[Aggregate, ...] = (
     agg.count(),
     agg.count("i"),
     agg.sum("i"),
@@ -119,26 +130,71 @@ _AGGREGATES: tuple[Aggregate, ...] = (
     agg.mode("d"),
     agg.median("n"),
     agg.quantile("d", 0.25),
-    agg.approx_count_distinct("i"),
-    agg.approx_quantile("n", 0.5),
-    agg.first("s"),
-    agg.first("n", ignore_nulls=True),
-    agg.last("d"),
-    agg.last("s", ignore_nulls=True),
-    agg.any_value("i"),
-    agg.arg_min("s", "n"),
-    agg.arg_max("i", "d"),
-    agg.collect_list("n"),
-    agg.collect_set("d"),
-    agg.string_agg("s", "+"),
+    agg.approx_count_distinct("u"),
+    agg.approx_quantile("n", 0.5, accuracy=10_000),
+)
+"""Aggregates of ordinary values that do not depend on the order of arrival."""
+
+_OF_ANY: tuple[Callable[[str], Aggregate], ...] = (
+    agg.count,
+    agg.sum,
+    agg.avg,
+    agg.min,
+    agg.max,
+    agg.var_pop,
+    agg.var_samp,
+    agg.stddev_pop,
+    agg.stddev_samp,
+    agg.median,
+    agg.mode,
+    agg.first,
+    agg.last,
+    agg.any_value,
+    agg.collect_list,
+    agg.collect_set,
+    agg.count_distinct,
+    agg.approx_count_distinct,
+    lambda column: agg.first(column, ignore_nulls=True),
+    lambda column: agg.last(column, ignore_nulls=True),
+    lambda column: agg.any_value(column, ignore_nulls=True),
+    lambda column: agg.quantile(column, 0.7),
+    lambda column: agg.approx_quantile(column, 0.5, accuracy=10_000),
+    lambda column: agg.approx_count_distinct(column, rsd=0.4),
+    lambda column: agg.arg_min(column, "big"),
+    lambda column: agg.arg_max("text", column),
+    lambda column: agg.arg_min("d", column),
+    lambda column: agg.count_distinct(column, "n"),
+    lambda column: agg.string_agg(column, "\0"),
+    agg.bool_and,
+    agg.bool_or,
+)
+"""Every aggregate, of a column of any type that it takes."""
+
+
+def _is_taken(aggregate: Aggregate) -> bool:
+    try:
+        aggregate.bind([COLUMNS.field(name).type for name in aggregate.arguments])
+    except AggregateTypeError:
+        return False
+    return True
+
+
+_EVERY: tuple[Aggregate, ...] = tuple(
+    aggregate for make in _OF_ANY for field in COLUMNS if _is_taken(aggregate := make(field.name))
 )
 
 
 def random_aggregates(draw: Random) -> dict[str, Aggregate]:
-    """Return one to four aggregates by output name; mostly such that do not depend on the order of arrival."""
-    plain = _AGGREGATES[:26]
-    chosen = draw.choices(plain if draw.random() < 0.6 else _AGGREGATES, k=draw.randint(1, 4))
+    """Return one to four aggregates by output name; often such that do not depend on the order of arrival."""
+    chosen = draw.choices(_ORDERLESS if draw.random() < 0.4 else _EVERY, k=draw.randint(1, 4))
     return {f"r{number}": aggregate for number, aggregate in enumerate(chosen)}
+
+
+def random_keys(draw: Random) -> tuple[str, ...]:
+    """Return key columns of any types."""
+    if draw.random() < 0.6:
+        return draw.choice(_KEYS)
+    return tuple(draw.sample(_HASHED, draw.choice([1, 1, 2, 3])))
 
 
 def program_of(
@@ -147,9 +203,10 @@ def program_of(
     keys: tuple[str, ...] = ("k",),
     upstream: Upstream = Upstream.SOURCE,
     window_bound: pa.DataType = TIMESTAMP,
+    columns: pa.Schema = PLAIN,
     **parts: Any,
 ) -> Program:
-    """Return a compiled program over ``COLUMNS``: the planner has chosen its engine.
+    """Return a compiled program: the planner has chosen its engine.
 
     Args:
         assigner: the assigner.
@@ -157,31 +214,48 @@ def program_of(
         keys: the key columns.
         upstream: where rows come from.
         window_bound: type of window bounds.
+        columns: the columns of its rows.
         parts: trigger, evictor, allowed_lateness, late_tag, refine, order_by and engine, as a ``WindowPlan`` takes them.
     """
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
     plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **parts)
     slots = {name: aggregate.arguments for name, aggregate in aggregates.items()}
-    types = InputTypes(COLUMNS, pa.schema([COLUMNS.field(key) for key in keys]), keys, window_bound, slots)
-    return compile_program(plan, types, COLUMNS.names)
+    types = InputTypes(columns, pa.schema([columns.field(key) for key in keys]), keys, window_bound, slots)
+    return compile_program(plan, types, columns.names)
 
 
-def random_program(draw: Random) -> Program:
-    """Return a program of random parts."""
-    assigner = random_assigner(draw)
-    return program_of(
+def random_program(draw: Random) -> tuple[Program, pa.Schema]:
+    """Return a program of random parts, and the columns of its rows: those it reads and a few others, which late rows carry.
+
+    Raises:
+        WindowpaneError: the parts do not go together.
+    """
+    assigner, keys, aggregates = random_assigner(draw), random_keys(draw), random_aggregates(draw)
+    order_by = tuple(_order_column(draw, name) for name in _random_order(draw))
+    read = {*keys, *(name for each in aggregates.values() for name in each.arguments), *(column.name for column in order_by), "n"}
+    read |= set(draw.sample(COLUMNS.names, 2))
+    columns = pa.schema([field for field in COLUMNS if field.name in read])
+    program = program_of(
         assigner,
-        random_aggregates(draw),
-        draw.choice(_KEYS),
+        aggregates,
+        keys,
         draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW]),
         pa.int64(),
+        columns,
         trigger=random_trigger(draw, assigner),
         evictor=random_evictor(draw),
         allowed_lateness=draw.choice([0, 0, 3, 20, 20, 2**62, MAX]) if assigner.is_event_time else 0,
         late_tag=draw.choice([None, LATE]),
         refine=draw.choice(["last", "last", "each"]),
-        order_by=tuple(_order_column(draw, name) for name in draw.choice([(), (), ("n",), ("s", "i"), ("d",)])),
+        order_by=order_by,
     )
+    return program, columns
+
+
+def _random_order(draw: Random) -> tuple[str, ...]:
+    if draw.random() < 0.1:
+        return tuple(draw.sample(_SORTED, draw.randint(1, 2)))
+    return draw.choice([(), (), ("n",), ("s", "i"), ("d",)])
 
 
 def _order_column(draw: Random, name: str) -> OrderColumn:

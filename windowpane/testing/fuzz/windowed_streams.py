@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.testing.fuzz.columns import PLAIN, values
 from windowpane.windowing.times import MAX, MIN
-
-COLUMNS = pa.schema(
-    [
-        ("k", pa.string()),
-        ("f", pa.float64()),
-        ("i", pa.int64()),
-        ("n", pa.int32()),
-        ("d", pa.float64()),
-        ("s", pa.string()),
-        ("b", pa.bool_()),
-        ("m", pa.decimal128(12, 2)),
-        ("r", pa.struct([("x", pa.int32()), ("y", pa.float64())])),
-        ("l", pa.list_(pa.string())),
-        ("u", pa.int64()),
-    ]
-)
-_INFINITE = float("inf")
-_VALUES: dict[str, Callable[[Random], Any]] = {
-    "k": lambda draw: draw.choice(["a", "b", "c", None]),
-    "f": lambda draw: draw.choice([0.0, -0.0, 1.5, float("nan"), None]),
-    "i": lambda draw: draw.choice([None, 0, 1, -7, draw.randint(-(10**6), 10**6), 2**61]),
-    "n": lambda draw: draw.choice([None, draw.randint(-3, 3)]),
-    "d": lambda draw: draw.choice(
-        [None, 0.0, -0.0, round(draw.uniform(-9, 9), 3), draw.choice([1.5, float("nan")]), draw.choice([2.5, _INFINITE])]
-    ),
-    "s": lambda draw: draw.choice([None, "", "x", "y", "é"]),
-    "b": lambda draw: draw.choice([None, True, False]),
-    "m": lambda draw: draw.choice([None, Decimal("0.00"), Decimal("12.34"), Decimal("-99.90")]),
-    "r": lambda draw: draw.choice([None, {"x": None, "y": 0.0}, {"x": 1, "y": -0.0}, {"x": 1, "y": 0.0}, {"x": 1, "y": None}]),
-    "l": lambda draw: draw.choice([None, [], ["a"], ["a", None]]),
-    "u": lambda draw: draw.choice([None, draw.randint(0, 400), draw.randint(0, 400), draw.randint(0, 2**62)]),
-}
-"""What makes the values of a column; ``u`` has many, as keys of large streams do."""
 
 _EPOCHS = [0] * 8 + [-(10**9), 1_700_000_000_000_000, MIN + 100, MAX - 10_000]
 """Where a stream lies in time."""
@@ -74,16 +39,17 @@ class _Shape:
 def _random_shape(draw: Random) -> _Shape:
     epoch = draw.choice(_EPOCHS)
     unit = 1 if abs(epoch) > 2**62 else draw.choice([1] * 9 + [1_000_000])
-    return _Shape(epoch, unit, draw.choice([8] * 9 + [150]), draw.random() < 0.05)
+    largest = draw.choice([8] * 60 + [30] * 25 + [150] * 14 + [1_000])
+    return _Shape(epoch, unit, largest, draw.random() < 0.05)
 
 
-def random_stream(draw: Random, program: Program) -> list[Batch]:
+def random_stream(draw: Random, program: Program, columns: pa.Schema = PLAIN) -> list[Batch]:
     """Return batches: disordered rows, some of them late, clocks that move on, and an end behind every window."""
     shape = _random_shape(draw)
     at, now, made = -30, 1, []
     before, watermark = MIN, draw.choice([MIN, shape.epoch + at * shape.unit])
     for _ in range(draw.randint(1, 7)):
-        rows = random_rows(draw, draw.randint(0, shape.largest), shape.epoch + at * shape.unit, shape.unit)
+        rows = random_rows(draw, draw.randint(0, shape.largest), shape.epoch + at * shape.unit, shape.unit, columns)
         rows = _without_times(draw, rows) if shape.lacks_times else rows
         made.append(Batch(watermark, now, _parts(draw, _judged(draw, program, rows, (before, watermark)))))
         at += draw.choice([0, draw.randint(0, 25)])
@@ -99,9 +65,9 @@ def random_stream(draw: Random, program: Program) -> list[Batch]:
     return [*made, *(Batch(*clock, ()) for clock in clocks)]
 
 
-def random_rows(draw: Random, count: int, around: int, unit: int = 1) -> pa.Table:
+def random_rows(draw: Random, count: int, around: int, unit: int = 1, columns: pa.Schema = PLAIN) -> pa.Table:
     """Return rows around an instant, in order of arrival from up to three input partitions, with their system columns."""
-    columns = {field.name: pa.array([_VALUES[field.name](draw) for _ in range(count)], field.type) for field in COLUMNS}
+    arrays = {field.name: pa.array(values(draw, field.name, count), field.type) for field in columns}
     times = [min(max(around + draw.randint(-25, 40) * unit, MIN + 1), MAX) for _ in range(count)]
     partitions = draw.choice([1, 1, 3])
     system = {
@@ -109,7 +75,7 @@ def random_rows(draw: Random, count: int, around: int, unit: int = 1) -> pa.Tabl
         PARTITION: pa.array(sorted(draw.randrange(partitions) for _ in range(count)), pa.int32()),
         POSITION: pa.array(range(count), pa.int64()),
     }
-    return pa.table({**columns, **system})
+    return pa.table({**arrays, **system})
 
 
 def _without_times(draw: Random, rows: pa.Table) -> pa.Table:

@@ -25,7 +25,7 @@ def interpolated(ordered: list[Any], q: float) -> float:
     lower, higher = math.floor(position), math.ceil(position)
     low, high = ordered[lower], ordered[higher]
     if lower == higher or low == high:
-        return float(low)
+        return float(low) + 0.0  # never -0.0
     return (higher - position) * float(low) + (position - lower) * float(high)
 
 

@@ -24,7 +24,7 @@ from windowpane.windowing.times import MAX, MIN
 
 @dataclass(frozen=True, slots=True)
 class FloatSum:
-    """Floating point: doubles added in order of arrival."""
+    """Floating point: doubles added in order of arrival, onto 0.0 as in Spark: a sum is never -0.0."""
 
     label: str
     result_type: pa.DataType
@@ -43,7 +43,7 @@ class FloatSum:
         return right if left is None else left + right
 
     def get_result(self, accumulator: Any) -> Any:
-        return accumulator
+        return None if accumulator is None else accumulator + 0.0
 
 
 @dataclass(frozen=True, slots=True)
