@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sql.watched_keys import Watch
-from windowpane.errors import SqlNameError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, StaleViewError, UnsupportedSqlError
 from windowpane.sql import Session
 
 _SCRIPT = """
@@ -104,3 +104,16 @@ def test_a_plain_view_that_a_view_reads_is_not_dropped(tmp_path: Path) -> None:
     with Session(store) as session:
         session.run("DROP VIEW p CASCADE")
         assert session.relations() == ["t"]
+
+
+def test_what_is_known_of_bad_values_goes_with_a_rename(every_key_is_unique: Watch) -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (x text); CREATE MATERIALIZED VIEW m AS SELECT x::int AS n FROM t")
+        session.run("SET streaming_expr_strict_mode = true; CREATE MATERIALIZED VIEW strict AS SELECT x::int AS n FROM t")
+        session.run("ALTER MATERIALIZED VIEW m RENAME TO m2; ALTER MATERIALIZED VIEW strict RENAME TO strict2")
+        with pytest.raises(StaleViewError, match="strict2"):
+            session.run("INSERT INTO t VALUES ('two'); FLUSH")
+        with pytest.raises(UnsupportedSqlError, match="'strict2' is behind"):
+            session.run("ALTER TABLE t RENAME TO u")
+        session.run("DROP MATERIALIZED VIEW strict2; ALTER MATERIALIZED VIEW m2 RENAME TO m3")
+        assert [row[:3] for row in session.query("SHOW ERRORS").text_rows()] == [["m3", "CAST(x AS INTEGER)", "two"]]

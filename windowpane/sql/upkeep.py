@@ -363,11 +363,18 @@ class Upkeep:
         """Refuse to rename what stands under its name outside of the store, too.
 
         Raises:
-            SqlError: it is a materialized view on a PostgreSQL server, or its state is in checkpoints of Spark.
+            SqlError: it is a materialized view on a PostgreSQL server, its state is in checkpoints of Spark, or changes wait
+                for a view that failed on them.
         """
         if self._served is not None and isinstance(self._catalog.entries[name], ViewInfo):
             message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
             raise UnsupportedSqlError(message, place.line, place.column)
+        behind = self._stale.reasons()
+        for view in self._catalog.views():
+            if view.relation.name in behind and name in {view.relation.name, *view.reads}:
+                message = f"renaming {name!r} while the view {view.relation.name!r} is behind is not supported. "
+                message += "Mend what it fails on and FLUSH, or DROP it."
+                raise UnsupportedSqlError(message, place.line, place.column)
 
     def renamed(self, old: str, new: str) -> None:
         """Go on with an entry of the catalog under its new name."""

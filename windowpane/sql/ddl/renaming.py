@@ -83,7 +83,14 @@ def written(name: str) -> str:
     return name if is_plain else quoted(name)
 
 
-_NAMED_BY = (("watermarks", "relation"), ("counters", "name"), ("files", "relation"), ("catalog", "name"))
+_NAMED_BY = (
+    ("watermarks", "relation"),
+    ("counters", "name"),
+    ("files", "relation"),
+    ("catalog", "name"),
+    ("errors", "view"),
+    ("strict", "view"),
+)
 """Tables of schema ``windowpane``, and the column that names an entry of the catalog."""
 
 
