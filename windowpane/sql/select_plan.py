@@ -10,6 +10,7 @@ from windowpane.sql import build_plan as plan
 from windowpane.sql.bound import BoundQuery, Tables
 from windowpane.sql.conditions import conjuncts
 from windowpane.sql.expr import Expr, column_expr, settled
+from windowpane.sql.group_windows import group_window
 from windowpane.sql.grouping_sets import sets_of
 from windowpane.sql.joins import Joins
 from windowpane.sql.nodes import Node, Order, TopN
@@ -18,6 +19,7 @@ from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.series import one_row
 from windowpane.sql.subqueries import Subqueries
+from windowpane.sql.table_functions import TableFunctions
 from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
 from windowpane.sql.windows import WindowCalls
@@ -51,6 +53,7 @@ class SelectPlan:
             conditions = self.ties.take(conjuncts(where.this), self.scope, self.query.now)
             self._filter(conditions, self._binder("WHERE"))
         self._refuse_ties_elsewhere()
+        self._take_group_window()
         self._group()
         items = self._items()
         having = self.tree.args.get("having")
@@ -127,6 +130,18 @@ class SelectPlan:
             if not self.subqueries.condition(condition, binder):
                 bound = binder.boolean(condition)
                 self.node = plan.keep(self.node, bound)
+
+    def _take_group_window(self) -> None:
+        """Give rows the windows that GROUP BY names in Flink's older form, ``GROUP BY TUMBLE(...)``."""
+        clause = self.tree.args.get("group")
+        window = None if clause is None else group_window(list(clause.expressions), self.text)
+        if window is None:
+            return
+        keys = [self._group_key(key) for key in window.others] if window.name == "session" else []
+        functions = TableFunctions(self.text, self.ids, self.query.evaluate)
+        self.node, scope = functions.bind(window.call(self.text), self.node, self.scope, keys)
+        columns = [visible.column for visible in scope.visible[-3:]]
+        self.tree = window.select(self.tree, dict(zip(("start", "end", "rowtime"), columns, strict=True)), self.text)
 
     def _group(self) -> None:
         clause = self.tree.args.get("group")

@@ -6,13 +6,13 @@ gives them NULL bounds, as RisingWave does. Sizes and slides are fixed lengths: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from windowpane.sql.build_plan import Computed
-from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, rising
+from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, rising, settled
 from windowpane.sql.intervals import interval_sql, length
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.places import Text
@@ -98,8 +98,11 @@ class TableFunctions:
         """Remember where constants are evaluated."""
         self._text, self._ids, self._evaluate = text, ids, evaluate
 
-    def bind(self, call: TableCall, node: Node, scope: Scope) -> tuple[Node, Scope]:
-        """Return the relation with ``window_start`` and ``window_end``, and the names that can be used of it."""
+    def bind(self, call: TableCall, node: Node, scope: Scope, partition: Sequence[Expr] | None = None) -> tuple[Node, Scope]:
+        """Return the relation with ``window_start`` and ``window_end``, and the names that can be used of it.
+
+        ``partition`` are the keys of sessions, where they do not stand in the call.
+        """
         binder = ScalarBinder(self._text, scope, f"{call.name.upper()}")
         time = binder.bind(call.time)
         try:
@@ -109,7 +112,8 @@ class TableFunctions:
         lengths = {name: self._length(tree) for name, tree in call.lengths.items()}
         bounds = (self._ids.column("window_start", kind), self._ids.column("window_end", kind))
         if call.name == "session":
-            node = self._session(call, node, binder, time, lengths["gap"], bounds)
+            keys = [binder.bind(item) for item in call.partition] if partition is None else partition
+            node = self._session(call, node, keys, time, lengths["gap"], bounds)
         else:
             node = self._windows(call, node, time, kind, lengths, bounds)
         table = scope.tables()[0] if scope.tables() else call.name
@@ -192,12 +196,12 @@ class TableFunctions:
         )
 
     def _session(
-        self, call: TableCall, node: Node, binder: ScalarBinder, time: Expr, gap: Interval, bounds: tuple[Column, Column]
+        self, call: TableCall, node: Node, keys: Sequence[Expr], time: Expr, gap: Interval, bounds: tuple[Column, Column]
     ) -> Node:
         if gap.is_zero or gap.is_negative:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
-        partition = tuple(computed.column(binder.bind(item)).id for item in call.partition)
+        partition = tuple(computed.column(settled(key)).id for key in keys)
         stamp = convert(time, bounds[0].type)
         moment = computed.column(stamp, "time")
         node = computed.apply(node)
