@@ -10,6 +10,7 @@ from windowpane.sql.nodes import (
     BRANCH_TYPE,
     IDENTITY_TYPE,
     Aggregate,
+    ClockStamp,
     CloseSort,
     Expand,
     Filter,
@@ -291,6 +292,11 @@ def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column])
             watermarks[column.id] = Watermark.least(left.watermarks[one.id], right.watermarks[other.id])
     key = tuple(column.id for column in columns)
     return SetOperation(tuple(columns), key, False, watermarks, left=left, right=right, kind=kind)
+
+
+def stamped(node: Node, column: Column) -> Node:
+    """Return each row with the time at which it was taken in."""
+    return ClockStamp((*node.columns, column), node.key, node.append_only, node.watermarks, input=node)
 
 
 def close_sort(node: Node, by: Sequence[str]) -> Node:

@@ -69,7 +69,9 @@ class GroupWindow:
             if name != self.name or which not in _PARTS or part.find_ancestor(exp.Query):
                 return part
             if [each.sql() for each in part.expressions] != [each.sql() for each in self.tree.expressions]:
-                raise text.name_error(part, f"{function} is about another window than {self.name.upper()} in GROUP BY. Repeat it.")
+                raise text.name_error(
+                    part, f"{function} is about another window than {self.name.upper()} in GROUP BY. Repeat it."
+                )
             if which == "proctime":
                 raise text.unsupported(part, function.upper(), "Select PROCTIME() above the groups.")
             return bound(columns[which], function)
@@ -94,5 +96,7 @@ def group_window(keys: list[exp.Expr], text: Text) -> GroupWindow | None:
     if not found:
         return None
     if len(found) > 1:
-        raise text.unsupported(found[1], "a second window in GROUP BY", "Group by one, and put the other into a subquery in FROM.")
+        raise text.unsupported(
+            found[1], "a second window in GROUP BY", "Group by one, and put the other into a subquery in FROM."
+        )
     return GroupWindow(found[0], tuple(key for key in keys if key is not found[0]))

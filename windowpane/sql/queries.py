@@ -14,6 +14,7 @@ from windowpane.sql.bound import BoundQuery, Tables, output_number
 from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, settled
 from windowpane.sql.frame_reader import constant_as
 from windowpane.sql.joins import Joins
+from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.places import Text
 from windowpane.sql.relations import Evaluator, PlainView, Relation, Schema
@@ -44,7 +45,7 @@ class QueryBinder:
         self.schema, self.text, self._evaluator = schema, text, evaluate
         self.streaming = streaming
         self.ids = ids or Ids()
-        self.now = "" if streaming else "now()"
+        self.now = "" if streaming else NOW
         self.window_places: dict[str, exp.Expr] = {}
         self.relation_places: dict[str, exp.Expr] = {}
         self.reads: list[exp.Table] = []
@@ -218,7 +219,7 @@ class QueryBinder:
         if isinstance(source, exp.Column):
             source = exp.Table(this=source.this, db=source.args.get("table"))
         node, scope = self.relation(source, tables)
-        return TableFunctions(self.text, self.ids, self.evaluate).bind(call, node, scope)
+        return TableFunctions(self.text, self.ids, self.evaluate, self.now).bind(call, node, scope)
 
     def _values(self, tree: exp.Values) -> BoundQuery:
         binder = SelectBinder(self.text, Scope(), "VALUES", self.now)

@@ -16,6 +16,7 @@ from windowpane.sql.array_functions import array
 from windowpane.sql.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
 from windowpane.sql.functions import FUNCTIONS
 from windowpane.sql.intervals import interval_sql, read_span
+from windowpane.sql.macros import NOW
 from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.places import Text
 from windowpane.sql.scalar_forms import FORMS, equals_any, row_values, rows_equal
@@ -87,7 +88,7 @@ class ScalarBinder:
         subquery: binds a subquery where a clause allows one.
     """
 
-    def __init__(self, text: Text, scope: Scope, clause: str, now: str = "now()") -> None:
+    def __init__(self, text: Text, scope: Scope, clause: str, now: str = NOW) -> None:
         """Remember what names mean."""
         self.text = text
         self.scope = scope
@@ -275,10 +276,12 @@ class ScalarBinder:
 
     def _now(self, tree: exp.Expr) -> Expr:
         if not self.now:
-            raise self.text.unsupported(
-                tree, "now() in a materialized view", "Use the event time of the rows, or ask in a SELECT."
+            instead = (
+                "In its WHERE or HAVING it may stand in a comparison, as in at > now() - INTERVAL '1 hour'; PROCTIME() in its "
+                "SELECT is the time at which a row was taken in."
             )
-        return Expr(self.now, TIMESTAMPTZ, name="now")
+            raise self.text.unsupported(tree, "now() in this place of a materialized view", instead)
+        return Expr(self.now, TIMESTAMPTZ, name="now", rises_with=NOW)
 
     def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
         return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))

@@ -13,6 +13,7 @@ from windowpane.sql.expr import Expr, column_expr, settled
 from windowpane.sql.group_windows import group_window
 from windowpane.sql.grouping_sets import sets_of
 from windowpane.sql.joins import Joins
+from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, TopN
 from windowpane.sql.scalars import RESOLVED, name_of
 from windowpane.sql.scope import Column, Scope
@@ -20,8 +21,10 @@ from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.series import one_row
 from windowpane.sql.subqueries import Subqueries
 from windowpane.sql.table_functions import TableFunctions
+from windowpane.sql.temporal import asks_the_clock, in_time
 from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
+from windowpane.sql.types import TIMESTAMPTZ
 from windowpane.sql.windows import WindowCalls
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class SelectPlan:
         self.ties = Ties(self.text, around or Scope())
         self._tied: list[Column] = []
         self._of_nothing: tuple[str, ...] = ()
+        self._stamp: Column | None = None
 
     def bind(self) -> BoundQuery:
         """Return the plan of the SELECT."""
@@ -57,7 +61,10 @@ class SelectPlan:
         self._group()
         items = self._items()
         having = self.tree.args.get("having")
-        condition = None if having is None else self._binder("HAVING").boolean(having.this)
+        over_groups = self._binder("HAVING")
+        timed = having is not None and self.query.streaming and asks_the_clock(having.this)
+        over_groups.now = NOW if timed else self.query.now
+        condition = None if having is None else over_groups.boolean(having.this)
         outer = self._binder("SELECT", windows=True)
         qualify = self.tree.args.get("qualify")
         qualified = [] if qualify is None else conjuncts(self._without_aliases(qualify.this))
@@ -67,8 +74,9 @@ class SelectPlan:
         order = self._order(bound, outer)
         if self.groups is not None:
             self.node = self.subqueries.apply(self.groups.apply(self.node))
-        if condition is not None:
-            self.node = plan.keep(self.node, condition)
+        if condition is not None and having is not None:
+            node = self.node
+            self.node = in_time(node, condition, having.this, self.text) if timed else plan.keep(node, condition)
         self._check_ties(bound)
         self.node = self.windows.apply(self.node)
         self.query.window_places.update(self.windows.places)
@@ -122,14 +130,34 @@ class SelectPlan:
         groups = self.groups if grouped else None
         calls = self.windows if windows else None
         scalar = self.subqueries.value if groups is None else self.subqueries.value_of_groups
-        return SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, scalar)
+        binder = SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, scalar)
+        binder.stamp = self._stamped if self.query.streaming else None
+        return binder
+
+    def _stamped(self, tree: exp.Expr) -> Expr:
+        """Return the time at which a row of FROM was taken in: ``PROCTIME()`` in a view."""
+        if self.groups is not None:
+            raise self.text.unsupported(tree, "PROCTIME() over groups in a materialized view", "Select it in a subquery in FROM.")
+        if self._stamp is None:
+            self._stamp = self.ids.column("proctime", TIMESTAMPTZ)
+            self.node = plan.stamped(self.node, self._stamp)
+        return column_expr(self._stamp.id, TIMESTAMPTZ, "proctime")
 
     def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
         self.node, conditions = rewrite(self.node, conditions, binder)
+        timed = [condition for condition in conditions if self.query.streaming and asks_the_clock(condition)]
         for condition in conditions:
-            if not self.subqueries.condition(condition, binder):
-                bound = binder.boolean(condition)
-                self.node = plan.keep(self.node, bound)
+            if condition not in timed and not self.subqueries.condition(condition, binder):
+                self.node = plan.keep(self.node, binder.boolean(condition))
+        for condition in timed:
+            self.node = self._in_time(condition, binder)
+
+    def _in_time(self, condition: exp.Expr, binder: SelectBinder) -> Node:
+        """Return the rows for which a condition with ``now()`` holds at each moment."""
+        binder.now = NOW
+        bound = binder.boolean(condition)
+        binder.now = self.query.now
+        return in_time(self.node, bound, condition, self.text)
 
     def _take_group_window(self) -> None:
         """Give rows the windows that GROUP BY names in Flink's older form, ``GROUP BY TUMBLE(...)``."""
@@ -138,8 +166,9 @@ class SelectPlan:
         if window is None:
             return
         keys = [self._group_key(key) for key in window.others] if window.name == "session" else []
-        functions = TableFunctions(self.text, self.ids, self.query.evaluate)
-        self.node, scope = functions.bind(window.call(self.text), self.node, self.scope, keys)
+        call, functions = window.call(self.text), TableFunctions(self.text, self.ids, self.query.evaluate, self.query.now)
+        time = self._binder("GROUP BY").bind(call.time)
+        self.node, scope = functions.bind(call, self.node, self.scope, time, keys)
         columns = [visible.column for visible in scope.visible[-3:]]
         self.tree = window.select(self.tree, dict(zip(("start", "end", "rowtime"), columns, strict=True)), self.text)
 

@@ -14,6 +14,7 @@ from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope
+from windowpane.sql.temporal import asks_the_clock
 from windowpane.sql.types import BIGINT, BOOLEAN, INTEGER, is_float
 from windowpane.sql.windows import WindowCalls
 
@@ -243,12 +244,17 @@ class SelectBinder(ScalarBinder):
         """See the class."""
         super().__init__(text, scope, clause, now)
         self._groups, self._windows, self._scalar = groups, windows, scalar
+        self.stamp: Callable[[exp.Expr], Expr] | None = None
+        """Binds ``PROCTIME()`` in a view; ``None`` where it is ``now()``."""
 
     def intercept(self, tree: exp.Expr) -> Expr | None:
         """Bind aggregates, windows, keys of groups and subqueries."""
         if isinstance(tree, exp.Window) and self._windows is not None:
             inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
+            inner.stamp = self.stamp
             return self._windows.bind(tree, inner)
+        if self.stamp is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime":
+            return self.stamp(tree)
         asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
         if asks and self._scalar is not None:
             return self._scalar(tree, self)
@@ -267,6 +273,8 @@ class SelectBinder(ScalarBinder):
         """Return the key of the groups that an expression is."""
         assert self._groups is not None
         if isinstance(tree, exp.Literal | exp.Null | exp.Boolean | exp.Interval):
+            return None
+        if not self._groups.binder.now and asks_the_clock(tree):
             return None
         if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
             return None

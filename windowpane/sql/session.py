@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -63,6 +64,7 @@ class Session:
         spark: a classic SparkSession, ``None`` to run without Spark. A string in its place is the store.
         store: path of a DuckDB file, created if it is not there, ``":memory:"``, or the ``postgresql://`` URL of a database.
         state: with a URL, the DuckDB file beside it; ``None`` means ``<database>.state.duckdb`` in the working directory.
+        clock: what ``now()`` is, asked at each statement and each flush: a time with a zone. ``None`` is the machine's clock.
 
     Raises:
         UnsupportedStoreError: the store cannot be opened in this mode.
@@ -77,11 +79,19 @@ class Session:
         [(1, 5)]
     """
 
-    def __init__(self, spark: Any = None, store: str = ":memory:", state: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: Any = None,
+        store: str = ":memory:",
+        state: str | None = None,
+        *,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
         """Open the store, with the tables and views that are in it."""
         if isinstance(spark, str):
             spark, store = None, spark
         self._storage, server = opened(store, state)
+        self._now = clock
         served = None if server is None else ServedViews(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
@@ -182,6 +192,8 @@ class Session:
             Flush: self._flush_statement,
             SetParameter: self._set,
         }
+        if self._now is not None:
+            self._storage.set_clock(self._now())
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._upkeep.gather()
         result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))

@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from windowpane.errors import StoreError
 from windowpane.sql.failures.duck_words import in_sql_words
-from windowpane.sql.macros import MACROS
+from windowpane.sql.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.numerics.registry import register
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
@@ -106,6 +107,10 @@ class Storage:
             if told is None:
                 raise
             raise told from error
+
+    def set_clock(self, now: datetime) -> None:
+        """Let ``now()`` be a time, in place of the machine's."""
+        self.run(f"SET VARIABLE {NOW_VARIABLE} = TIMESTAMPTZ '{now.isoformat()}'")
 
     def value(self, sql: str) -> Any:
         """Return the one value of a query."""

@@ -94,17 +94,19 @@ def _descriptor(tree: exp.Expr) -> exp.Expr:
 class TableFunctions:
     """Binds calls of window table functions over a relation that is already bound."""
 
-    def __init__(self, text: Text, ids: Ids, evaluate: Evaluate) -> None:
-        """Remember where constants are evaluated."""
-        self._text, self._ids, self._evaluate = text, ids, evaluate
+    def __init__(self, text: Text, ids: Ids, evaluate: Evaluate, now: str) -> None:
+        """Remember where constants are evaluated, and what ``now()`` is, empty where it may not stand."""
+        self._text, self._ids, self._evaluate, self._now = text, ids, evaluate, now
 
-    def bind(self, call: TableCall, node: Node, scope: Scope, partition: Sequence[Expr] | None = None) -> tuple[Node, Scope]:
+    def bind(
+        self, call: TableCall, node: Node, scope: Scope, time: Expr | None = None, partition: Sequence[Expr] | None = None
+    ) -> tuple[Node, Scope]:
         """Return the relation with ``window_start`` and ``window_end``, and the names that can be used of it.
 
-        ``partition`` are the keys of sessions, where they do not stand in the call.
+        ``time`` and ``partition``, the keys of sessions, are given where they are bound already.
         """
-        binder = ScalarBinder(self._text, scope, f"{call.name.upper()}")
-        time = binder.bind(call.time)
+        binder = ScalarBinder(self._text, scope, f"{call.name.upper()}", self._now)
+        time = time or binder.bind(call.time)
         try:
             kind = bound_type(time.type)
         except MismatchError as error:

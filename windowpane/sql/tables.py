@@ -13,6 +13,7 @@ from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
 from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted, settled
+from windowpane.sql.macros import NOW
 from windowpane.sql.naming import check_columns
 from windowpane.sql.nodes import Node, Watermark, compile_plan
 from windowpane.sql.places import Text
@@ -32,7 +33,7 @@ def declared_columns(statement: CreateTable, text: Text) -> tuple[StoredColumn, 
     """Return the columns that a statement declares; a generated one without a type has that of its expression."""
     given = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
     typed = tuple(Visible(statement.name, Column(each.name, each.name, each.type)) for each in given if each.type != UNKNOWN)
-    binder = ScalarBinder(text, Scope(typed), "a generated column", "now()")
+    binder = ScalarBinder(text, Scope(typed), "a generated column", NOW)
     columns = []
     for column, spec in zip(given, statement.columns, strict=True):
         made = column.type == UNKNOWN and spec.generated is not None
@@ -100,13 +101,13 @@ def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope:
 
 
 def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
-    binder = ScalarBinder(text, Scope(), "DEFAULT", "now()")
+    binder = ScalarBinder(text, Scope(), "DEFAULT", NOW)
     given = [column for column in statement.columns if column.default is not None]
     return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
 
 
 def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:
-    binder = ScalarBinder(text, scope, "a generated column", "now()")
+    binder = ScalarBinder(text, scope, "a generated column", NOW)
     given = [column for column in statement.columns if column.generated is not None]
     return {
         column.name: assigned(binder.bind(column.generated), types[column.name]).sql
@@ -225,7 +226,7 @@ class TableWriter:
     def _changing(self, rows: str, info: TableInfo, conflict: InsertConflict) -> str:
         """Return the query of rows that DO UPDATE changes, as they are (``old.``) and as they become (``set.``)."""
         relation = info.relation
-        binder = ScalarBinder(self._text, old_and_excluded(relation), "DO UPDATE", "now()")
+        binder = ScalarBinder(self._text, old_and_excluded(relation), "DO UPDATE", NOW)
         where = f" WHERE {binder.boolean(conflict.where).sql}" if conflict.where is not None else ""
         changed = self._assignments(conflict.assignments, info, binder)
         items = [f"{changed.get(c.name, quoted(f'old.{c.name}'))} AS {quoted(c.name)}" for c in relation.visible]
@@ -266,7 +267,7 @@ class TableWriter:
 
     def _value_rows(self, tree: exp.Values, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
         types = {column.name: column.type for column in info.relation.columns}
-        binder = SelectBinder(self._text, Scope(), "VALUES", "now()")
+        binder = SelectBinder(self._text, Scope(), "VALUES", NOW)
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
         names = self._fitting(len(rows[0]), targets, tree)
         written = []
@@ -374,7 +375,7 @@ class TableWriter:
         """Change rows, and return how many."""
         relation = info.relation
         scope = table_scope(relation)
-        changed = self._assignments(statement.assignments, info, ScalarBinder(self._text, scope, "SET", "now()"))
+        changed = self._assignments(statement.assignments, info, ScalarBinder(self._text, scope, "SET", NOW))
         old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, relation)}")
         items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
         new = f"SELECT {', '.join(items)} FROM {old}"
@@ -420,7 +421,7 @@ class TableWriter:
         if tree.find(exp.Query):
             return self._where_of_query(tree, relation)
         scope = table_scope(relation)
-        return f" WHERE {ScalarBinder(self._text, scope, 'WHERE', 'now()').boolean(tree).sql}"
+        return f" WHERE {ScalarBinder(self._text, scope, 'WHERE', NOW).boolean(tree).sql}"
 
     def _where_of_query(self, tree: exp.Expr, relation: Relation) -> str:
         """Return a condition with subqueries as one on the key: the rows are those that a SELECT finds."""

@@ -19,7 +19,7 @@ import duckdb
 
 from windowpane.sql.expr import Expr
 from windowpane.sql.macros import MACROS
-from windowpane.sql.nodes import Filter, Join, Node, Project, TimeWindows, Unnest
+from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest
 
 _UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid"})
 """What DuckDB allows in no TRY."""
@@ -142,7 +142,7 @@ def expressions(node: Node) -> list[str]:
     """Return the expressions that a node computes on each row by itself."""
     if isinstance(node, Project):
         return list(node.items)
-    if isinstance(node, Filter):
+    if isinstance(node, Filter | TemporalFilter):
         return [node.condition.sql]
     if isinstance(node, TimeWindows):
         return [node.start, node.end, node.condition]
@@ -155,6 +155,9 @@ def tried(node: Node) -> Node:
         return dataclasses.replace(node, items=tuple(tried_sql(item).sql for item in node.items))
     if isinstance(node, Filter):
         return dataclasses.replace(node, condition=_tried(node.condition))
+    if isinstance(node, TemporalFilter):
+        possible, undecided = tried_sql(node.possible).sql, tried_sql(node.undecided).sql
+        return dataclasses.replace(node, condition=_tried(node.condition), possible=possible, undecided=undecided)
     if isinstance(node, TimeWindows):
         start, end, condition = (tried_sql(sql).sql for sql in expressions(node))
         return dataclasses.replace(node, start=start, end=end, condition=condition)

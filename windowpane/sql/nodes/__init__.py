@@ -22,12 +22,13 @@ from windowpane.sql.nodes.rowwise import (
     Unnest,
     Values,
 )
-from windowpane.sql.nodes.windowed import CloseSort, Over, SessionWindows
+from windowpane.sql.nodes.windowed import ClockStamp, CloseSort, Over, SessionWindows, TemporalFilter
 
 __all__ = [
     "BRANCH_TYPE",
     "IDENTITY_TYPE",
     "Aggregate",
+    "ClockStamp",
     "CloseSort",
     "Expand",
     "Filter",
@@ -40,6 +41,7 @@ __all__ = [
     "Scan",
     "SessionWindows",
     "SetOperation",
+    "TemporalFilter",
     "TimeBound",
     "TimeWindows",
     "TopN",

@@ -28,6 +28,10 @@ class Watermark:
         parts = tuple(part for watermark in watermarks for part in watermark.parts)
         return cls(parts, all(watermark.final for watermark in watermarks))
 
+    def unsettled(self) -> Watermark:
+        """Return the watermark where rows behind it can still be deleted."""
+        return replace(self, final=False)
+
     def through(self, template: str) -> Watermark:
         """Return the watermark of a monotonic expression over the column, ``{w}`` standing for it."""
         return replace(self, parts=tuple((relation, template.replace("{w}", f"({sql})")) for relation, sql in self.parts))

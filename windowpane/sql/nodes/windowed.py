@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.macros import NOW
 from windowpane.sql.nodes.base import Order, Unary, listed
 from windowpane.sql.over_calls import OverNodeCall, over_sql
 
@@ -62,6 +63,37 @@ class Over(Unary):
         order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
         closes = ", once closed" if self.closes else ""
         return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
+
+
+@dataclass(frozen=True)
+class TemporalFilter(Unary):
+    """The rows for which a condition holds at the moment that the clock says: they leave, or enter, as it moves.
+
+    ``possible`` is SQL for rows of which it holds or can hold some day, ``undecided`` for those on which a comparison with the
+    clock can still turn out otherwise; both have ``NOW`` in the place of the clock, as the condition has.
+    """
+
+    condition: Expr = field(kw_only=True)
+    possible: str = field(kw_only=True)
+    undecided: str = field(kw_only=True)
+    label: ClassVar[str] = "TemporalFilter"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        return f"SELECT * FROM {relations[0]} WHERE {self.condition.sql}"
+
+    @property
+    def detail(self) -> str:
+        return self.condition.sql
+
+
+@dataclass(frozen=True)
+class ClockStamp(Unary):
+    """Each row with the time at which it was taken in behind it: ``PROCTIME()``."""
+
+    label: ClassVar[str] = "ClockStamp"
+
+    def sql(self, *relations: str, extra: str = "") -> str:
+        return f"SELECT *, {NOW} AS {quoted(self.columns[-1].id)} FROM {relations[0]}"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from windowpane.errors import ChangedPlanError, UnsupportedSqlError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import Node, explain_plan
+from windowpane.sql.nodes import ClockStamp, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
@@ -135,7 +135,14 @@ class StreamedUpkeep(Upkeep):
         self._is_due = True
 
     def fill(self, view: ViewInfo) -> None:
-        """Let what the relations of a new view hold wait for it."""
+        """Let what the relations of a new view hold wait for it.
+
+        Raises:
+            UnsupportedSqlError: the view asks the clock, which a view on Spark has none of.
+        """
+        if any(isinstance(node, TemporalFilter | ClockStamp) for node in every_node(view.job.node)):
+            message = "now() or PROCTIME() in a materialized view on Spark is not supported. Open the session without Spark."
+            raise UnsupportedSqlError(message, 1, 1)
         name = view.relation.name
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:

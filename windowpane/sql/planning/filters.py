@@ -27,6 +27,7 @@ from windowpane.sql.nodes import (
     Project,
     SessionWindows,
     SetOperation,
+    TemporalFilter,
     TimeWindows,
     TopN,
     Unary,
@@ -135,7 +136,7 @@ def _let_through(node: Node) -> set[str]:
         return set(node.partition)
     if isinstance(node, Over):
         return set() if node.closes else set(node.partition)
-    if isinstance(node, TimeWindows | Expand | Unnest):
+    if isinstance(node, TimeWindows | Expand | Unnest | TemporalFilter):
         return {column.id for column in node.input.columns}
     return set()
 

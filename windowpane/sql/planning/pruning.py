@@ -13,6 +13,7 @@ from windowpane.sql import build_plan as plan
 from windowpane.sql.expr import column_expr, quoted
 from windowpane.sql.nodes import (
     Aggregate,
+    ClockStamp,
     CloseSort,
     Expand,
     Filter,
@@ -23,6 +24,7 @@ from windowpane.sql.nodes import (
     Scan,
     SessionWindows,
     SetOperation,
+    TemporalFilter,
     TimeWindows,
     TopN,
     Unary,
@@ -174,6 +176,10 @@ def _reads(node: Unary) -> tuple[set[str], bool]:
         return {*node.partition, node.time}, True
     if isinstance(node, CloseSort):
         return set(node.by), True
+    if isinstance(node, TemporalFilter):
+        return set(node.condition.columns), True
+    if isinstance(node, ClockStamp):
+        return set(), True
     assert isinstance(node, Over), f"{node.label} is none of the nodes with one input"
     calls = set().union(*({*call.arguments, *([call.filter] if call.filter else [])} for call in node.calls))
     return calls | {*node.partition, *(item.column for item in node.order)}, True

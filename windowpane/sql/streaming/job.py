@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, Values
+from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import kept, settled
@@ -14,6 +14,7 @@ from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
+from windowpane.sql.streaming.temporal import ClockStamper, TemporalFilterer
 
 
 class Job:
@@ -62,6 +63,10 @@ class Job:
             return Constant(node, self._storage)
         if isinstance(node, LINEAR):
             return Linear(node, self._storage)
+        if isinstance(node, TemporalFilter):
+            return TemporalFilterer(node, self._storage, owner)
+        if isinstance(node, ClockStamp):
+            return ClockStamper(node, self._storage, owner)
         if isinstance(node, CloseSort):
             return CloseSorter(node, self._storage, owner, self._clock)
         if isinstance(node, Over):

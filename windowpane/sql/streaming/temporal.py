@@ -1,0 +1,132 @@
+"""Operators that ask the clock: temporal filters, and the time at which a row was taken in.
+
+The clock of a view never goes back: a flush takes the later of what the clock says and what the flush before it took, which is
+kept with the state, so that a session which opens the file again goes on from there.
+"""
+
+from __future__ import annotations
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.macros import NOW
+from windowpane.sql.nodes import ClockStamp, TemporalFilter
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, netted, same, settled
+from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+
+
+def _moment(micros: int) -> str:
+    return f"timezone('UTC', make_timestamp({micros}))"
+
+
+class TemporalFilterer:
+    """Lets rows go, and in, as the clock moves.
+
+    State: the rows that can still leave or enter, in a table; those that the clock has settled are not kept, in the result or
+    not: what a deleted one was follows from its values and the time of the last flush, in a second table, in microseconds.
+    """
+
+    def __init__(self, node: TemporalFilter, storage: Storage, owner: str) -> None:
+        """Run ``node`` with state under ``owner``."""
+        self._node, self._storage = node, storage
+        self.tables = [state_table(owner, 0)]
+        self._clock = state_table(owner, 1)
+        self._columns = [column.id for column in node.columns]
+        create_state(storage, self.tables[0], node.input)
+        storage.run(f"CREATE TABLE IF NOT EXISTS {self._clock} (micros BIGINT)")
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Take a batch in, and return which rows of the result came and went, with the batch or with the clock."""
+        before, now = self._moments()
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        parts = []
+        if batch is not None:
+            parts.append(self._rows(batch, f"{quoted(WEIGHT)} > 0", 1, now))
+            if before is not None:
+                parts.append(self._rows(batch, f"{quoted(WEIGHT)} < 0", -1, before))
+                self._forget_deleted(batch)
+        if before is not None and before != now:
+            parts += [self._rows(self.tables[0], "TRUE", 1, now), self._rows(self.tables[0], "TRUE", -1, before)]
+        changes = netted(self._storage, " UNION ALL ".join(parts), self._columns) if parts else None
+        self._keep(batch, now)
+        return changes
+
+    def _moments(self) -> tuple[str | None, str]:
+        """Return the time of the last flush and that of this one as SQL, and remember the latter."""
+        held = self._storage.value(f"SELECT max(micros) FROM {self._clock}")
+        micros = max(int(self._storage.value(f"SELECT epoch_us({NOW})")), held if held is not None else -(2**62))
+        self._storage.run(f"DELETE FROM {self._clock}")
+        self._storage.run(f"INSERT INTO {self._clock} VALUES ({micros})")
+        return None if held is None else _moment(held), _moment(micros)
+
+    def _at(self, condition: str, moment: str) -> str:
+        return condition.replace(NOW, moment)
+
+    def _rows(self, relation: str, which: str, weight: int, moment: str) -> str:
+        names = ", ".join(map(quoted, self._columns))
+        condition = self._at(self._node.condition.sql, moment)
+        return f"SELECT {names}, {weight} AS {quoted(WEIGHT)} FROM {relation} WHERE {which} AND {condition}"
+
+    def _forget_deleted(self, batch: str) -> None:
+        if not isinstance(batch, Inserts):
+            matching = same("s", "d", self._node.input.key)
+            self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {batch} AS d WHERE d.{quoted(WEIGHT)} < 0 AND {matching}")
+
+    def _keep(self, batch: str | None, now: str) -> None:
+        """Drop the rows that the clock has settled, and keep those of a batch that it has not."""
+        table, names = self.tables[0], ", ".join(map(quoted, self._columns))
+        needed = self._at(f"({self._node.possible}) AND {self._node.undecided}", now)
+        self._storage.run(f"DELETE FROM {table} WHERE ({needed}) IS NOT TRUE")
+        if batch is not None:
+            came = f"{quoted(WEIGHT)} > 0 AND {needed}"
+            self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {came}")
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Remove the rows, and the time."""
+        for table in (self.tables[0], self._clock):
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
+
+
+class ClockStamper:
+    """Puts the time of the flush behind each row that comes.
+
+    State: where rows can go again, the key of each with its time, so that it goes as it came; where they stay, nothing.
+    """
+
+    def __init__(self, node: ClockStamp, storage: Storage, owner: str) -> None:
+        """Run ``node`` with state under ``owner``."""
+        self._node, self._storage = node, storage
+        self._columns = [column.id for column in node.input.columns]
+        self._stamp = quoted(node.columns[-1].id)
+        self._table = None if node.append_only else state_table(owner, 0)
+        if self._table is not None:
+            keys = [f"{quoted(name)} {node.input.column(name).type.duckdb}" for name in node.input.key]
+            storage.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join([*keys, f'{self._stamp} TIMESTAMPTZ'])})")
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the batch with the times of its rows."""
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        if batch is None:
+            return None
+        names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)
+        came = f"SELECT {names}, {NOW} AS {self._stamp}, b.{weight} FROM {batch} AS b WHERE b.{weight} > 0"
+        if self._table is None:
+            return Inserts(self._storage.temporary(came))
+        matching = same("s", "b", self._node.input.key)
+        stamped = f"{batch} AS b JOIN {self._table} AS s ON {matching}"
+        went = f"SELECT {names}, s.{self._stamp}, b.{weight} FROM {stamped} WHERE b.{weight} < 0"
+        changes = self._storage.temporary(f"{came} UNION ALL {went}")
+        self._storage.run(f"DELETE FROM {self._table} AS s USING {batch} AS b WHERE b.{weight} < 0 AND {matching}")
+        kept = ", ".join([*map(quoted, self._node.input.key), self._stamp])
+        self._storage.run(f"INSERT INTO {self._table} SELECT {kept} FROM {changes} WHERE {weight} > 0")
+        return None if self._storage.is_empty(changes) else changes
+
+    def forget(self) -> None:
+        """Nothing is cached."""
+
+    def drop(self) -> None:
+        """Remove the times."""
+        if self._table is not None:
+            self._storage.run(f"DROP TABLE IF EXISTS {self._table}")
