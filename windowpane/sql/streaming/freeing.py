@@ -143,8 +143,5 @@ def _where(table: str, condition: str) -> str:
 def _without_partners(node: Join, index: int, tables: Sequence[str], past: Sequence[str]) -> str:
     """Return the past rows of an input that no row of the other which is still needed is matched with."""
     needed = f"SELECT * FROM {tables[1 - index]}" + (f" WHERE ({past[1 - index]}) IS NOT TRUE" if past[1 - index] else "")
-    equal = "IS NOT DISTINCT FROM" if node.null_safe else "="
-    conditions = [f"s.{quoted(pair[index])} {equal} p.{quoted(pair[1 - index])}" for pair in node.keys]
-    conditions += [node.residual.sql] if node.residual is not None else []
-    old, matches = _where(tables[index], past[index]), " AND ".join(conditions) or "TRUE"
-    return f"SELECT s.* FROM ({old}) AS s ANTI JOIN ({needed}) AS p ON {matches}"
+    old, matching = _where(tables[index], past[index]), node.condition_of(*(("s", "p") if index == 0 else ("p", "s")))
+    return f"SELECT s.* FROM ({old}) AS s ANTI JOIN ({needed}) AS p ON {matching}"
