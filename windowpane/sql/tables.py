@@ -25,7 +25,7 @@ from windowpane.sql.selects import SelectBinder
 from windowpane.sql.statements import CreateTable, Delete, Insert, Update
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, apply_to, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, same
 from windowpane.sql.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
 
 
@@ -346,12 +346,14 @@ class TableWriter:
         relation, weight = info.relation, quoted(WEIGHT)
         names = ", ".join(quoted(column.name) for column in relation.visible)
         if info.has_row_id:
-            first = self._next_row_id(info, int(self._storage.value(f"SELECT count(*) FROM {rows}")))
-            number = f"{first} + row_number() OVER (ORDER BY windowpane_n) AS {quoted(ROW_ID)}"
-            query = f"SELECT {names}, {number}, 1 AS {weight} FROM {rows}"
-            self.apply(self._storage.temporary(query), info)
+            first = self._next_row_id(info, int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}")))
+            number = f"{first} + windowpane_n AS {quoted(ROW_ID)}"
+            self.apply(Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})"), info)
             return
         new = self._storage.temporary(winners(rows, relation, info.conflict))
+        if self._storage.is_empty(relation.storage):
+            self.apply(Inserts(f"(SELECT {names}, 1 AS {weight} FROM {new})"), info)
+            return
         old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
         self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
 
