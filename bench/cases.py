@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from bench import flights, systems
 from bench.bids import Feed, Part
 from bench.programs import Program
+from bench.sql_views import VIEWS, View
 from bench.systems import System
 
 
@@ -121,6 +122,7 @@ def all_cases() -> tuple[Case, ...]:
         _over_lag(),
         _over_growth(),
         _over_kernel(),
+        *(_sql(name, view) for name, view in VIEWS.items()),
     )
 
 
@@ -253,6 +255,23 @@ def _over_kernel() -> Case:
     peers = (Contender(systems.OVER_ENGINE, runs=1), Contender(systems.DUCKDB, runs=1))
     goals = (Goal("duckdb", "batch_s", 2, at_most=True, of="over-engine"),)
     return Case("OVER engine, five calls on 1 M rows", Program("over", preceding=10), parts, peers, goals, checked=False)
+
+
+def _sql(name: str, view: View) -> Case:
+    """A view made over 1 M rows beside DuckDB's answer, then flushes of 1 k rows beside the first."""
+    parts = (Part(Feed(1_000, 1_000_000), 0, 1), Part(Feed(1_000, 1_000), 1_000, 4))
+    peers = (Contender(systems.SQL, runs=1), Contender(systems.SQL_DUCKDB, runs=1))
+    goals = (Goal("sql-duckdb", "batch_s", 8, at_most=True, of="sql"),) if view.goals else ()
+    return Case(
+        f"sql, {name}",
+        Program("sql", view=name),
+        parts,
+        peers,
+        goals,
+        phases=((0, 1), (2, 5)),
+        growth=0.05 if view.goals else 0,
+        checked=False,
+    )
 
 
 def _quick(case: Case) -> Case:

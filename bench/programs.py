@@ -18,11 +18,12 @@ class Program:
     """count, sum and max of ``price`` by key and window; or a call over earlier rows.
 
     Args:
-        kind: ``tumbling``, ``sliding``, ``session``, ``over`` or ``lag``.
+        kind: ``tumbling``, ``sliding``, ``session``, ``over``, ``lag`` or ``sql``.
         size: length of a window, or the gap of a session, in seconds.
         slide: distance of sliding windows in seconds.
         preceding: number of rows before the current one in an OVER frame.
         delay: how far behind the watermark stays, in seconds.
+        view: of ``sql``, the name of the view in ``sql_views``.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Program:
     slide: int = 0
     preceding: int = 0
     delay: int = DELAY_SECONDS
+    view: str = ""
 
 
 @dataclass(frozen=True)

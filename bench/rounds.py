@@ -94,8 +94,8 @@ def _medians(case: Case, figure: Figure, done: Sequence[Run], task: Task) -> Fig
 
     phases = None
     if case.phases is not None:
-        batches = done[0].figures["batches_s"]
-        phases = tuple(statistics.median(batches[first:last]) for first, last in case.phases)
+        batches = done[0].figures.get("batches_s")
+        phases = tuple(statistics.median(batches[first:last]) for first, last in case.phases) if batches else None
     return replace(
         figure,
         rows=task.rows,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.cases import Case, Goal
 from bench.results import Figure, Results
-from bench.systems import WINDOWPANE, WINDOWPANE_ARROW
+from bench.systems import SQL, WINDOWPANE, WINDOWPANE_ARROW
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ def _of(case: Case, figures: dict[str, Figure]) -> Iterator[Standing]:
     for goal in case.goals:
         if goal.of in figures and goal.against in figures:
             yield _standing(case, goal, figures)
-    own = figures.get(WINDOWPANE.name)
+    own = figures.get(WINDOWPANE.name) or figures.get(SQL.name)
     if own is None:
         return
     if case.growth and own.phases_s is not None:
         before, after = own.phases_s
-        goal_text, reached = f"at most {case.growth:g}x", f"{after / before:.2f}x ({before:.2f} s to {after:.2f} s)"
+        goal_text, reached = f"at most {case.growth:g}x", f"{after / before:.2f}x ({before:.2f} s to {after:.3g} s)"
         yield Standing(case.name, case.keys, "itself, at the start", goal_text, reached, after <= case.growth * before)
     if case.worker_mb and own.worker_mb is not None:
         met = own.worker_mb < case.worker_mb

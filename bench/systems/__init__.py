@@ -35,12 +35,14 @@ PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
 BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
 OVER_ENGINE = System("over-engine", "windowpane's engine alone", "on_over_engine")
 DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
+SQL = System("sql", "windowpane SQL", "on_sql")
+SQL_DUCKDB = System("sql-duckdb", "DuckDB from scratch", "on_sql_duckdb")
 
 OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
 """The names of windowpane, with rows from Spark and with files read by Arrow."""
 
 _SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
-_OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB)
+_OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB, SQL, SQL_DUCKDB)
 
 TITLES = {each.name: each.title for each in (*_SPARK, *_OTHERS)}
 """Titles by name."""
