@@ -107,6 +107,14 @@ def test_an_exception_of_another_kind_is_a_crash(tmp_path: Path, monkeypatch: py
     assert [outcome.kind.value for outcome in run_file(file, lambda: Session(store=":memory:"))] == ["crashed", "crashed"]
 
 
+def test_a_mistake_of_ours_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file.slt"
+    file.write_text("statement error\nSELECT 1\n")
+    monkeypatch.setattr(Session, "_select", lambda *_: 1 / 0)
+
+    assert [outcome.kind.value for outcome in run_file(file, lambda: Session(store=":memory:"))] == ["crashed"]
+
+
 def test_files_of_a_folder_are_those_that_no_other_includes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "one.slt.part").write_text("query I\nSELECT 1\n----\n1\n")

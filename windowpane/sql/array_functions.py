@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, settled
-from windowpane.sql.operators import same_type
-from windowpane.sql.types import INTEGER, JSONB, VARCHAR, SqlType, array_of
+from windowpane.sql.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.operators import is_element, same_type, with_element
+from windowpane.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    SMALLINT,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    is_number,
+    numeric,
+)
 
 Builder = Callable[[Sequence[Expr]], Expr]
 
@@ -63,33 +75,120 @@ def _same_array(template: str) -> Builder:
     return bind
 
 
-def _with_element(template: str, result: SqlType | None = None, *, array_first: bool = True) -> Builder:
+def _with_element(template: str, result: SqlType | None = None) -> Builder:
     """Return a function of an array and an element; without a type, the result is such an array."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
         _counted(arguments, 2, 2)
-        value, element = arguments if array_first else reversed(arguments)
+        value, element = arguments
         return build(result or value.type, template, value, convert(element, _element_of(value)))
+
+    return bind
+
+
+def _extended(*, prepends: bool) -> Builder:
+    """Return ``array_append`` or ``array_prepend``."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        element, value = arguments if prepends else reversed(arguments)
+        if value.type == UNKNOWN and element.type != UNKNOWN:
+            value = convert(value, array_of(element.type))
+        _element_of(value)
+        return with_element(value, element, prepends=prepends)
 
     return bind
 
 
 def _joined(arguments: Sequence[Expr]) -> Expr:
     _counted(arguments, 2, 2)
-    one, other = same_type(*arguments)
+    one, other = arguments
+    if one.type.element is not None and other.type.element is not None:
+        for value, element, prepends in ((one, other, False), (other, one, True)):
+            if is_element(element.type, value.type):
+                return with_element(value, element, prepends=prepends)
+    one, other = same_type(one, other)
     _element_of(one)
     return build(one.type, "list_concat({0}, {1})", one, other)
 
 
 def _to_string(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 2, 2)
-    text = as_text(Expr("element", _element_of(arguments[0]))).sql.replace("{", "{{").replace("}", "}}")
+    _counted(arguments, 2, 3)
+    value = _flat(arguments[0])
+    text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
+    signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
+    if len(signs) == 1:
+        return build(VARCHAR, f"array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})", value, *signs)
+    chosen = f"CASE WHEN {{2}} IS NULL THEN array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})"
     return build(
-        VARCHAR,
-        f"array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})",
-        arguments[0],
-        convert(settled(arguments[1]), VARCHAR),
+        VARCHAR, f"{chosen} ELSE array_to_string([coalesce({text}, {{2}}) FOR element IN {{0}}], {{1}}) END", value, *signs
     )
+
+
+def _flat(value: Expr) -> Expr:
+    """Return the elements of an array of arrays as one array."""
+    while value.type.element is not None and value.type.element.element is not None:
+        value = build(value.type.element, "flatten({0})", value)
+    return value
+
+
+def _of_elements(template: str) -> Builder:
+    """Return an aggregate of the numbers in an array, of the elements' type in SQL's sense: a sum of ints is a bigint."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, 1)
+        kind = _element_of(arguments[0])
+        if not is_number(kind):
+            raise MismatchError(f"it takes an array of numbers, not {arguments[0].type}.")
+        result = BIGINT if kind in (SMALLINT, INTEGER) else numeric(0) if kind == BIGINT else kind
+        return build(result, f"CAST({template} AS {result.duckdb})", arguments[0])
+
+    return bind
+
+
+def _dimensions(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 1, 1)
+    depth, kind = 1, _element_of(arguments[0])
+    while kind.element is not None:
+        depth, kind = depth + 1, kind.element
+    return build(INTEGER, f"CAST(CASE WHEN len({{0}}) > 0 THEN {depth} END AS INTEGER)", arguments[0])
+
+
+def _bound(template: str) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        _element_of(arguments[0])
+        if arguments[1].sql != "CAST(1 AS INTEGER)":
+            raise MismatchError("it takes the first dimension, 1.")
+        return build(INTEGER, template, arguments[0])
+
+    return bind
+
+
+def _replaced(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 3, 3)
+    old, new = (convert(argument, _element_of(arguments[0])) for argument in arguments[1:])
+    template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
+    return build(arguments[0].type, template, arguments[0], old, new)
+
+
+def _positions(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 2, 2)
+    element = convert(arguments[1], _element_of(arguments[0]))
+    template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
+    return build(array_of(INTEGER), template, arguments[0], element)
+
+
+def _contains(*, reversed_sides: bool = False) -> Builder:
+    """Return ``array_contains`` (``@>``) or ``array_contained`` (``<@``)."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
+        _element_of(one)
+        return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
+
+    return bind
 
 
 def _of_json(template: str, result: SqlType) -> Builder:
@@ -109,9 +208,9 @@ _JSON_TYPES = (
 
 ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
-    "cardinality": _length("CAST(len({0}) AS INTEGER)", 1),
-    "array_append": _with_element("list_append({0}, {1})"),
-    "array_prepend": _with_element("list_prepend({1}, {0})", array_first=False),
+    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([_flat(argument) for argument in arguments]),
+    "array_append": _extended(prepends=False),
+    "array_prepend": _extended(prepends=True),
     "array_cat": _joined,
     "array_position": _with_element("CAST(list_position({0}, {1}) AS INTEGER)", INTEGER),
     "array_remove": _with_element("list_filter({0}, lambda element: element IS DISTINCT FROM {1})"),
@@ -120,6 +219,16 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_min": _of_array("list_min({0})"),
     "array_max": _of_array("list_max({0})"),
     "array_to_string": _to_string,
+    "array_join": _to_string,
+    "array_reverse": _same_array("list_reverse({0})"),
+    "array_sum": _of_elements("list_sum({0})"),
+    "array_ndims": _dimensions,
+    "array_lower": _bound("CAST(CASE WHEN len({0}) > 0 THEN 1 END AS INTEGER)"),
+    "array_upper": _bound("CAST(nullif(len({0}), 0) AS INTEGER)"),
+    "array_replace": _replaced,
+    "array_positions": _positions,
+    "array_contains": _contains(),
+    "array_contained": _contains(reversed_sides=True),
     "jsonb_typeof": _of_json(_JSON_TYPES, VARCHAR),
     "jsonb_array_length": _of_json("CAST(json_array_length({0}) AS INTEGER)", INTEGER),
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.sql.intervals import interval_text
 from windowpane.sql.numerics.text import numeric_text
 from windowpane.sql.types import REAL, SqlType
 
@@ -63,31 +64,19 @@ def _timestamp(value: dt.datetime) -> str:
 
 
 def _interval(value: pa.MonthDayNano) -> str:
-    years, months = int(value.months / 12), int(math.fmod(value.months, 12))
-    parts = [f"{years} year{'' if abs(years) == 1 else 's'}"] if years else []
-    parts += [f"{months} mon{'' if abs(months) == 1 else 's'}"] if months else []
-    parts += [f"{value.days} day{'' if abs(value.days) == 1 else 's'}"] if value.days else []
     micros = value.nanoseconds // 1000 if value.nanoseconds >= 0 else -(-value.nanoseconds // 1000)
-    if micros or not parts:
-        parts.append(_clock(micros))
-    return " ".join(parts)
-
-
-def _clock(micros: int) -> str:
-    sign, rest = "-" if micros < 0 else "", abs(micros)
-    seconds, fraction = divmod(rest, 1_000_000)
-    text = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return text if not fraction else f"{text}.{fraction:06}".rstrip("0")
+    return interval_text(value.months, value.days, micros)
 
 
 def _array(values: list[Any], kind: SqlType) -> str:
     cells = [cell_text(value, kind) for value in values]
-    return "{" + ",".join("NULL" if cell is None else _quoted_item(cell) for cell in cells) + "}"
+    quoted = (cell if kind.element is not None else _quoted_item(cell) for cell in cells if cell is not None)
+    return "{" + ",".join("NULL" if cell is None else next(quoted) for cell in cells) + "}"
 
 
 def _quoted_item(cell: str) -> str:
-    needs = not cell or cell.upper() == "NULL" or any(sign in cell for sign in '{}," \\')
-    if not needs or cell.startswith("{"):
+    needs = not cell or cell.upper() == "NULL" or any(sign in '{},"\\' or sign.isspace() for sign in cell)
+    if not needs:
         return cell
     escaped = cell.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

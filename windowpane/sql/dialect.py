@@ -23,6 +23,15 @@ class Parser(RisingWaveParser):
         name: parse for name, parse in RisingWaveParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
     }
 
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it."""
+        written = this.name if this and this.is_string else ""
+        interval = super()._parse_interval_span(this, parse_function_unit)
+        if exp.INTERVAL_STRING_RE.search(written):
+            interval.set("this", exp.Literal.string(written))
+            interval.set("unit", None)
+        return interval
+
     def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
         partition, order = super()._parse_partition_and_order()
         if self._match_text_seq("SESSION", "WITH", "GAP"):

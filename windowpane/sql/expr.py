@@ -16,16 +16,24 @@ from windowpane.sql.numerics.conversions import (
     open_numeric,
     text_of,
 )
+from windowpane.sql.scalar import array_text, text_values, zone
 from windowpane.sql.types import (
     BOOLEAN,
     BYTEA,
+    DATE,
     INTERVAL,
+    JSONB,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
     UNKNOWN,
     VARCHAR,
     SqlType,
+    array_of,
     is_exact,
     is_float,
     is_instant,
+    is_integer,
     is_number,
 )
 
@@ -104,8 +112,47 @@ def convert(expr: Expr, kind: SqlType) -> Expr:
         return _literal_as(expr, kind)
     if kind.name == "numeric":
         return Expr(numeric_of(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
+    if expr.type.element is not None and kind.element is not None:
+        return _each_element(expr, kind, convert)
+    if kind == TIMESTAMPTZ and expr.type in (TIMESTAMP, DATE):
+        return of_local_time(convert(expr, TIMESTAMP))
+    if expr.type == TIMESTAMPTZ and kind in (TIMESTAMP, DATE):
+        return convert(local_time(expr), kind)
     converted = Expr(f"CAST({expr.sql} AS {kind.duckdb})", kind, expr.columns, name=expr.name)
     return rising(converted, expr) if is_instant(kind) and is_instant(expr.type) else converted
+
+
+def local_time(expr: Expr) -> Expr:
+    """Return a ``timestamptz`` as the time that clocks of the session's time zone show.
+
+    Clocks go back once a year, so only in UTC does it rise with what it is made of.
+    """
+    if zone.current() == zone.UTC:
+        return rising(build(TIMESTAMP, "CAST({0} AS TIMESTAMP)", expr, name=expr.name), expr)
+    return build(TIMESTAMP, f"timezone({text_literal(zone.current())}, {{0}})", expr, name=expr.name)
+
+
+def of_local_time(expr: Expr) -> Expr:
+    """Return the ``timestamptz`` at which clocks of the session's time zone show a time."""
+    if zone.current() == zone.UTC:
+        return rising(build(TIMESTAMPTZ, "CAST({0} AS TIMESTAMPTZ)", expr, name=expr.name), expr)
+    return build(TIMESTAMPTZ, f"timezone({text_literal(zone.current())}, {{0}})", expr, name=expr.name)
+
+
+def _each_element(expr: Expr, kind: SqlType, change: Callable[[Expr, SqlType], Expr]) -> Expr:
+    """Return an array with each element changed to the element type of ``kind``."""
+    assert expr.type.element is not None
+    assert kind.element is not None
+    name = f"element_{_depth(kind)}"
+    changed = change(Expr(name, expr.type.element), kind.element)
+    if changed.sql == name:
+        return replace(expr, type=array_of(changed.type))
+    escaped = changed.sql.replace("{", "{{").replace("}", "}}")
+    return build(array_of(changed.type), f"list_transform({{0}}, lambda {name}: {escaped})", expr, name=expr.name)
+
+
+def _depth(kind: SqlType) -> int:
+    return 0 if kind.element is None else 1 + _depth(kind.element)
 
 
 def rising(expr: Expr, source: Expr) -> Expr:
@@ -126,11 +173,45 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
         return Expr(_bytes_of(text_literal(_checked_bytes(text))), kind, name=expr.name)
     if kind.name == "numeric":
         return Expr(_numeric_literal(text, kind), kind, name=expr.name)
-    if kind.element is not None and text.strip().startswith("{"):
-        text = text.strip().replace("{", "[").replace("}", "]")
+    if kind.element is not None:
+        return _array_literal(expr, text, kind)
     if is_instant(kind):
-        return Expr(instant_literal(text.strip(), text_literal(text.strip()), kind), kind, name=expr.name)
-    return Expr(f"CAST({text_literal(text.strip())} AS {kind.duckdb})", kind, name=expr.name)
+        return Expr(_instant_literal(text.strip(), kind), kind, name=expr.name)
+    try:
+        return Expr(text_values.literal_sql(text, kind), kind, name=expr.name)
+    except ValueError as error:
+        raise MismatchError(f"{error}.") from None
+
+
+def _instant_literal(text: str, kind: SqlType) -> str:
+    """Return a text literal as an instant; one without a zone is in that of the session."""
+    if kind == DATE and re.fullmatch(r"\d{8}", text, re.ASCII):
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
+    if kind != TIMESTAMPTZ or zone.current() == zone.UTC or text_values.has_zone(text):
+        return instant_literal(text, text_literal(text), kind)
+    return f"timezone({text_literal(zone.current())}, {instant_literal(text, text_literal(text), TIMESTAMP)})"
+
+
+def _array_literal(expr: Expr, text: str, kind: SqlType) -> Expr:
+    try:
+        items = array_text.read_array(text, _depth(kind))
+    except ValueError as error:
+        raise MismatchError(f"{error}.") from None
+    return replace(_listed(items, kind), name=expr.name)
+
+
+def _listed(items: array_text.Items, kind: SqlType) -> Expr:
+    """Return the elements of an array literal as the array they are."""
+    assert kind.element is not None
+    listed = []
+    for item in items:
+        if item is None:
+            listed.append("NULL")
+        elif isinstance(item, list):
+            listed.append(_listed(item, kind.element).sql)
+        else:
+            listed.append(convert(Expr(text_literal(item), UNKNOWN, literal=item), kind.element).sql)
+    return Expr(f"CAST([{', '.join(listed)}] AS {kind.duckdb})", kind)
 
 
 def _numeric_literal(text: str, kind: SqlType) -> str:
@@ -162,7 +243,7 @@ def settled(expr: Expr) -> Expr:
 
 
 def as_text(expr: Expr) -> Expr:
-    """Return an expression as text, as PostgreSQL writes values."""
+    """Return an expression as text, as PostgreSQL's casts write values."""
     kind = expr.type
     if kind in (VARCHAR, UNKNOWN):
         return convert(expr, VARCHAR)
@@ -171,10 +252,38 @@ def as_text(expr: Expr) -> Expr:
     if kind == BYTEA:
         return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
     if is_float(kind):
-        return build(VARCHAR, "regexp_replace(CAST({0} AS VARCHAR), '\\.0$', '')", expr, name=expr.name)
+        return build(VARCHAR, "windowpane_float_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
+    if kind == JSONB:
+        return build(VARCHAR, "windowpane_jsonb_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
+    if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
+        return build(VARCHAR, text_values.instant_text("{0}", "{1}"), local_time(expr), expr, name=expr.name)
     if is_instant(kind):
         return build(VARCHAR, _INSTANT_TEXT[kind.name], expr, name=expr.name)
+    if kind == INTERVAL:
+        return build(VARCHAR, "windowpane_interval_text({0})", expr, name=expr.name)
+    if kind.element is not None:
+        return _array_text(expr, kind.element)
     return build(VARCHAR, "CAST({0} AS VARCHAR)", expr, name=expr.name)
+
+
+def output_text(expr: Expr) -> Expr:
+    """Return an expression as text, as PostgreSQL prints values: a boolean is a letter."""
+    if expr.type == BOOLEAN:
+        return build(VARCHAR, "CASE {0} WHEN TRUE THEN 't' WHEN FALSE THEN 'f' END", expr, name=expr.name)
+    return as_text(expr)
+
+
+def _array_text(expr: Expr, element: SqlType) -> Expr:
+    name = f"element_{_depth(expr.type)}"
+    text = output_text(Expr(name, element)).sql
+    item = f"coalesce({text}, 'NULL')" if element.element is not None else f"windowpane_quoted_item({text})"
+    escaped = item.replace("{", "{{").replace("}", "}}")
+    return build(
+        VARCHAR,
+        f"('{{{{' || array_to_string(list_transform({{0}}, lambda {name}: {escaped}), ',') || '}}}}')",
+        expr,
+        name=expr.name,
+    )
 
 
 # DuckDB writes "0044-03-15 (BC) 10:00:00+00". As in RisingWave an offset has minutes.
@@ -200,12 +309,14 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         raise MismatchError(f"cannot cast type {expr.type} to {kind}.")
     if kind.name == "numeric" and (is_number(expr.type) or expr.type == VARCHAR):
         return _as_numeric(expr, kind)
-    if is_instant(kind) and expr.type == VARCHAR:
-        return Expr(instant_sql(expr.sql, kind), kind, expr.columns, name=expr.name)
-    if kind == BYTEA and expr.type == VARCHAR:
-        return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
+    if expr.type == VARCHAR:
+        return _cast_of_text(expr, kind)
+    if expr.type.element is not None and kind.element is not None:
+        return _each_element(expr, kind, cast)
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
         return convert(expr, kind)
+    if expr.type == TIMESTAMPTZ and kind == TIME:
+        expr = local_time(expr)
     return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
 
 
@@ -217,6 +328,40 @@ def _as_numeric(expr: Expr, kind: SqlType) -> Expr:
     if expr.at_scale is not None:
         expr = expr.at_scale(kind.scale)
     return Expr(declared_numeric(expr.sql, expr.type, kind), kind, expr.columns, name=expr.name)
+
+
+def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
+    if kind == BYTEA:
+        return Expr(_bytes_of(expr.sql), kind, expr.columns, name=expr.name)
+    if kind == JSONB:
+        return build(kind, "CAST(windowpane_jsonb({0}) AS JSON)", expr, name=expr.name)
+    if kind == INTERVAL:
+        return build(kind, "windowpane_interval_of(windowpane_interval_parts({0}))", expr, name=expr.name)
+    if kind == BOOLEAN:
+        return build(kind, "windowpane_boolean({0})", expr, name=expr.name)
+    if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
+        return build(kind, text_values.instant_of_text("windowpane_instant({0})"), expr, name=expr.name)
+    if is_instant(kind):
+        return Expr(instant_sql(expr.sql, kind), kind, expr.columns, name=expr.name)
+    if is_integer(kind):
+        return build(kind, f"CAST(windowpane_whole({{0}}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
+    if is_float(kind):
+        number = f"CAST(windowpane_float({{0}}, '{kind}') AS {kind.duckdb})"
+        return build(kind, f"CAST(windowpane_finite({{0}}, {number}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
+    if kind.element is not None:
+        texts = _with_text(kind)
+        listed = build(texts, f"from_json(windowpane_array_json({{0}}, {_depth(kind)}), '{_json_form(kind)}')", expr)
+        return replace(_each_element(listed, kind, cast), name=expr.name)
+    return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
+
+
+def _with_text(kind: SqlType) -> SqlType:
+    """Return the arrays of text with as many dimensions as a type."""
+    return VARCHAR if kind.element is None else array_of(_with_text(kind.element))
+
+
+def _json_form(kind: SqlType) -> str:
+    return '"VARCHAR"' if kind.element is None else f"[{_json_form(kind.element)}]"
 
 
 def _castable(one: SqlType, other: SqlType) -> bool:

@@ -17,6 +17,7 @@ from windowpane.sql.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSONB,
     REAL,
     TIME,
     TIMESTAMP,
@@ -24,6 +25,7 @@ from windowpane.sql.types import (
     UNKNOWN,
     VARCHAR,
     SqlType,
+    array_of,
     common,
     is_float,
     is_instant,
@@ -71,6 +73,8 @@ def compare(operator: str, left: Expr, right: Expr) -> Expr:
         one, other = comparables(left, right)
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
+    if one.type == JSONB:
+        one, other = (comparable_jsonb(operator, side) for side in (one, other))
     return combined(operator, one, other)
 
 
@@ -78,6 +82,24 @@ def combined(operator: str, *parts: Expr) -> Expr:
     """Return a condition of two parts; what it is made of stays known where planning looks into it."""
     condition = build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts)
     return replace(condition, operator=operator, parts=parts) if operator in _LOOKED_INTO else condition
+
+
+def comparable_jsonb(operator: str, value: Expr) -> Expr:
+    """Return what two values of jsonb are compared by."""
+    function = "jsonb_order" if operator[0] in "<>" and operator != "<>" else "jsonb_value"
+    return build(VARCHAR, f"windowpane_{function}(CAST({{0}} AS VARCHAR))", value)
+
+
+def by_value(value: Expr) -> Expr:
+    """Return an expression that is the same for equal values: of jsonb, 1 and 1.0 are equal."""
+    if value.type != JSONB:
+        return value
+    return build(JSONB, "CAST(windowpane_jsonb_value(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
+
+
+def sortable(value: Expr) -> Expr:
+    """Return what rows are ordered by."""
+    return comparable_jsonb("<", value) if value.type == JSONB else value
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
@@ -168,7 +190,7 @@ def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
         first, second = same_type(left, right)
         return build(INTERVAL, "({0} - {1})", first, second)
     if operator == "-" and one == other == TIME:
-        return build(INTERVAL, "({0} - {1})", left, right)
+        return build(INTERVAL, "((DATE '2000-01-01' + {0}) - (DATE '2000-01-01' + {1}))", left, right)
     return None
 
 
@@ -179,7 +201,7 @@ def power(left: Expr, right: Expr) -> Expr:
             raise MismatchError(f"operator does not exist: {left.type} ^ {right.type}. It takes numbers.")
     if takes_numerics((left, right)):
         return numeric_power(left, right)
-    return build(DOUBLE, "pow({0}, {1})", convert(left, DOUBLE), convert(right, DOUBLE))
+    return build(DOUBLE, "windowpane_pow({0}, {1})", convert(left, DOUBLE), convert(right, DOUBLE))
 
 
 def negate(operand: Expr) -> Expr:
@@ -209,12 +231,37 @@ def concatenate(left: Expr, right: Expr) -> Expr:
 
 
 def _joined_arrays(left: Expr, right: Expr) -> Expr:
-    if left.type.element is not None and right.type.element is None:
-        return build(left.type, "list_append({0}, {1})", left, convert(right, left.type.element))
-    if right.type.element is not None and left.type.element is None:
-        return build(right.type, "list_prepend({0}, {1})", convert(left, right.type.element), right)
+    for one, other, prepends in ((left, right, False), (right, left, True)):
+        if one.type.element is not None and (other.type.element is None or is_element(other.type, one.type)):
+            if other.type == UNKNOWN and (other.literal is None or other.literal.strip().startswith("{")):
+                break
+            return with_element(one, other, prepends=prepends)
     one, other = same_type(left, right)
     return build(one.type, "list_concat({0}, {1})", one, other)
+
+
+def is_element(kind: SqlType, arrays: SqlType) -> bool:
+    """Whether values of a type, an array itself, can be elements of arrays that have one more dimension."""
+    return _dimensions(arrays) == _dimensions(kind) + 1
+
+
+def _dimensions(kind: SqlType) -> int:
+    return 0 if kind.element is None else 1 + _dimensions(kind.element)
+
+
+def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
+    """Return an array with an element behind it, or before it; the element type is what both convert to.
+
+    Raises:
+        MismatchError: there is none.
+    """
+    assert value.type.element is not None
+    kind = common(value.type.element, element.type)
+    if kind is None:
+        raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
+    array, item = convert(value, array_of(kind)), convert(element, kind)
+    added = "list_prepend({1}, {0})" if prepends else "list_append({0}, {1})"
+    return build(array.type, added, array, item)
 
 
 def logical(operator: str, *operands: Expr) -> Expr:

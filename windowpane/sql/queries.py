@@ -16,6 +16,7 @@ from windowpane.sql.frame_reader import constant_as
 from windowpane.sql.joins import Joins
 from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, Scan, Values
+from windowpane.sql.operators import by_value
 from windowpane.sql.places import Text
 from windowpane.sql.relations import Evaluator, PlainView, Relation, Schema
 from windowpane.sql.scalars import ScalarBinder, name_of
@@ -170,7 +171,7 @@ class QueryBinder:
         schema = tree.args.get("db")
         if schema is not None and name_of(schema) != "public":
             raise self.text.unsupported(tree, f"the schema {name_of(schema)!r}", "There is one schema, public.")
-        common_table = tables.get(name)
+        common_table = tables.get(name) if schema is None else None
         if isinstance(common_table, _Fixed):
             node, scope = self._as_table(self.bind(common_table.table.this, common_table.tables), name)
             return node, self.aliased(scope, common_table.table.args["alias"])
@@ -276,7 +277,7 @@ class QueryBinder:
     def _with_types(self, bound: BoundQuery, types: Sequence[SqlType]) -> Node:
         items = []
         for column, kind in zip(bound.outputs, types, strict=True):
-            value = convert(column_expr(column.id, column.type, column.name), kind)
+            value = by_value(convert(column_expr(column.id, column.type, column.name), kind))
             items.append((self.ids.column(column.name, kind), value))
         return plan.project(bound.node, items)
 

@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from windowpane.sql import operators
 from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
-from windowpane.sql.functions import FUNCTIONS, extract
-from windowpane.sql.types import BOOLEAN, INTEGER, JSONB, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, is_text
+from windowpane.sql.functions import FUNCTIONS
+from windowpane.sql.scalar import patterns, times
+from windowpane.sql.types import BOOLEAN, INTEGER, JSONB, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, array_of, is_integer
 
 Bind = Callable[[exp.Expr], Expr]
 Form = Callable[[Bind, Any], Expr]
@@ -27,24 +28,16 @@ def _called(function: str, bind: Bind, parts: Sequence[exp.Expr | None], name: s
 
 def _like(bind: Bind, tree: exp.Expr, escape: Expr | None = None) -> Expr:
     operator = ("NOT " if tree.args.get("negate") else "") + ("ILIKE" if isinstance(tree, exp.ILike) else "LIKE")
-    value, pattern = _texts(operator, bind(tree.this), bind(tree.expression))
-    if escape is None:
-        return build(BOOLEAN, f"({{0}} {operator} {{1}})", value, pattern)
-    return build(BOOLEAN, f"({{0}} {operator} {{1}} ESCAPE {{2}})", value, pattern, escape)
+    return patterns.like(bind(tree.this), bind(tree.expression), operator, escape)
 
 
 def _escaped(bind: Bind, tree: exp.Expr) -> Expr:
-    return _like(bind, tree.this, convert(bind(tree.expression), VARCHAR))
+    return _like(bind, tree.this, bind(tree.expression))
 
 
 def _matches(bind: Bind, tree: exp.Expr) -> Expr:
-    return build(BOOLEAN, "regexp_matches({0}, {1})", *_texts("~", bind(tree.this), bind(tree.expression)))
-
-
-def _texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
-    if not (is_text(value.type) and is_text(pattern.type)):
-        raise MismatchError(f"operator does not exist: {value.type} {operator} {pattern.type}. It takes text.")
-    return convert(value, VARCHAR), convert(pattern, VARCHAR)
+    flags = "i" if isinstance(tree, exp.RegexpILike) else ""
+    return patterns.matches(bind(tree.this), bind(tree.expression), flags)
 
 
 # --- comparisons -------------------------------------------------------------------------------------------
@@ -81,20 +74,40 @@ def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
     return result
 
 
-def equals_any(value: Expr, elements: Expr) -> Expr:
-    """Return ``value = ANY (array)``: NULL where the value is not in an array that holds a NULL.
+def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = False) -> Expr:
+    """Return ``value operator ANY (array)``, or ALL: NULL where comparisons with NULL could decide.
 
     Raises:
         MismatchError: it is no array, or one of another type.
     """
     if elements.type.element is None:
-        raise MismatchError(f"ANY takes an array or a subquery, not {elements.type}.")
+        raise MismatchError(f"{'ALL' if every else 'ANY'} takes an array or a subquery, not {elements.type}.")
     one = operators.same_type(value, Expr("NULL", elements.type.element))[0]
+    compared = operators.compare(operator, replace(one, sql="{0}"), Expr("candidate", one.type)).sql
+    answers = f"list_transform({{1}}, lambda candidate: {compared})"
+    decides, otherwise = ("FALSE", "TRUE") if every else ("TRUE", "FALSE")
     template = (
-        "(CASE WHEN list_contains({1}, {0}) THEN TRUE WHEN len({1}) = 0 THEN FALSE "
-        "WHEN {0} IS NULL OR len({1}) > list_count({1}) OR {1} IS NULL THEN NULL ELSE FALSE END)"
+        f"(CASE WHEN list_contains({answers}, {decides}) THEN {decides} "
+        f"WHEN {{1}} IS NULL OR len({answers}) > list_count({answers}) THEN NULL ELSE {otherwise} END)"
     )
-    return build(BOOLEAN, template, one, elements)
+    return build(BOOLEAN, template, one, convert(elements, array_of(one.type)))
+
+
+def rows_ordered(bind: Bind, operator: str, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
+    """Return ``(a, b) < (c, d)`` and the like: the first parts that differ decide.
+
+    Raises:
+        MismatchError: the other is no row of that many parts.
+    """
+    parts = row_values(other)
+    if parts is None or len(parts) != len(one):
+        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    pairs = [(bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
+    result = operators.compare(operator, *pairs[-1])
+    for left, right in reversed(pairs[:-1]):
+        tie = operators.logical("AND", operators.compare("=", left, right), result)
+        result = operators.logical("OR", operators.compare(operator[0], left, right), tie)
+    return result
 
 
 # --- text --------------------------------------------------------------------------------------------------
@@ -107,6 +120,8 @@ def _trim(bind: Bind, tree: exp.Expr) -> Expr:
 
 def _substring(bind: Bind, tree: exp.Expr) -> Expr:
     start = tree.args.get("start") or exp.Literal.number(1)
+    if isinstance(start, exp.Literal) and start.is_string:
+        raise MismatchError("substring(text FROM pattern) is not supported. Write (regexp_match(text, pattern))[1].")
     return _called("substr", bind, (tree.this, start, tree.args.get("length")), "substring")
 
 
@@ -115,10 +130,7 @@ def _position(bind: Bind, tree: exp.Expr) -> Expr:
 
 
 def _overlay(bind: Bind, tree: exp.Expr) -> Expr:
-    value, new, start = bind(tree.this), bind(tree.expression), bind(tree.args["from_"])
-    length = bind(tree.args["for_"]) if tree.args.get("for_") is not None else build(INTEGER, "length({0})", new)
-    template = "(left({0}, CAST({2} - 1 AS INTEGER)) || {1} || substring({0}, CAST({2} + {3} AS INTEGER)))"
-    return build(VARCHAR, template, convert(value, VARCHAR), convert(new, VARCHAR), start, length, name="overlay")
+    return _called("overlay", bind, (tree.this, tree.expression, tree.args["from_"], tree.args.get("for_")), "overlay")
 
 
 def _escape_string(bind: Bind, tree: exp.Expr) -> Expr:
@@ -141,10 +153,10 @@ def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
     if isinstance(index, exp.Slice):
         low, high = (bind(part) if part is not None else None for part in (index.this, index.expression))
         bounds = [low or Expr("1", INTEGER), high or build(INTEGER, "len({0})", value)]
-        return build(value.type, "{0}[{1}:{2}]", value, *bounds)
+        return build(value.type, "windowpane_slice({0}, {1}, {2})", value, *bounds)
     if isinstance(index, exp.Literal):
         return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
-    return build(value.type.element, "{0}[{1} + 1]", value, bind(index))
+    return build(value.type.element, "windowpane_item({0}, {1} + 1)", value, bind(index))
 
 
 def _json(function: str, kind: SqlType) -> Form:
@@ -152,31 +164,41 @@ def _json(function: str, kind: SqlType) -> Form:
         value = bind(tree.this)
         if value.type != JSONB:
             raise MismatchError(f"operator does not exist: {value.type} -> ... Cast the left side to jsonb.")
-        steps = _path(tree.expression)
-        pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
-        literal = text_literal(pointer).replace("{", "{{").replace("}", "}}")
-        return build(kind, f"{function}({{0}}, {literal})", value)
+        return build(kind, f"{function}({{0}}, {{1}})", value, _path(bind, tree.expression))
 
     return bound
 
 
-def _path(tree: exp.Expr) -> list[str]:
-    """Return the keys and indexes of ``-> 'key'``, ``-> 0`` or ``#> '{a,0}'``."""
+def _path(bind: Bind, tree: exp.Expr) -> Expr:
+    """Return the path of ``-> 'key'``, ``-> 0`` or ``#> '{a,0}'`` as DuckDB writes it; a key may be an expression."""
     if isinstance(tree, exp.JSONPath):
         steps = tree.expressions[1:]
         if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
-            return [str(step.this) for step in steps]
+            return Expr(text_literal("$" + "".join(_step(step) for step in steps)), VARCHAR)
     if isinstance(tree, exp.Literal):
         listed = re.fullmatch(r"\{(.*)\}", str(tree.this))
-        return [str(tree.this)] if listed is None else [part.strip() for part in listed.group(1).split(",")]
-    raise MismatchError("the key of -> is a literal, such as -> 'name' or -> 0.")
+        parts = [str(tree.this)] if listed is None else [part.strip() for part in listed.group(1).split(",")]
+        return Expr(text_literal("".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)), VARCHAR)
+    if isinstance(tree, exp.JSONPath):
+        raise MismatchError("the key of -> is a text or a number, such as -> 'name' or -> 0.")
+    key = bind(tree)
+    if is_integer(key.type):
+        return build(VARCHAR, "CASE WHEN {0} < 0 THEN '$[#' || {0} || ']' ELSE '$[' || {0} || ']' END", key)
+    return build(VARCHAR, "('/' || replace(replace({0}, '~', '~0'), '/', '~1'))", convert(key, VARCHAR))
+
+
+def _step(step: exp.Expr) -> str:
+    """Return a step of a path: a number is an index, of arrays only; any other is a key, of objects only."""
+    if isinstance(step, exp.JSONPathSubscript):
+        return f"[#{step.this}]" if str(step.this).startswith("-") else f"[{step.this}]"
+    return '."' + str(step.this).replace('"', '""') + '"'
 
 
 # --- times -------------------------------------------------------------------------------------------------
 
 
 def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
-    return replace(extract(tree.this.name, bind(tree.expression)), name="extract")
+    return replace(times.extract(tree.this.name, bind(tree.expression)), name="extract")
 
 
 def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
@@ -191,6 +213,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.ILike: _like,
     exp.Escape: _escaped,
     exp.RegexpLike: _matches,
+    exp.RegexpILike: _matches,
     exp.Between: _between,
     exp.Trim: _trim,
     exp.Substring: _substring,
@@ -200,9 +223,9 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Concat: _adjacent,
     exp.Bracket: _bracket,
     exp.JSONExtract: _json("json_extract", JSONB),
-    exp.JSONExtractScalar: _json("json_extract_string", VARCHAR),
+    exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
     exp.JSONBExtract: _json("json_extract", JSONB),
-    exp.JSONBExtractScalar: _json("json_extract_string", VARCHAR),
+    exp.JSONBExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
     exp.Extract: _extracted,
     exp.AtTimeZone: _at_time_zone,
     exp.Sqrt: lambda bind, tree: _called("sqrt", bind, (tree.this,), "sqrt"),

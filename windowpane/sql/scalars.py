@@ -19,7 +19,7 @@ from windowpane.sql.intervals import interval_sql, read_span
 from windowpane.sql.macros import NOW
 from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.places import Text
-from windowpane.sql.scalar_forms import FORMS, equals_any, row_values, rows_equal
+from windowpane.sql.scalar_forms import FORMS, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.types import (
     BIGINT,
@@ -142,15 +142,18 @@ class ScalarBinder:
     def _special_comparison(self, tree: exp.Expr) -> Expr | None:
         """Return a comparison with ANY of an array, or of rows; ``None`` for all others."""
         other = tree.expression
-        if isinstance(other, exp.Anonymous) and str(other.this).upper() == "SOME":
-            other = exp.Any(this=other.expressions[0])
-        if isinstance(tree, exp.EQ) and isinstance(other, exp.Any) and not isinstance(other.this, exp.Query):
-            return equals_any(self.bind(tree.this), self.bind(other.this))
+        called = str(other.this).upper() if isinstance(other, exp.Anonymous) else ""
+        if called in ("SOME", "ALL") and len(other.expressions) == 1:
+            other = (exp.All if called == "ALL" else exp.Any)(this=other.expressions[0])
+        if isinstance(other, exp.Any | exp.All) and not isinstance(other.this, exp.Query):
+            elements = other.this.this if isinstance(other.this, exp.Paren) else other.this
+            every, operator = isinstance(other, exp.All), _COMPARISONS[type(tree)]
+            return compares_any(operator, self.bind(tree.this), self.bind(elements), every=every)
         parts = row_values(tree.this)
         if parts is None:
             return None
-        if not isinstance(tree, exp.EQ | exp.NEQ):
-            raise self.text.unsupported(tree, "an order of rows", "Compare the columns one by one.")
+        if isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE):
+            return rows_ordered(self.bind, _COMPARISONS[type(tree)], parts, other)
         equal = rows_equal(self.bind, parts, other)
         return equal if isinstance(tree, exp.EQ) else operators.logical("NOT", equal)
 

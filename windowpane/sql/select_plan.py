@@ -15,6 +15,7 @@ from windowpane.sql.grouping_sets import sets_of
 from windowpane.sql.joins import Joins
 from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, TopN
+from windowpane.sql.operators import by_value, sortable
 from windowpane.sql.scalars import RESOLVED, name_of
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
@@ -24,7 +25,7 @@ from windowpane.sql.table_functions import TableFunctions
 from windowpane.sql.temporal import asks_the_clock, in_time
 from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
-from windowpane.sql.types import TIMESTAMPTZ
+from windowpane.sql.types import JSONB, TIMESTAMPTZ
 from windowpane.sql.windows import WindowCalls
 
 if TYPE_CHECKING:
@@ -265,10 +266,13 @@ class SelectPlan:
                 items[value.sql] = (kept, value)
             return items[value.sql][0].renamed(name)
 
+        distinct = self.tree.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is None:
+            bound = [(value.name if name is None else name, by_value(settled(value))) for name, value in bound]
         outputs = tuple(place(value.name if name is None else name, value) for name, value in bound)
         ordering = []
         for value, item in order:
-            column = place("order", value)
+            column = place("order", sortable(settled(value)))
             ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
         self._tied = [place("tie", self._tied_value(value)) for _, value in self.ties.keys]
         for name in self.ties.own_columns:
@@ -282,7 +286,7 @@ class SelectPlan:
         """Return a side of a tie; over groups, it is one of their keys."""
         if self.groups is None:
             return value
-        key = self.groups.keys[settled(value).sql]
+        key = self.groups.keys[by_value(settled(value)).sql]
         return column_expr(key.id, key.type, key.name)
 
     def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order], tied: list[str]) -> Node:
@@ -301,7 +305,7 @@ class SelectPlan:
         for part in chosen.expressions:
             value = self._binder("DISTINCT ON").bind(part)
             match = [column for column in node.columns if value.is_column and column.id == value.column]
-            if not match:
+            if not match or value.type == JSONB:
                 raise self.text.unsupported(part, "an expression in DISTINCT ON", "Select it under a name in a subquery first.")
             ids.append(match[0].id)
         return plan.top(node, [*ids, *tied], order, 1)

@@ -11,6 +11,7 @@ from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive
 from windowpane.sql.build_plan import Computed, aggregate, expand
 from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
 from windowpane.sql.nodes import Fold, Node, Order
+from windowpane.sql.operators import by_value
 from windowpane.sql.places import Text
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope
@@ -79,7 +80,7 @@ class Groups:
         for values in sets:
             for value in values:
                 self.add_key(value)
-            self._sets.append(always | {settled(value).sql for value in values})
+            self._sets.append(always | {by_value(settled(value)).sql for value in values})
         for sql, column in self.keys.items():
             having = [number for number, present in enumerate(self._sets) if sql in present]
             if len(having) < len(self._sets):
@@ -88,7 +89,7 @@ class Groups:
 
     def grouping(self, tree: exp.Expr) -> Expr:
         """Return ``GROUPING(a, b, ...)``: a bit for each argument, 1 where the grouping set leaves it out."""
-        keys = [settled(self.binder.bind(argument)).sql for argument in tree.expressions]
+        keys = [by_value(settled(self.binder.bind(argument))).sql for argument in tree.expressions]
         if not keys or any(key not in self.keys for key in keys):
             raise self.text.name_error(tree, "GROUPING takes columns of GROUP BY.")
         bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self._sets]
@@ -100,7 +101,7 @@ class Groups:
 
     def add_key(self, value: Expr) -> None:
         """Group by an expression, too."""
-        value = settled(value)
+        value = by_value(settled(value))
         self.keys.setdefault(value.sql, self.computed.column(value, value.name))
 
     def call(self, tree: exp.Expr) -> Expr:
@@ -278,7 +279,7 @@ class SelectBinder(ScalarBinder):
             return None
         if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
             return None
-        value = settled(self._groups.binder.bind(tree))
+        value = by_value(settled(self._groups.binder.bind(tree)))
         key = self._groups.keys.get(value.sql)
         if key is not None:
             return column_expr(key.id, key.type, value.name)

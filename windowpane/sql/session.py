@@ -22,6 +22,7 @@ from windowpane.sql.places import Place, Text
 from windowpane.sql.reader import read_statement, split
 from windowpane.sql.relations import PlainView
 from windowpane.sql.results import Result
+from windowpane.sql.scope import Column
 from windowpane.sql.served import ServedViews
 from windowpane.sql.state_file import opened
 from windowpane.sql.statements import (
@@ -43,7 +44,7 @@ from windowpane.sql.statements import (
     Update,
 )
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.types import BIGINT, TIMESTAMPTZ, VARCHAR
+from windowpane.sql.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.upkeep import Upkeep
 
 
@@ -281,7 +282,7 @@ class Session:
         return self._answer(bound)
 
     def _answer(self, bound: BoundQuery) -> Result:
-        items = ", ".join(f"{quoted(column.id)} AS c{index}" for index, column in enumerate(bound.outputs))
+        items = ", ".join(f"{_shown(column)} AS c{index}" for index, column in enumerate(bound.outputs))
         keys = "".join(f", {quoted(item.column)} AS o{index}" for index, item in enumerate(bound.order))
         order = f" ORDER BY {', '.join(item.sql for item in bound.order)}" if bound.order else ""
         table = self._storage.arrow(f"SELECT {items}{keys} FROM (SELECT * FROM ({compile_plan(bound.node)}){order})")
@@ -329,6 +330,10 @@ def _bad_values(table: pa.Table) -> Result:
     names = ("View", "Expression", "Value", "Error", "Count", "First Seen")
     types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ)
     return Result(f"SELECT {table.num_rows}", names, types, table, True)
+
+
+def _shown(column: Column) -> str:
+    return f"windowpane_interval_out({quoted(column.id)})" if column.type == INTERVAL else quoted(column.id)
 
 
 def _lines(name: str, lines: list[str]) -> Result:

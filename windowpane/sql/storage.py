@@ -24,7 +24,8 @@ import pyarrow as pa
 from windowpane.errors import StoreError
 from windowpane.sql.failures.duck_words import in_sql_words
 from windowpane.sql.macros import MACROS, NOW_VARIABLE
-from windowpane.sql.numerics.registry import register
+from windowpane.sql.numerics.registry import register as register_numerics
+from windowpane.sql.scalar.registry import register as register_scalars
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
 
@@ -68,9 +69,10 @@ class Storage:
         self._connection = open_file(path)
         # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.
         weakref.finalize(self, self._connection.close)
-        register(self._connection)
+        register_numerics(self._connection)
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
+        register_scalars(self._connection)
         self._lock = threading.RLock()
         self._depth = 0
         self._numbers = 0

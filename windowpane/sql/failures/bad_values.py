@@ -7,6 +7,7 @@ counted together in a row without value. Rows go with their view.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,7 +129,10 @@ def _readable(sql: str, names: Mapping[str, str]) -> str:
     """Return an expression of a plan with the names that users gave its columns."""
     for identity, name in names.items():
         sql = sql.replace(quoted(identity), name)
-    return sql
+    sql = re.sub(
+        r"^windowpane_(?:whole|float)\((.*), '([\w ]+)'\)$", lambda found: f"CAST({found[1]} AS {found[2].upper()})", sql
+    )
+    return re.sub(r"\bwindowpane_(?=\w+\()", "", sql)
 
 
 def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:

@@ -168,7 +168,7 @@ def _of_number(message: str) -> SqlRunError:
     """Return what is said of a number as the error of its kind."""
     if message.startswith("division by zero"):
         return DivisionByZeroError()
-    text = re.fullmatch(r"invalid input for type (\w+): (['\"])(.*)\2\.", message, re.DOTALL)
+    text = re.fullmatch(r"invalid input (?:syntax )?for type ([\w ]+): (['\"])(.*)\2\.?", message, re.DOTALL)
     if text is not None:
         return InvalidTextError(text[1], text[3])
     return OutOfRangeError(message) if "out of range" in message else InvalidValueError(message)

@@ -107,7 +107,7 @@ def _includes(path: Path) -> Iterator[Path]:
 
 def _named(path: Path, pattern: str) -> list[Path]:
     """Return the files that a pattern names, seen from the folder of a file."""
-    return sorted(Path(each) for each in glob(str(path.parent / pattern)))
+    return sorted(Path(each) for each in glob(str(path.parent / pattern), recursive=True))
 
 
 def _read(path: Path) -> Iterator[Record]:

@@ -2,7 +2,7 @@
 
 A record is *refused* where windowpane says that it does not run such a statement, or fails on a relation that a refused statement
 should have made or filled; *wrong* where a result, a count or the outcome differs, or a statement fails while it runs; *crashed*
-where an exception is none of windowpane's.
+where an exception is none of windowpane's, or one that says that it is a mistake of windowpane's.
 
 ``sleep`` and ``retry`` are there for a server that works on; a session works on with FLUSH, so that is what both do.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from windowpane.errors import SqlError, SqlNameError, SqlRunError, WindowpaneError
+from windowpane.errors import SqlError, SqlNameError, SqlRunError, UnexpectedError, WindowpaneError
 from windowpane.sql import Result, Session
 from windowpane.testing.slt.comparison import Settings, lines_of, same_rows
 from windowpane.testing.slt.parser import read_file
@@ -156,6 +156,8 @@ class _Replay:
 
     def _failed(self, record: Sql, error: WindowpaneError) -> Outcome:
         expected = record.expected
+        if isinstance(error, UnexpectedError):
+            return Outcome(Kind.CRASHED, record.place, record.text, "", _said(expected), str(error))
         reason = self._taint.reason(record.text) if isinstance(error, SqlNameError) else None
         if reason is not None:
             return Outcome(Kind.REFUSED, record.place, record.text, f"hangs on: {reason}")

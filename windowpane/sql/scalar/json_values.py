@@ -1,0 +1,90 @@
+"""jsonb as a value: one text for each, whatever its spaces and the order of its keys.
+
+Sources: PostgreSQL, "JSON Types" (the last of equal keys counts; the order of values).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+
+class JsonTextError(ValueError):
+    """A text that is no JSON; DuckDB passes its words on."""
+
+
+def read(text: str) -> Any:
+    """Return a JSON text as Python values.
+
+    Raises:
+        JsonTextError: it is none.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise JsonTextError(f'invalid input syntax for type jsonb: "{text}"') from None
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _write(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def canonical(text: str) -> str:
+    """Return the one text of a value: without spaces, keys in order, each once.
+
+    Example:
+        >>> canonical('{"b": 1, "a": 2, "b": 3}')
+        '{"a":2,"b":3}'
+    """
+    return _write(read(text))
+
+
+def by_value(text: str) -> str:
+    """Return what is the same text for equal values: 1 and 1.0 are equal."""
+    return _write(_whole(read(text)))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    return value
+
+
+def text(value: str) -> str:
+    """Return a value as PostgreSQL prints it: a space behind each colon and comma."""
+    return json.dumps(read(value), ensure_ascii=False)
+
+
+def order_key(text: str) -> str:
+    """Return a text that sorts as the value does: Object > Array > Boolean > Number > String > Null, then by size and parts."""
+    return _order(read(text))
+
+
+def _order(value: Any) -> str:
+    if value is None:
+        return "0"
+    if isinstance(value, str):
+        return "1" + value.encode("utf-8").hex() + " "
+    if isinstance(value, bool):
+        return f"3{value:d}"
+    if isinstance(value, int | float):
+        return "2" + _sortable(float(value))
+    if isinstance(value, list):
+        return f"4{len(value):08x}" + "".join(map(_order, value))
+    pairs = sorted(value.items(), key=lambda pair: (len(pair[0].encode("utf-8")), pair[0].encode("utf-8")))
+    return f"5{len(pairs):08x}" + "".join(_order(name) + _order(each) for name, each in pairs)
+
+
+def _sortable(number: float) -> str:
+    """Return sixteen hexadecimal digits that sort as numbers do."""
+    bits = int(struct.unpack(">Q", struct.pack(">d", number + 0.0))[0])
+    return f"{bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 1 << 63):016x}"

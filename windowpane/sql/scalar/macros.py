@@ -1,0 +1,163 @@
+"""DuckDB macros with PostgreSQL's meaning: arguments out of range are refused, not bent. NULL in, NULL out."""
+
+from __future__ import annotations
+
+
+def _macro(head: str, body: str) -> str:
+    return f"CREATE OR REPLACE TEMP MACRO windowpane_{head} AS {body}"
+
+
+def refused(message: str) -> str:
+    """Return SQL, of type text, that fails with a message when a row reaches it."""
+    return f"windowpane_refused({message})"
+
+
+_SPACE = "E' \\t\\n\\r\\f\\v'"
+_TRUE = "('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1')"
+_FALSE = "('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0')"
+_FLOAT = "'(?i)\\s*[+-]?((\\d+\\.?\\d*|\\.\\d+)(e[+-]?\\d+)?|inf(inity)?|nan)\\s*'"
+_OVERFLOW = refused("'value out of range: overflow'")
+_NEGATIVE_LENGTH = refused("'negative substring length not allowed'")
+_NO_POSITION = refused("'field position must not be zero'")
+_NULL_CHARACTER = refused("'null character not permitted'")
+_NEGATIVE_ROOT = refused("'cannot take square root of a negative number'")
+_LOG_OF_ZERO = refused("'cannot take logarithm of zero'")
+_LOG_OF_NEGATIVE = refused("'cannot take logarithm of a negative number'")
+_UNDERFLOW = refused("'value out of range: underflow'")
+_POWER_OF_ZERO = refused("'zero raised to a negative power is undefined'")
+_COMPLEX_POWER = refused("'a negative number raised to a non-integer power yields a complex result'")
+_OUTSIDE = refused("'input is out of range'")
+
+
+def _invalid(kind: str) -> str:
+    return refused(f"""'invalid input syntax for type ' || {kind} || ': "' || x || '"'""")
+
+
+_LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'")
+_NO_BOOLEAN = _invalid("'boolean'")
+_TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
+
+MACROS = (
+    # --- text
+    _macro("substring_from(s, start)", "substring(s, greatest(start, 1) + 0 * start)"),
+    _macro(
+        "substring(s, start, count)",
+        f"CASE WHEN count < 0 THEN {_NEGATIVE_LENGTH} ELSE substring(s, greatest(start, 1), "
+        "CASE WHEN CAST(start AS BIGINT) + count <= 1 THEN 0 ELSE "
+        "least(CAST(start AS BIGINT) + count, 2147483647) - greatest(start, 1) END + 0 * count + 0 * start) END",
+    ),
+    _macro(
+        "lpad(s, size, fill)", "CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE lpad(s, size, fill) END"
+    ),
+    _macro(
+        "rpad(s, size, fill)", "CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE rpad(s, size, fill) END"
+    ),
+    _macro(
+        "split_part(s, sign, place)",
+        f"CASE WHEN place = 0 THEN {_NO_POSITION} "
+        "WHEN sign = '' THEN CASE WHEN place IN (1, -1) THEN s ELSE '' || left(s, 0) END ELSE split_part(s, sign, place) END",
+    ),
+    _macro("chr(code)", f"CASE WHEN code <= 0 THEN {_NULL_CHARACTER} ELSE chr(code) END"),
+    _macro(
+        "overlay(s, new, start, count)",
+        f"CASE WHEN start <= 0 THEN {_NEGATIVE_LENGTH} "
+        "ELSE left(s, start - 1) || new || substring(s, greatest(start + count, 1)) END",
+    ),
+    _macro(
+        "initcap(s)",
+        "coalesce(list_aggregate([upper(w[1]) || lower(w[2:]) FOR w IN regexp_extract_all(s, '[\\pL\\pN]+|[^\\pL\\pN]+')], "
+        "'string_agg', ''), '') || left(s, 0)",
+    ),
+    # --- jsonb: an object or array as text has spaces
+    _macro(
+        "jsonb_string(j, path)",
+        "CASE WHEN json_type(j, path) IN ('OBJECT', 'ARRAY') THEN windowpane_jsonb_text(CAST(json_extract(j, path) AS VARCHAR)) "
+        "ELSE json_extract_string(j, path) END",
+    ),
+    # --- casts of text
+    _macro(
+        "whole(x, kind)",
+        f"CASE WHEN x IS NULL OR regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
+    ),
+    _macro(
+        "float(x, kind)",
+        f"CASE WHEN x IS NULL OR regexp_full_match(x, {_FLOAT}) THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
+    ),
+    _macro(
+        "finite(x, y, kind)",
+        f"CASE WHEN isinf(y) AND NOT contains(lower(x), 'inf') THEN CAST({_TOO_LARGE} AS DOUBLE) ELSE y END",
+    ),
+    _macro(
+        "boolean(x)",
+        f"CASE WHEN lower(trim(x, {_SPACE})) IN {_TRUE} THEN TRUE WHEN lower(trim(x, {_SPACE})) IN {_FALSE} THEN FALSE "
+        f"WHEN x IS NOT NULL THEN CAST({_NO_BOOLEAN} AS BOOLEAN) END",
+    ),
+    # --- doubles
+    _macro(
+        "sqrt(x)",
+        f"CASE WHEN x < 0 THEN CAST({_NEGATIVE_ROOT} AS DOUBLE) ELSE sqrt(x) END",
+    ),
+    _macro(
+        "positive(x)",
+        f"CASE WHEN x = 0 THEN CAST({_LOG_OF_ZERO} AS DOUBLE) WHEN x < 0 THEN CAST({_LOG_OF_NEGATIVE} AS DOUBLE) ELSE x END",
+    ),
+    _macro(
+        "exp(x)",
+        f"CASE WHEN isinf(exp(x)) AND NOT isinf(x) THEN CAST({_OVERFLOW} AS DOUBLE) "
+        f"WHEN exp(x) = 0 AND NOT isinf(x) THEN CAST({_UNDERFLOW} AS DOUBLE) ELSE exp(x) END",
+    ),
+    _macro(
+        "pow(x, y)",
+        f"CASE WHEN x = 0 AND y < 0 THEN CAST({_POWER_OF_ZERO} AS DOUBLE) "
+        "WHEN x < 0 AND NOT isinf(x) AND NOT isinf(y) AND y <> trunc(y) THEN "
+        f"CAST({_COMPLEX_POWER} AS DOUBLE) "
+        f"WHEN isinf(pow(x, y)) AND NOT isinf(x) AND NOT isinf(y) THEN CAST({_OVERFLOW} AS DOUBLE) ELSE pow(x, y) END",
+    ),
+    _macro(
+        "within(x, low, high)",
+        f"CASE WHEN x < low OR (x > high AND NOT isnan(x)) THEN CAST({_OUTSIDE} AS DOUBLE) ELSE x END",
+    ),
+    # --- times
+    _macro(
+        "years_floor(x, years)",
+        "date_trunc('year', x) - to_years(CAST((((year(x) - 1) % years) + years) % years AS INTEGER))",
+    ),
+    _macro("interval_months(i)", "(datepart('year', i) * 12 + datepart('month', i))"),
+    _macro(
+        "interval_micros(i)",
+        "(datepart('hour', i) * 3600000000 + datepart('minute', i) * 60000000 + datepart('microsecond', i))",
+    ),
+    _macro(
+        "interval_of(parts)",
+        "to_months(CAST(parts[1] AS INTEGER)) + to_days(CAST(parts[2] AS INTEGER)) + to_microseconds(parts[3])",
+    ),
+    _macro(
+        "offset(minutes, sign)",
+        "CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0') "
+        "|| sign || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0')",
+    ),
+    _macro(
+        "interval_text(i)",
+        "windowpane_interval_shown(windowpane_interval_months(i), datepart('day', i), windowpane_interval_micros(i))",
+    ),
+    # Arrow counts nanoseconds, in 64 bits, and DuckDB wraps what does not fit.
+    _macro(
+        "interval_out(i)",
+        f"CASE WHEN abs(windowpane_interval_micros(i)) > 9223372036854775 THEN CAST({_LONG_INTERVAL} AS INTERVAL) ELSE i END",
+    ),
+    _macro(
+        "float_text(x)",
+        "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' "
+        "ELSE regexp_replace(x, '\\.0$', '') END",
+    ),
+    # --- arrays
+    _macro("item(a, n)", "CASE WHEN n > 0 THEN a[n] END"),
+    _macro(
+        "slice(a, low, high)", "CASE WHEN low IS NOT NULL AND high IS NOT NULL THEN a[greatest(low, 1):greatest(high, 0)] END"
+    ),
+    _macro(
+        "quoted_item(e)",
+        "CASE WHEN e IS NULL THEN 'NULL' WHEN e = '' OR upper(e) = 'NULL' OR regexp_matches(e, '[{}\",\\\\\\s]') "
+        "THEN '\"' || replace(replace(e, '\\', '\\\\'), '\"', '\\\"') || '\"' ELSE e END",
+    ),
+)

@@ -1,0 +1,65 @@
+"""Functions of doubles. An argument outside of a function's domain is an error, as in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowpane.sql.expr import Expr, build
+from windowpane.sql.operators import same_type
+from windowpane.sql.scalar.signatures import Builder, counted, fixed
+from windowpane.sql.types import BIGINT, DOUBLE, is_integer
+
+
+def _double(template: str) -> Builder:
+    return fixed(DOUBLE, template, DOUBLE)
+
+
+def log(arguments: Sequence[Expr]) -> Expr:
+    """Return ``log(x)``, to the base of ten, or ``log(base, x)``."""
+    if len(arguments) == 2:
+        return fixed(DOUBLE, "(ln(windowpane_positive({1})) / ln(windowpane_positive({0})))", DOUBLE, DOUBLE)(arguments)
+    return fixed(DOUBLE, "log10(windowpane_positive({0}))", DOUBLE)(arguments)
+
+
+def _whole(name: str) -> Builder:
+    """Return ``gcd`` or ``lcm`` of two integers."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, 2, 2)
+        if not all(is_integer(argument.type) for argument in arguments):
+            return fixed(BIGINT, f"CAST({name}({{0}}, {{1}}) AS BIGINT)", BIGINT, BIGINT)(arguments)
+        one, other = same_type(*arguments)
+        return build(one.type, f"CAST({name}({{0}}, {{1}}) AS {one.type.duckdb})", one, other)
+
+    return bind
+
+
+NUMBER_FUNCTIONS: dict[str, Builder] = {
+    "sqrt": _double("windowpane_sqrt({0})"),
+    "cbrt": _double("cbrt({0})"),
+    "exp": _double("windowpane_exp({0})"),
+    "ln": _double("ln(windowpane_positive({0}))"),
+    "log": log,
+    "log10": _double("log10(windowpane_positive({0}))"),
+    "pow": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
+    "power": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
+    "sin": _double("sin({0})"),
+    "cos": _double("cos({0})"),
+    "tan": _double("tan({0})"),
+    "cot": _double("(1 / tan({0}))"),
+    "asin": _double("asin(windowpane_within({0}, -1, 1))"),
+    "acos": _double("acos(windowpane_within({0}, -1, 1))"),
+    "atan": _double("atan({0})"),
+    "atan2": fixed(DOUBLE, "atan2({0}, {1})", DOUBLE, DOUBLE),
+    "sinh": _double("sinh({0})"),
+    "cosh": _double("cosh({0})"),
+    "tanh": _double("tanh({0})"),
+    "asinh": _double("asinh({0})"),
+    "acosh": _double("acosh(windowpane_within({0}, 1, 'Infinity'::DOUBLE))"),
+    "atanh": _double("atanh(windowpane_within({0}, -1, 1))"),
+    "degrees": _double("degrees({0})"),
+    "radians": _double("radians({0})"),
+    "pi": fixed(DOUBLE, "pi()"),
+    "gcd": _whole("gcd"),
+    "lcm": _whole("lcm"),
+}

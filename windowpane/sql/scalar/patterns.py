@@ -1,0 +1,101 @@
+"""LIKE and regular expressions.
+
+DuckDB's patterns (RE2) know no look-around and no back references: a literal with one of these is matched by Python's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from windowpane.sql.expr import Expr, MismatchError, build, convert
+from windowpane.sql.scalar.signatures import Builder, accepted, counted
+from windowpane.sql.types import BOOLEAN, INTEGER, VARCHAR, array_of, is_text
+
+_BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
+_FLAGS = frozenset("gicsmnx")
+
+
+def like(value: Expr, pattern: Expr, operator: str, escape: Expr | None = None) -> Expr:
+    """Return ``value LIKE pattern``; backslash is the escape character unless another one, or none, is named."""
+    operands = texts(operator, value, pattern)
+    if escape is not None and escape.literal == "":
+        return build(BOOLEAN, f"({{0}} {operator} {{1}})", *operands)
+    if escape is None and pattern.literal is not None and "\\" not in pattern.literal:
+        return build(BOOLEAN, f"({{0}} {operator} {{1}})", *operands)
+    sign = Expr("'\\'", VARCHAR) if escape is None else convert(escape, VARCHAR)
+    return build(BOOLEAN, f"({{0}} {operator} {{1}} ESCAPE {{2}})", *operands, sign)
+
+
+def texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
+    """Return two operands as text.
+
+    Raises:
+        MismatchError: one is none.
+    """
+    if not (is_text(value.type) and is_text(pattern.type)):
+        raise MismatchError(f"operator does not exist: {value.type} {operator} {pattern.type}. It takes text.")
+    return convert(value, VARCHAR), convert(pattern, VARCHAR)
+
+
+def matches(value: Expr, pattern: Expr, flags: str = "") -> Expr:
+    """Return ``value ~ pattern``."""
+    one, other = texts("~", value, pattern)
+    if _is_beyond(pattern):
+        return build(BOOLEAN, f"(windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL)", one, other)
+    return build(BOOLEAN, f"regexp_matches({{0}}, {{1}}{_options(flags)})", one, other)
+
+
+def _is_beyond(pattern: Expr) -> bool:
+    return pattern.literal is not None and _BEYOND.search(pattern.literal) is not None
+
+
+def _options(flags: str) -> str:
+    return f", '{flags}'" if flags else ""
+
+
+def _flags(argument: Expr | None) -> str:
+    if argument is None:
+        return ""
+    if argument.literal is None or not set(argument.literal) <= _FLAGS:
+        raise MismatchError(f"flags of a pattern are a literal of the letters {', '.join(sorted(_FLAGS))}.")
+    return argument.literal
+
+
+def _replace(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 3, 4)
+    value, pattern, new = (accepted(argument, VARCHAR) for argument in arguments[:3])
+    flags = _flags(arguments[3] if len(arguments) > 3 else None)
+    if _is_beyond(arguments[1]):
+        return build(VARCHAR, f"windowpane_pattern_replace({{0}}, {{1}}, {{2}}, '{flags}')", value, pattern, new)
+    return build(VARCHAR, f"regexp_replace({{0}}, {{1}}, replace({{2}}, '\\&', '\\0'){_options(flags)})", value, pattern, new)
+
+
+def _match(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 3)
+    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
+    flags = _flags(arguments[2] if len(arguments) > 2 else None)
+    return build(array_of(VARCHAR), f"windowpane_pattern_match({{0}}, {{1}}, '{flags}')", value, pattern)
+
+
+def _split(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 3)
+    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
+    flags = _flags(arguments[2] if len(arguments) > 2 else None)
+    return build(array_of(VARCHAR), f"windowpane_pattern_split({{0}}, {{1}}, '{flags}')", value, pattern)
+
+
+def _count(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 4)
+    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
+    start = accepted(arguments[2], INTEGER) if len(arguments) > 2 else Expr("1", INTEGER)
+    flags = _flags(arguments[3] if len(arguments) > 3 else None)
+    return build(INTEGER, f"windowpane_pattern_count({{0}}, {{1}}, CAST({{2}} AS INTEGER), '{flags}')", value, pattern, start)
+
+
+PATTERN_FUNCTIONS: dict[str, Builder] = {
+    "regexp_replace": _replace,
+    "regexp_match": _match,
+    "regexp_split_to_array": _split,
+    "regexp_count": _count,
+}

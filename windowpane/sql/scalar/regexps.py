@@ -1,0 +1,88 @@
+"""Regular expressions as Python matches them, with PostgreSQL's flags and replacements."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "n": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+_CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9a-fA-F",
+}
+_BOUNDS = {r"\y": r"\b", r"\m": r"\b(?=\w)", r"\M": r"\b(?<=\w)"}
+
+
+class PatternError(ValueError):
+    """A text that is no pattern; DuckDB passes its words on."""
+
+
+@lru_cache(256)
+def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
+    translated = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found.group(1), found.group(0)), pattern)
+    translated = re.sub(r"\\[ymM]", lambda found: _BOUNDS[found.group(0)], translated)
+    options = re.DOTALL if not set(flags) & set("mn") else re.NOFLAG
+    for flag in flags:
+        options |= _FLAGS.get(flag, re.NOFLAG)
+    try:
+        return re.compile(translated, options)
+    except re.error as error:
+        raise PatternError(f"invalid regular expression: {error} in {pattern!r}") from None
+
+
+def match(value: str, pattern: str, flags: str) -> list[str | None] | None:
+    """Return the groups of the first match, or the match if there are no groups; ``None`` if there is none."""
+    found = _compiled(pattern, flags).search(value)
+    if found is None:
+        return None
+    return _groups(found)
+
+
+def _groups(found: re.Match[str]) -> list[str | None]:
+    return list(found.groups()) if found.re.groups else [found.group()]
+
+
+def all_matches(value: str, pattern: str, flags: str) -> list[list[str | None]]:
+    """Return what ``match`` returns for each match, or for the first without the flag ``g``."""
+    found = [_groups(each) for each in _compiled(pattern, flags).finditer(value)]
+    return found if "g" in flags else found[:1]
+
+
+def replaced(value: str, pattern: str, new: str, flags: str) -> str:
+    r"""Return a text with the first match replaced, or all with the flag ``g``; ``\1`` and ``\&`` stand for what matched."""
+
+    def insert(found: re.Match[str]) -> str:
+        return re.sub(r"\\(\d|&|\\)", lambda sign: _meant(sign.group(1), found), new)
+
+    return _compiled(pattern, flags).sub(insert, value, count=0 if "g" in flags else 1)
+
+
+def _meant(sign: str, found: re.Match[str]) -> str:
+    if sign == "\\":
+        return "\\"
+    group = 0 if sign == "&" else int(sign)
+    return (found.group(group) or "") if group <= found.re.groups else ""
+
+
+def split(value: str, pattern: str, flags: str) -> list[str]:
+    """Return the parts of a text between matches; an empty match beside another one, or at an end, splits nothing."""
+    parts, start = list[str](), 0
+    for found in _compiled(pattern, flags).finditer(value):
+        if found.end() > found.start() or found.start() not in (0, len(value)):
+            parts.append(value[start : found.start()])
+            start = found.end()
+    return [*parts, value[start:]]
+
+
+def count(value: str, pattern: str, start: int, flags: str) -> int:
+    """Return how many matches begin at or behind a character, counted from 1."""
+    if start < 1:
+        raise PatternError(f"invalid value for parameter start: {start}")
+    return sum(1 for _ in _compiled(pattern, flags).finditer(value[start - 1 :]))

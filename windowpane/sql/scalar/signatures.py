@@ -1,0 +1,75 @@
+"""What functions take: how many arguments, of which types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from windowpane.sql.expr import Expr, MismatchError, build, convert
+from windowpane.sql.types import (
+    BIGINT,
+    DOUBLE,
+    INTEGER,
+    UNKNOWN,
+    SqlType,
+    is_instant,
+    is_integer,
+    is_number,
+)
+
+Builder = Callable[[Sequence[Expr]], Expr]
+
+
+def fixed(result: SqlType, template: str, *kinds: SqlType, least: int | None = None) -> Builder:
+    """Return a function of arguments of fixed types; those behind ``least`` may be left out."""
+    needed = len(kinds) if least is None else least
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, needed, len(kinds))
+        given = [accepted(argument, kind) for argument, kind in zip(arguments, kinds, strict=False)]
+        listed = ", ".join(f"{{{index}}}" for index in range(len(given)))
+        return build(result, template.replace("{*}", listed), *given)
+
+    return bind
+
+
+def by_count(*builders: Builder) -> Builder:
+    """Return a function that is another one for each number of arguments: the last that takes them."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        problem: MismatchError | None = None
+        for builder in builders:
+            try:
+                return builder(arguments)
+            except MismatchError as error:
+                problem = problem or error
+        assert problem is not None
+        raise problem
+
+    return bind
+
+
+def counted(arguments: Sequence[Expr], least: int, most: int) -> None:
+    """Check the number of arguments.
+
+    Raises:
+        MismatchError: there are more or fewer.
+    """
+    if not least <= len(arguments) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")
+
+
+def accepted(argument: Expr, kind: SqlType) -> Expr:
+    """Return an argument as the type that a function takes.
+
+    Raises:
+        MismatchError: it does not convert to it without a cast.
+    """
+    if argument.type == kind or argument.type == UNKNOWN:
+        return convert(argument, kind)
+    widens = is_number(argument.type) and kind == DOUBLE
+    widens = widens or (is_integer(argument.type) and kind in (BIGINT, INTEGER))
+    widens = widens or (is_instant(argument.type) and is_instant(kind))
+    if not widens:
+        raise MismatchError(f"it takes {kind}, not {argument.type}. Cast the argument.")
+    return convert(argument, kind)

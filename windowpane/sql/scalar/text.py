@@ -1,0 +1,99 @@
+"""Functions of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowpane.sql.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.scalar.signatures import Builder, by_count, counted, fixed
+from windowpane.sql.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, is_text
+
+
+def _concat(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 100)
+    texts = [output_text(settled(argument)) for argument in arguments]
+    return build(VARCHAR, f"concat({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
+
+
+def _concat_ws(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 100)
+    texts = [output_text(settled(argument)) for argument in arguments]
+    return build(VARCHAR, f"concat_ws({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
+
+
+def _pad(name: str) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        filled = [*arguments, Expr("' '", VARCHAR)] if len(arguments) == 2 else arguments
+        return fixed(VARCHAR, f"windowpane_{name}({{0}}, {{1}}, {{2}})", VARCHAR, INTEGER, VARCHAR)(filled)
+
+    return bind
+
+
+def _length(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 1)
+    if arguments[0].type == BYTEA:
+        return build(INTEGER, "CAST(octet_length({0}) AS INTEGER)", arguments[0])
+    if not is_text(arguments[0].type):
+        raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
+    return build(INTEGER, "CAST(length({0}) AS INTEGER)", convert(arguments[0], VARCHAR))
+
+
+def _octets(factor: int) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, 1, 1)
+        if arguments[0].type == BYTEA:
+            return build(INTEGER, f"CAST(octet_length({{0}}) * {factor} AS INTEGER)", arguments[0])
+        return fixed(INTEGER, f"CAST(strlen({{0}}) * {factor} AS INTEGER)", VARCHAR)(arguments)
+
+    return bind
+
+
+def _trim(name: str) -> Builder:
+    return fixed(VARCHAR, f"{name}({{*}})", VARCHAR, VARCHAR, least=1)
+
+
+_SUBSTRING = by_count(
+    fixed(VARCHAR, "windowpane_substring_from({*})", VARCHAR, INTEGER),
+    fixed(VARCHAR, "windowpane_substring({*})", VARCHAR, INTEGER, INTEGER),
+)
+_OVERLAY = by_count(
+    fixed(VARCHAR, "windowpane_overlay({0}, {1}, {2}, length({1}))", VARCHAR, VARCHAR, INTEGER),
+    fixed(VARCHAR, "windowpane_overlay({*})", VARCHAR, VARCHAR, INTEGER, INTEGER),
+)
+
+TEXT_FUNCTIONS: dict[str, Builder] = {
+    "upper": fixed(VARCHAR, "upper({0})", VARCHAR),
+    "lower": fixed(VARCHAR, "lower({0})", VARCHAR),
+    "initcap": fixed(VARCHAR, "windowpane_initcap({0})", VARCHAR),
+    "length": _length,
+    "char_length": _length,
+    "character_length": _length,
+    "octet_length": _octets(1),
+    "bit_length": _octets(8),
+    "substr": _SUBSTRING,
+    "substring": _SUBSTRING,
+    "overlay": _OVERLAY,
+    "left": fixed(VARCHAR, "left({0}, {1})", VARCHAR, INTEGER),
+    "right": fixed(VARCHAR, "right({0}, {1})", VARCHAR, INTEGER),
+    "strpos": fixed(INTEGER, "CAST(strpos({0}, {1}) AS INTEGER)", VARCHAR, VARCHAR),
+    "position": fixed(INTEGER, "CAST(strpos({1}, {0}) AS INTEGER)", VARCHAR, VARCHAR),
+    "trim": _trim("trim"),
+    "btrim": _trim("trim"),
+    "ltrim": _trim("ltrim"),
+    "rtrim": _trim("rtrim"),
+    "replace": fixed(VARCHAR, "replace({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
+    "reverse": fixed(VARCHAR, "reverse({0})", VARCHAR),
+    "repeat": fixed(VARCHAR, "repeat({0}, {1})", VARCHAR, INTEGER),
+    "lpad": _pad("lpad"),
+    "rpad": _pad("rpad"),
+    "translate": fixed(VARCHAR, "translate({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
+    "split_part": fixed(VARCHAR, "windowpane_split_part({0}, {1}, {2})", VARCHAR, VARCHAR, INTEGER),
+    "starts_with": fixed(BOOLEAN, "starts_with({0}, {1})", VARCHAR, VARCHAR),
+    "ends_with": fixed(BOOLEAN, "ends_with({0}, {1})", VARCHAR, VARCHAR),
+    "md5": fixed(VARCHAR, "md5({0})", VARCHAR),
+    "ascii": fixed(INTEGER, "ascii({0})", VARCHAR),
+    "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
+    "to_hex": fixed(VARCHAR, "lower(to_hex({0}))", BIGINT),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+}

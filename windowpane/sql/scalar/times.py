@@ -1,0 +1,285 @@
+"""Functions of times: PostgreSQL's and RisingWave's, and Flink's.
+
+A ``timestamptz`` is cut, taken apart and printed in the time zone of the session, so each first becomes the local time there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowpane.sql.expr import Expr, MismatchError, build, convert, local_time, of_local_time, rising
+from windowpane.sql.scalar.formats import java_format, postgres_format
+from windowpane.sql.scalar.signatures import Builder, accepted, counted, fixed
+from windowpane.sql.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    is_instant,
+    is_number,
+    numeric,
+)
+
+_YEARS = {"decade": 10, "century": 100, "millennium": 1000}
+_FIELDS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", *_YEARS)
+_MICROS = {"milliseconds": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+
+
+# --- date_trunc --------------------------------------------------------------------------------------------
+
+
+def _date_trunc(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 3)
+    field, value = convert(arguments[0], VARCHAR), arguments[1]
+    if value.type == INTERVAL:
+        return _chosen(field, value, INTERVAL, _interval_cut)
+    if value.type in (UNKNOWN, DATE):
+        value = convert(value, TIMESTAMP if value.type == UNKNOWN else TIMESTAMPTZ)
+    if not is_instant(value.type):
+        raise MismatchError(f"date_trunc takes a timestamp, not {value.type}. Cast the argument.")
+    if len(arguments) == 3:
+        zone = convert(arguments[2], VARCHAR)
+        local = build(TIMESTAMP, "timezone({1}, {0})", convert(value, TIMESTAMPTZ), zone)
+        return build(TIMESTAMPTZ, "timezone({1}, {0})", _chosen(field, local, TIMESTAMP, _cut), zone)
+    return truncated(field, value)
+
+
+def truncated(field: Expr, value: Expr) -> Expr:
+    """Return a timestamp cut down to a field, which it rises with unless the field is a column."""
+    if value.type == TIMESTAMPTZ:
+        cut = of_local_time(_chosen(field, local_time(value), TIMESTAMP, _cut))
+        return cut if field.columns or local_time(value).rises_with is None else rising(cut, value)
+    cut = _chosen(field, value, value.type, _cut)
+    return cut if field.columns else rising(cut, value)
+
+
+def _chosen(field: Expr, value: Expr, kind: SqlType, cut: dict[str, str]) -> Expr:
+    """Return ``cut`` by a field, which may be a column."""
+    if field.literal is not None:
+        name = field.literal.lower()
+        if name not in cut:
+            raise MismatchError(f"date_trunc has no field {name!r} of {value.type}; there are {', '.join(cut)}.")
+        return build(kind, f"CAST({cut[name]} AS {kind.duckdb})", value)
+    branches = " ".join(f"WHEN '{name}' THEN CAST({sql} AS {kind.duckdb})" for name, sql in cut.items())
+    unknown = "windowpane_refused('date_trunc has no field ' || {1})"
+    null = f"WHEN {{1}} IS NOT NULL THEN CAST({unknown} AS {kind.duckdb})"
+    return build(kind, f"CASE lower({{1}}) {branches} ELSE CASE {null} END END", value, field)
+
+
+_cut = {name: f"date_trunc('{name}', {{0}})" for name in _FIELDS} | {
+    name: f"windowpane_years_floor({{0}}, {years})" for name, years in _YEARS.items() if name != "decade"
+}
+
+
+def _interval_field(name: str) -> str:
+    if name in _MONTHS:
+        months = "windowpane_interval_months({0})"
+        return f"to_months(CAST({months} - {months} % {_MONTHS[name]} AS INTEGER))"
+    days = "to_months(CAST(windowpane_interval_months({0}) AS INTEGER)) + to_days(CAST(datepart('day', {0}) AS INTEGER))"
+    micros = "windowpane_interval_micros({0})"
+    unit = _MICROS.get(name, 1)
+    return days if name == "day" else f"{days} + to_microseconds({micros} - {micros} % {unit})"
+
+
+_interval_cut = {name: _interval_field(name) for name in _FIELDS if name != "week"}
+
+
+# --- extract -----------------------------------------------------------------------------------------------
+
+
+def extract(field: str, value: Expr) -> Expr:
+    """Return ``EXTRACT(field FROM value)``, a numeric."""
+    if value.type == UNKNOWN:
+        value = convert(value, TIMESTAMP)
+    if not (is_instant(value.type) or value.type in (INTERVAL,) or value.type.name == "time"):
+        raise MismatchError(f"extract takes a time, not {value.type}. Cast the argument.")
+    part = field.lower()
+    kind = numeric(6 if part in ("epoch", "second") else 3 if part.startswith("millisecond") else 0)
+    if part == "epoch":
+        if value.type == INTERVAL:
+            return build(kind, f"CAST(epoch({{0}}) AS {kind.duckdb})", value)
+        timed = convert(value, TIMESTAMP) if value.type == DATE else value
+        return build(kind, "(CAST(epoch_us({0}) AS DECIMAL(38, 6)) * 0.000001::DECIMAL(7, 6))::DECIMAL(38, 6)", timed)
+    if value.type == TIMESTAMPTZ:
+        value = local_time(value)
+    if part == "second":
+        return build(
+            kind, "(CAST(date_part('microsecond', {0}) AS DECIMAL(20, 0)) * 0.000001::DECIMAL(7, 6))::DECIMAL(38, 6)", value
+        )
+    return build(kind, f"CAST(date_part('{part}', {{0}}) AS {kind.duckdb})", value)
+
+
+def _date_part(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 2)
+    if arguments[0].literal is None:
+        raise MismatchError("date_part takes the name of a field in quotes.")
+    return convert(extract(arguments[0].literal, arguments[1]), DOUBLE)
+
+
+def _part(field: str) -> Builder:
+    """Return Flink's function of a field, such as ``YEAR(at)``, a bigint."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, 1, 1)
+        part = extract(field, arguments[0])
+        offset = " + 1" if field == "dow" else ""  # Flink counts Sunday as 1
+        return build(BIGINT, f"CAST(trunc({{0}}){offset} AS BIGINT)", part)
+
+    return bind
+
+
+# --- text and times ----------------------------------------------------------------------------------------
+
+
+def _to_timestamp(arguments: Sequence[Expr]) -> Expr:
+    if len(arguments) == 2:
+        text, form = accepted(arguments[0], VARCHAR), postgres_format(arguments[1])
+        return of_local_time(build(TIMESTAMP, f"CAST(strptime({{0}}, {_escaped(form.parsed())}) AS TIMESTAMP)", text))
+    if len(arguments) == 1 and arguments[0].type in (VARCHAR, UNKNOWN) and not _is_number(arguments[0]):
+        return convert(arguments[0], TIMESTAMP) if arguments[0].literal is not None else _as_timestamp(arguments[0])
+    return fixed(TIMESTAMPTZ, "to_timestamp({0})", DOUBLE)(arguments)
+
+
+def _is_number(argument: Expr) -> bool:
+    return argument.literal is not None and argument.literal.strip().replace(".", "", 1).isdigit()
+
+
+def _as_timestamp(text: Expr) -> Expr:
+    return build(TIMESTAMP, "CAST({0} AS TIMESTAMP)", text)
+
+
+def _to_date(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 2)
+    text = accepted(arguments[0], VARCHAR)
+    if len(arguments) == 1:
+        return build(DATE, "CAST({0} AS DATE)", text)
+    return build(DATE, f"CAST(strptime({{0}}, {_escaped(postgres_format(arguments[1]).parsed())}) AS DATE)", text)
+
+
+def _to_char(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 2)
+    if not is_instant(arguments[0].type):
+        raise MismatchError(f"to_char takes a timestamp, not {arguments[0].type}. Cast the argument.")
+    return postgres_format(arguments[1]).printed(arguments[0])
+
+
+def _date_format(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 2, 2)
+    value = arguments[0]
+    if value.type in (VARCHAR, UNKNOWN):
+        value = convert(value, TIMESTAMP) if value.literal is not None else _as_timestamp(value)
+    if not is_instant(value.type):
+        raise MismatchError(f"it takes a timestamp, not {value.type}. Cast the argument.")
+    return java_format(arguments[1]).printed(value)
+
+
+def _from_unixtime(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 2)
+    at = build(TIMESTAMPTZ, "to_timestamp({0})", accepted(arguments[0], BIGINT))
+    pattern = arguments[1] if len(arguments) > 1 else Expr("''", UNKNOWN, literal="yyyy-MM-dd HH:mm:ss")
+    return java_format(pattern).printed(at)
+
+
+def _to_timestamp_ltz(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 2)
+    value = arguments[0]
+    if not is_number(value.type):
+        raise MismatchError(f"it takes a number of seconds or milliseconds, not {value.type}. Cast the argument.")
+    scale = "3" if len(arguments) == 1 else arguments[1].sql.removeprefix("CAST(").removesuffix(" AS INTEGER)")
+    if scale not in ("0", "3"):
+        raise MismatchError("its precision is 0 (seconds) or 3 (milliseconds).")
+    factor = 1_000_000 if scale == "0" else 1_000
+    return build(TIMESTAMPTZ, f"make_timestamptz(CAST({{0}} * {factor} AS BIGINT))", value)
+
+
+def _escaped(sql: str) -> str:
+    return sql.replace("{", "{{").replace("}", "}}")
+
+
+# --- units -------------------------------------------------------------------------------------------------
+
+_UNITS = {
+    "second": "second",
+    "minute": "minute",
+    "hour": "hour",
+    "day": "day",
+    "month": "month",
+    "quarter": "quarter",
+    "year": "year",
+}
+
+
+def unit_named(name: str) -> str:
+    """Return a unit of Flink's by its name.
+
+    Raises:
+        MismatchError: there is none.
+    """
+    unit = name.lower()
+    if unit == "week":
+        raise MismatchError("Flink's weeks begin on Sunday. Write date_trunc('week', ...) for weeks that begin on Monday.")
+    if unit not in _UNITS:
+        raise MismatchError(f"{name!r} is no unit of time; there are {', '.join(name.upper() for name in _UNITS)}.")
+    return unit
+
+
+def difference(unit: str, start: Expr, end: Expr) -> Expr:
+    """Return Flink's ``TIMESTAMPDIFF``: the whole units between two times."""
+    one, other = (local_time(value) if value.type == TIMESTAMPTZ else convert(value, TIMESTAMP) for value in (start, end))
+    factor = 7 if unit == "week" else 1
+    field = "day" if unit == "week" else unit
+    return build(INTEGER, f"CAST(date_sub('{field}', {{0}}, {{1}}) // {factor} AS INTEGER)", one, other)
+
+
+def floor_to(unit: str, value: Expr) -> Expr:
+    """Return Flink's ``FLOOR(value TO unit)``, of the type of the value."""
+    literal = Expr(f"'{unit}'", UNKNOWN, literal=unit)
+    if value.type == DATE:
+        return rising(build(DATE, f"CAST(date_trunc('{unit}', {{0}}) AS DATE)", value), value)
+    if value.type not in (TIMESTAMP, TIMESTAMPTZ):
+        raise MismatchError(f"it takes a date or a timestamp, not {value.type}. Cast the argument.")
+    return truncated(literal, value)
+
+
+def ceil_to(unit: str, value: Expr) -> Expr:
+    """Return Flink's ``CEIL(value TO unit)``, of the type of the value."""
+    down = floor_to(unit, value)
+    next_one = build(value.type, f"CAST({{0}} + INTERVAL '1' {unit} AS {value.type.duckdb})", down)
+    if value.type == TIMESTAMPTZ:
+        next_one = of_local_time(build(TIMESTAMP, f"({{0}} + INTERVAL '1' {unit})", local_time(down)))
+    return build(value.type, "CASE WHEN {0} = {1} THEN {0} ELSE {2} END", value, down, next_one)
+
+
+TIME_FUNCTIONS: dict[str, Builder] = {
+    "date_trunc": _date_trunc,
+    "date_part": _date_part,
+    "to_timestamp": _to_timestamp,
+    "to_char": _to_char,
+    "to_date": _to_date,
+    "date_format": _date_format,
+    "from_unixtime": _from_unixtime,
+    "to_timestamp_ltz": _to_timestamp_ltz,
+    "year": _part("year"),
+    "quarter": _part("quarter"),
+    "month": _part("month"),
+    "week": _part("week"),
+    "dayofyear": _part("doy"),
+    "dayofmonth": _part("day"),
+    "dayofweek": _part("dow"),
+    "hour": _part("hour"),
+    "minute": _part("minute"),
+    "second": _part("second"),
+    "make_timestamp": fixed(
+        TIMESTAMP, "make_timestamp({0}, {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
+    ),
+    "make_time": fixed(TIME, "make_time({0}, {1}, {2})", BIGINT, BIGINT, DOUBLE),
+    "make_date": fixed(DATE, "make_date({0}, {1}, {2})", INTEGER, INTEGER, INTEGER),
+}
