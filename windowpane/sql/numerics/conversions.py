@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from windowpane.sql.numerics.kernels import parse
@@ -17,6 +18,8 @@ from windowpane.sql.types import (
     is_text,
     numeric,
 )
+
+_FLOAT = re.compile(r"CAST\('([-+.\deE]+)' AS (DOUBLE|FLOAT)\)")
 
 
 def numeric_of(sql: str, one: SqlType, other: SqlType) -> str:
@@ -35,6 +38,12 @@ def open_numeric(sql: str, one: SqlType) -> tuple[str, SqlType]:
     if is_exact(one):
         kind = as_numeric(one)
         return f"CAST({sql} AS {kind.duckdb})", kind
+    constant = _FLOAT.fullmatch(sql)
+    if constant is not None:
+        digits = f"{float(constant.group(1)):{'.15g' if constant.group(2) == 'DOUBLE' else '.6g'}}"
+        found = literal_type(digits)
+        if found is not None:
+            return literal_sql(digits, found), found
     return called("parsed", sql), numeric(EXACT_PLACES)
 
 

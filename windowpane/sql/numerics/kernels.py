@@ -115,7 +115,8 @@ def _cut(numerator: int, denominator: int) -> int:
 
 
 def _quotients(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, place: Placed) -> list[int | None]:
-    up, down = 10**right.type.scale, 10**left.type.scale
+    more = right.type.scale - left.type.scale
+    up, down = 10 ** max(more, 0), 10 ** max(-more, 0)
     divisors = integers(right)
     if 0 in divisors and _constant(refused):
         raise NumericValueError("division by zero.")
@@ -127,6 +128,14 @@ def _quotients(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.Chunke
 
 def product(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
     """Return products that have at most 20 places; others are refused."""
+    try:
+        factors = (
+            pc.cast(left, pa.decimal256(DIGITS, left.type.scale)),
+            pc.cast(right, pa.decimal256(DIGITS - 1, right.type.scale)),
+        )
+        return pc.cast(pc.multiply(*factors), _kind(EXACT_PLACES))
+    except pa.ArrowInvalid:  # what it is, is found out one by one
+        pass
     return decimals(_products(left, right, PRODUCT), EXACT_PLACES)
 
 
@@ -168,22 +177,26 @@ def _cut_at(values: pa.ChunkedArray, places: pa.ChunkedArray, cut: Placed) -> pa
 
 def parsed(values: pa.ChunkedArray) -> pa.Array:
     """Return texts and doubles as numerics; those with more than 20 places are refused."""
-    return decimals([parse(value, PRODUCT) for value in _as_texts(values)], EXACT_PLACES)
+    texts = _as_texts(values)
+    try:
+        return pc.cast(pc.utf8_trim_whitespace(texts), _kind(EXACT_PLACES))
+    except pa.ArrowInvalid:  # what it is, is found out one by one
+        return decimals([parse(value, PRODUCT) for value in texts.to_pylist()], EXACT_PLACES)
 
 
 def parsed_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
     """Return texts and doubles as numerics rounded to a constant number of places, as text."""
     wanted = _constant(places)
     place = rounded(wanted)
-    return _texts([parse(value, place) for value in _as_texts(values)], wanted)
+    return _texts([parse(value, place) for value in _as_texts(values).to_pylist()], wanted)
 
 
-def _as_texts(values: pa.ChunkedArray) -> list[str]:
+def _as_texts(values: pa.ChunkedArray) -> pa.Array:
     """Return values as text; doubles with the 15 digits, reals with the 6, that PostgreSQL takes for a numeric."""
     if pa.types.is_floating(values.type):
         form = "{:.6g}" if pa.types.is_float32(values.type) else "{:.15g}"
-        return [form.format(value) for value in values.to_pylist()]
-    return list(values.to_pylist())
+        return pa.array([form.format(value) for value in values.to_pylist()], pa.string())
+    return values.combine_chunks()
 
 
 def parse(text: str, place: Placed) -> int:
@@ -232,7 +245,7 @@ def variance(*, sample: bool, root: bool) -> Kernel:
         found: list[int | None] = []
         for total, square, count in zip(integers(sums), integers(squares), counts.to_pylist(), strict=True):
             least = count - 1 if sample else count
-            spread = count * square * over - total * total * up
+            spread = max(count * square * over - total * total * up, 0)  # squares of quotients are rounded
             found.append(place(spread, count * least * 10**fine) if least > 0 else None)
         return decimals(found, places)
 

@@ -6,6 +6,7 @@ lost before the one rounding at the end.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from decimal import Context, Decimal
 
@@ -14,6 +15,7 @@ from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
 LARGEST_MANTISSA = 2**96 - 1
 """RisingWave's numerics have 96 bits for their digits: 28 digits always fit, 29 sometimes."""
 _LIMIT = 10**DIGITS
+_MANTISSAS = [LARGEST_MANTISSA * 10**dropped for dropped in range(QUOTIENT_PLACES + 1)]
 _SHOWING = Context(prec=2 * DIGITS)
 
 Placed = Callable[[int, int], int]
@@ -43,7 +45,7 @@ def rounded(places: int) -> Placed:
 
 def exact(places: int) -> Placed:
     """Return fractions that have at most ``places`` decimal places; others are refused."""
-    scale = 10**places
+    scale: int = 10**places
 
     def place(numerator: int, denominator: int) -> int:
         whole, rest = divmod(numerator * scale, denominator)
@@ -59,21 +61,31 @@ def exact(places: int) -> Placed:
 
 def significant(places: int) -> Placed:
     """Return fractions at ``places``, rounded once to the digits that a ``numeric`` of RisingWave has."""
-    powers: list[int] = [10**power for power in range(places + 1)]
+    scale: int = 10**places
 
     def place(numerator: int, denominator: int) -> int:
-        found = divided(numerator * powers[places], denominator)
-        if -LARGEST_MANTISSA <= found <= LARGEST_MANTISSA:
-            return found
-        fitting(found, places)
-        more = len(str(abs(found))) - 29
-        for dropped in (more, more + 1):
-            kept = divided(numerator * powers[places - dropped], denominator)
-            if abs(kept) <= LARGEST_MANTISSA:
-                break
-        return kept * powers[dropped]
+        whole, rest = divmod(abs(numerator) * scale, denominator)
+        if whole >= LARGEST_MANTISSA:
+            whole = fewer_digits(fitting(whole, places), places)
+        elif 2 * rest >= denominator:
+            whole += 1
+        return -whole if numerator < 0 else whole
 
     return place
+
+
+def fewer_digits(whole: int, places: int) -> int:
+    """Return a positive integer of a last place with as many of its last digits rounded to zeros as RisingWave lacks.
+
+    What was cut behind it does not matter: from half of a digit on it is rounded up.
+    """
+    dropped = bisect_left(_MANTISSAS, whole)
+    while True:
+        step: int = 10 ** min(dropped, places)
+        kept = (2 * whole + step) // (2 * step)
+        if kept <= LARGEST_MANTISSA or dropped >= places:
+            return kept * step
+        dropped += 1
 
 
 def fitting(unscaled: int, places: int) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from windowpane.sql.numerics.placing import LARGEST_MANTISSA, divided
+from windowpane.sql.numerics.placing import LARGEST_MANTISSA, fewer_digits
 from windowpane.sql.types import EXACT_PLACES
+
+_CERTAIN = 29
+"""So many characters, the point among them, are 28 digits."""
 
 
 def numeric_text(value: Decimal) -> str:
@@ -17,26 +20,18 @@ def numeric_text(value: Decimal) -> str:
         >>> numeric_text(Decimal("7.5000"))
         '7.5'
     """
-    places = -int(value.as_tuple().exponent)
-    unscaled = _unscaled(value)
-    if places > EXACT_PLACES and abs(unscaled) > LARGEST_MANTISSA:
-        unscaled, places = _fewer_digits(unscaled, places)
-    digits = str(abs(unscaled)).rjust(places + 1, "0")
-    whole, fraction = (digits[:-places], digits[-places:].rstrip("0")) if places > 0 else (digits + "0" * -places, "")
-    text = f"{whole}.{fraction}" if fraction else whole
-    return f"-{text}" if unscaled < 0 and text.strip("0.") else text
+    text = f"{value:f}"
+    if len(text) > _CERTAIN and -int(value.as_tuple().exponent) > EXACT_PLACES:
+        text = _with_fewer_digits(text)
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
 
 
-def _unscaled(value: Decimal) -> int:
-    sign, digits, _ = value.as_tuple()
-    found = int("".join(map(str, digits)) or "0")
-    return -found if sign else found
-
-
-def _fewer_digits(unscaled: int, places: int) -> tuple[int, int]:
-    dropped = len(str(abs(unscaled))) - 29
-    for more in (dropped, dropped + 1):
-        kept = divided(unscaled, 10**more)
-        if abs(kept) <= LARGEST_MANTISSA or more >= places:
-            break
-    return kept, places - more
+def _with_fewer_digits(text: str) -> str:
+    whole, _, fraction = text.partition(".")
+    unscaled = int(whole + fraction)
+    if abs(unscaled) <= LARGEST_MANTISSA:
+        return text
+    digits = str(fewer_digits(abs(unscaled), len(fraction))).rjust(len(fraction) + 1, "0")
+    return f"{'-' if unscaled < 0 else ''}{digits[: -len(fraction)]}.{digits[-len(fraction) :]}"
