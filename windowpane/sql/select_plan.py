@@ -149,7 +149,8 @@ class SelectPlan:
         timed = [condition for condition in conditions if self.query.streaming and asks_the_clock(condition)]
         for condition in conditions:
             if condition not in timed and not self.subqueries.condition(condition, binder):
-                self.node = plan.keep(self.node, binder.boolean(condition))
+                bound = binder.boolean(condition)  # joins the subqueries in it to the node
+                self.node = plan.keep(self.node, bound)
         for condition in timed:
             self.node = self._in_time(condition, binder)
 
