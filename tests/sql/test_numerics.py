@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import WindowpaneError
+from windowpane.errors import UnreadableFileError, WindowpaneError
 from windowpane.sql import Session
 
 TABLE = "CREATE TABLE t (a numeric, b numeric(5, 2), i int, g bigint, s smallint, x double precision, v text)"
@@ -72,8 +75,8 @@ REFUSED = {
     "SELECT 1e40": "1e40 has more than 38 digits",
     "SELECT 1e400::double precision": "out of range for type double precision",
     "SELECT 'NaN'::numeric": "NaN and infinity are values of double precision only",
-    "SELECT 'abc'::numeric": "invalid input for type numeric: 'abc'",
-    "SELECT v::numeric FROM (VALUES ('12x')) AS q(v)": "invalid input for type numeric: '12x'",
+    "SELECT 'abc'::numeric": 'invalid input syntax for type numeric: "abc"',
+    "SELECT v::numeric FROM (VALUES ('12x')) AS q(v)": 'invalid input syntax for type numeric: "12x"',
     "SELECT 12345.67::numeric(5, 2)": "12345.67 does not fit numeric(5, 2), which has 3 digits before the point",
     "SELECT i + 1 FROM t": "integer out of range: 2147483647 + 1",
     "SELECT g * 2 FROM t": "bigint out of range: 9223372036854775807 * 2",
@@ -131,6 +134,40 @@ def test_variance_of_exact_numbers_is_exact(session: Session) -> None:
     assert session.query(text).text_rows() == [["3.44", "2.0736441353327721", "4.3"]]
     assert session.query("SELECT var_samp(v), var_pop(v) FROM (VALUES (7.25)) AS q(v)").text_rows() == [[None, "0"]]
     assert session.query("SELECT var_pop(i) FROM t").text_rows() == [["4611686016279904256.25"]]
+
+
+def test_a_text_is_every_digit_of_it_or_an_error(session: Session) -> None:
+    digits = "123456789012345678"
+    values = f"(VALUES ('{digits}'), (' +{digits}.5 '), ('-.5'), ('5.'), ('1e3')) AS q(v)"
+    rows = session.query(f"SELECT v::numeric FROM {values}").text_rows()
+    assert rows == [[digits], [f"{digits}.5"], ["-0.5"], ["5"], ["1000"]]
+    for text in (f"{digits}9", f"{digits}901", "9" * 38, "9" * 60, "1e18", "1e60"):
+        with pytest.raises(WindowpaneError, match="numeric out of range"):
+            session.query(f"SELECT v::numeric FROM (VALUES ('{text}'), ('1')) AS q(v)")
+    for text in ("1_0", "0x10", "", "1 2", "1.2.3", "."):
+        with pytest.raises(WindowpaneError, match="invalid input syntax for type numeric"):
+            session.query(f"SELECT v::numeric FROM (VALUES ('{text}'), ('1')) AS q(v)")
+
+
+def _taken(folder: Path, connector: str) -> list[list[str | None]]:
+    session = Session(store=":memory:")
+    session.run(f"CREATE TABLE t (k int, price numeric, fee numeric(5, 2)) WITH (connector = '{connector}', path = '{folder}')")
+    session.run("FLUSH")
+    return session.query("SELECT * FROM t ORDER BY k").text_rows()
+
+
+def test_numerics_of_files_keep_their_digits(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("k,price,fee\n1,12345678901234567.8901,1.005\n2,,2\n3,1e3,0.1\n")
+    assert _taken(tmp_path, "csv") == [["1", "12345678901234567.8901", "1.01"], ["2", None, "2"], ["3", "1000", "0.1"]]
+    file.write_text("k,price,fee\n1,0.00000000001,1\n")
+    with pytest.raises(UnreadableFileError, match=r"0\.00000000001 has more than 10 decimal places"):
+        _taken(tmp_path, "csv")
+    file.write_text('{"k": 1, "price": 1.1, "fee": 1.005}\n{"k": 2, "price": "2.25", "fee": null}\n')
+    assert _taken(tmp_path, "json") == [["1", "1.1", "1.01"], ["2", "2.25", None]]
+    prices = pa.array([Decimal("0.1"), Decimal("12345678.125")], pa.decimal128(30, 12))
+    pq.write_table(pa.table({"k": [1, 2], "price": prices, "fee": [1.5, 2.25]}), file)
+    assert _taken(tmp_path, "parquet") == [["1", "0.1", "1.5"], ["2", "12345678.125", "2.25"]]
 
 
 CREATED = """

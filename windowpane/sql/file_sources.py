@@ -15,9 +15,12 @@ from windowpane.errors import SqlRunError, StoreError, UnreadableFileError, Unsu
 from windowpane.sql.catalog import TableInfo
 from windowpane.sql.connector_options import known_connector, refuse_other_options
 from windowpane.sql.expr import quoted, text_literal
+from windowpane.sql.numerics.conversions import taken_numeric
+from windowpane.sql.numerics.messages import numeric_message
 from windowpane.sql.places import Place
 from windowpane.sql.storage import Storage
 from windowpane.sql.tables import TableWriter
+from windowpane.sql.types import SqlType
 
 READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
 _NEEDED = dict.fromkeys(READERS, ("path",))
@@ -58,18 +61,35 @@ def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> No
     types = {column.name: column.type for column in info.relation.columns}
     for path in sorted(_files(info.options["path"])):
         if path not in taken:
-            items = ", ".join(f"CAST({quoted(column)} AS {types[column].duckdb}) AS {quoted(column)}" for column in columns)
-            query = f"SELECT {items} FROM {READERS[connector]}({text_literal(path)})"
             try:
-                writer.append((query, columns), info)
+                writer.append((_query(storage, connector, path, {column: types[column] for column in columns}), columns), info)
             except (SqlRunError, StoreError, duckdb.Error) as error:
                 raise UnreadableFileError(path, connector, _said(error)) from error
             storage.run("INSERT INTO windowpane.files VALUES (?, ?)", [name, path])
 
 
+def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str:
+    """Return the rows of a file as the columns of the table."""
+    numerics = [name for name, kind in types.items() if kind.name == "numeric"]
+    as_text = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in numerics)
+    # As doubles, which DuckDB would take for them, long numbers of a CSV file lose digits.
+    options = f", types = {{{as_text}}}" if connector == "csv" and numerics else ""
+    source = f"{READERS[connector]}({text_literal(path)}{options})"
+    held = {row[0]: row[1] for row in storage.run(f"DESCRIBE FROM {source}")} if numerics else {}
+    items = [
+        taken_numeric(quoted(name), held.get(name, ""), kind)
+        if kind.name == "numeric"
+        else f"CAST({quoted(name)} AS {kind.duckdb})"
+        for name, kind in types.items()
+    ]
+    listed = ", ".join(f"{item} AS {quoted(name)}" for item, name in zip(items, types, strict=True))
+    return f"SELECT {listed} FROM {source}"
+
+
 def _said(error: Exception) -> Exception:
     """Return what DuckDB said about a file, without its advice."""
-    lines = str(error.__cause__ or error).partition("Possible")[0].split("\n")
+    said = str(error.__cause__ or error)
+    lines = (numeric_message(said) or said).partition("Possible")[0].split("\n")
     return ValueError(" ".join(line.strip() for line in lines if line.strip()).rstrip("."))
 
 

@@ -21,6 +21,8 @@ from windowpane.sql.types import (
 
 _FLOAT = re.compile(r"CAST\('([-+.\deE]+)' AS (DOUBLE|FLOAT)\)")
 
+_DECIMAL = re.compile(r"DECIMAL\(\d+, ?(\d+)\)")
+
 
 def numeric_of(sql: str, one: SqlType, other: SqlType) -> str:
     """Return a value as a numeric by an implicit conversion: one that does not fit is an error."""
@@ -58,6 +60,16 @@ def declared_numeric(sql: str, one: SqlType, kind: SqlType) -> str:
 
 def _fits(one: SqlType, kind: SqlType) -> bool:
     return one.scale <= kind.scale and one.whole <= kind.whole
+
+
+def taken_numeric(sql: str, held: str, kind: SqlType) -> str:
+    """Return a column of a file, whose type DuckDB names ``held``, as a numeric: an open one loses no digit."""
+    found = _DECIMAL.fullmatch(held)
+    if held == "JSON":
+        sql = f"({sql} ->> '$')"
+    if "INT" not in held and (found is None or int(found.group(1)) > kind.scale):
+        sql = called("taken", sql, str(kind.scale), str(kind.open).upper())
+    return f"CAST(CAST({sql} AS DECIMAL({kind.whole + kind.scale}, {kind.scale})) AS {kind.duckdb})"
 
 
 def text_of(sql: str, kind: SqlType) -> str:

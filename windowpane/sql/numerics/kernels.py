@@ -36,6 +36,7 @@ _WORD = 16
 _WORKING = Context(prec=70)
 _ROOT_PLACES = 60
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_PLAIN = f"^[+-]?[0-9]{{1,{DIGITS}}}([.][0-9]{{0,{EXACT_PLACES}}})?$"
 _SPECIAL = re.compile(r"[+-]?(inf(inity)?|nan)", re.IGNORECASE)
 
 
@@ -177,11 +178,14 @@ def _cut_at(values: pa.ChunkedArray, places: pa.ChunkedArray, cut: Placed) -> pa
 
 def parsed(values: pa.ChunkedArray) -> pa.Array:
     """Return texts and doubles as numerics; those with more than 20 places are refused."""
-    texts = _as_texts(values)
-    try:
-        return pc.cast(pc.utf8_trim_whitespace(texts), _kind(EXACT_PLACES))
-    except pa.ArrowInvalid:  # what it is, is found out one by one
-        return decimals([parse(value, PRODUCT) for value in texts.to_pylist()], EXACT_PLACES)
+    texts = pc.utf8_trim_whitespace(_as_texts(values))
+    if pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py():
+        try:
+            # In two steps: Arrow does not see where a text has too many digits for decimal128, and they wrap.
+            return pc.cast(pc.cast(texts, pa.decimal256(2 * DIGITS, EXACT_PLACES)), _kind(EXACT_PLACES))
+        except pa.ArrowInvalid:  # what it is, is found out one by one
+            pass
+    return decimals([parse(value, PRODUCT) for value in texts.to_pylist()], EXACT_PLACES)
 
 
 def parsed_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
@@ -189,6 +193,18 @@ def parsed_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
     wanted = _constant(places)
     place = rounded(wanted)
     return _texts([parse(value, place) for value in _as_texts(values).to_pylist()], wanted)
+
+
+def taken(values: pa.ChunkedArray, places: pa.ChunkedArray, exactly: pa.ChunkedArray) -> pa.Array:
+    """Return numbers and texts of a file as numerics of a constant number of places, as text; rounded, or exact if asked."""
+    wanted = _constant(places)
+    place = exact(wanted) if _constant(exactly) else rounded(wanted)
+    texts = _as_texts(values) if _is_text(values.type) else pa.array([format(v, "f") for v in values.to_pylist()], pa.string())
+    return _texts([parse(value, place) for value in texts.to_pylist()], wanted)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _as_texts(values: pa.ChunkedArray) -> pa.Array:
@@ -209,7 +225,7 @@ def parse(text: str, place: Placed) -> int:
     if _SPECIAL.fullmatch(stripped):
         raise NumericValueError(f"numeric out of range: {stripped!r}. NaN and infinity are values of double precision only.")
     if not _NUMBER.fullmatch(stripped):
-        raise NumericValueError(f"invalid input for type numeric: {text!r}.")
+        raise NumericValueError(f'invalid input syntax for type numeric: "{text}".')
     value = Decimal(stripped)
     if value and value.adjusted() > 2 * DIGITS:
         raise NumericValueError(out_of_range(stripped, 0))

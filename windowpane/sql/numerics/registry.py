@@ -26,6 +26,7 @@ FUNCTIONS: Final[dict[str, tuple[kernels.Kernel, str]]] = {
     "trunc_at": (kernels.truncated_at, "VARCHAR"),
     "parsed": (kernels.parsed, _EXACT),
     "parsed_at": (kernels.parsed_at, "VARCHAR"),
+    "taken": (kernels.taken, "VARCHAR"),
     "text": (kernels.text, "VARCHAR"),
     "var_samp": (kernels.variance(sample=True, root=False), _VARIANCE),
     "var_pop": (kernels.variance(sample=False, root=False), _VARIANCE),
