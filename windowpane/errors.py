@@ -71,6 +71,17 @@ class TimestampOverflowError(WindowpaneError, OverflowError):
         )
 
 
+class EvictionTimeError(WindowpaneError, ValueError):
+    """A time evictor met elements whose times it cannot compare."""
+
+    def __init__(self, window_size: int, reason: str) -> None:
+        """Name the evictor and what it met."""
+        super().__init__(
+            f"TimeEvictor.of({window_size}) cannot tell which elements are too old: {reason}. Filter such rows out before the "
+            "window, give all of them a time, or evict by count."
+        )
+
+
 class InvalidSessionGapError(WindowpaneError, ValueError):
     """A dynamic session gap that is not greater than zero."""
 
@@ -148,10 +159,10 @@ class EndlessTimerError(WindowpaneError):
     def __init__(self, trigger: object, key: object, window: object, firings: int) -> None:
         """Name the trigger, the key and the window."""
         super().__init__(
-            f"{trigger!r} fired {firings:,} timers in a row for key {key!r} in {window} within one advance of the clock and is "
-            "still registering new ones that are already due. A periodic trigger on a global window never reaches the end of "
-            "a bounded stream, and a trigger must not register the timer it was called for: use "
-            "time windows, or a count or end-of-stream trigger."
+            f"{trigger!r} goes on registering timers that are already due, and fired {firings:,} of them again within one "
+            f"advance of the clock, the last one for key {key!r} in {window}. A periodic trigger on a global window never "
+            "reaches the end of a bounded stream, and a trigger must not register the timer it was called for, nor an earlier "
+            "one: use time windows, or a count or end-of-stream trigger."
         )
 
 

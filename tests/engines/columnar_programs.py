@@ -12,7 +12,7 @@ from tests.engines.programs import LATE, Batch
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
-from windowpane.errors import AggregateOverflowError
+from windowpane.errors import AggregateOverflowError, EvictionTimeError
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.planner import InputTypes, compile_program
 from windowpane.state.memory import MemoryBlobStore
@@ -96,16 +96,16 @@ def rows_of(output: BucketOutput, number: int) -> list[str]:
     return [repr(row) for which, table in output.tables if which == number for row in table.to_pylist()]
 
 
-class OverflowedError(Exception):
-    """Both engines refused a sum beyond 64 bits."""
+class RefusedError(Exception):
+    """Both engines refused the same: a sum beyond 64 bits, or times that an evictor cannot compare."""
 
 
-def outcome(run: Callable[[], BucketOutput]) -> BucketOutput | AggregateOverflowError:
-    """Return what ``run`` returns, or the overflow it raises."""
+def outcome(run: Callable[[], BucketOutput]) -> BucketOutput | AggregateOverflowError | EvictionTimeError:
+    """Return what ``run`` returns, or what it refuses."""
     try:
         return run()
-    except AggregateOverflowError as overflow:
-        return overflow
+    except (AggregateOverflowError, EvictionTimeError) as refusal:
+        return refusal
 
 
 class Pair:
@@ -128,7 +128,11 @@ class Pair:
         got = outcome(lambda: self._engine(self._program).run(self._stores[1], tables, clock))
         if isinstance(expected, AggregateOverflowError) or isinstance(got, AggregateOverflowError):
             assert {str(each).split(" is ")[0] for each in (expected, got)} == {"the result of sum('v')"}
-            raise OverflowedError
+            raise RefusedError
+        if isinstance(expected, EvictionTimeError) or isinstance(got, EvictionTimeError):
+            assert type(expected) is type(got)
+            assert str(expected).startswith(str(got))
+            raise RefusedError
         for number in (0, 1):
             assert self._arranged(rows_of(got, number)) == self._arranged(rows_of(expected, number))
         for counter in self._counters:
@@ -136,7 +140,7 @@ class Pair:
         return got
 
     def run_all(self, stream: list[Batch], timeless: int | None = None) -> None:
-        """Run batches until both engines refuse an overflow; every other row of a window upstream is judged late."""
+        """Run batches until both engines refuse one; every other row of a window upstream is judged late."""
         before = -31
         try:
             for batch in stream:
@@ -145,7 +149,7 @@ class Pair:
                     rows = rows.append_column(JUDGED, pa.array(_judged(before, batch), pa.int64()))
                 before = batch.watermark
                 self.run(batch, [rows])
-        except OverflowedError:
+        except RefusedError:
             return
 
 

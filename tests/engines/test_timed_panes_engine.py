@@ -24,6 +24,7 @@ from tests.engines.columnar_programs import (
 )
 from tests.engines.programs import Batch, batches
 from windowpane.engines.combining import combiner_refusal
+from windowpane.engines.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -45,6 +46,12 @@ def timed(draw: st.DrawFn):
     if kind == "never":
         trigger = wp.NeverTrigger()
     return assigner, wp.PurgingTrigger.of(trigger) if draw(st.booleans()) else trigger
+
+
+def runs(program) -> bool:
+    """Return whether the engine runs a program: all but those whose evictor has to look at each late row."""
+    assert refusal(program) == refinement_refusal(program.spec)
+    return refusal(program) is None
 
 
 def pair_of(program) -> Pair:
@@ -82,20 +89,24 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(parts, evictor, late, keyed, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed)
     note(repr(program.spec))
-    assert refusal(program) is None
+    assume(runs(program))
     pair_of(program).run_all(stream)
 
 
 @settings(max_examples=25, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches())
 def test_without_keys_results_come_in_the_order_of_the_row_engine(parts, evictor, late, stream):
-    Pair(program_of(parts[0], parts[1], evictor, late, keyed=False), TimedPanesEngine, in_order=True).run_all(stream)
+    program = program_of(parts[0], parts[1], evictor, late, keyed=False)
+    assume(runs(program))
+    Pair(program, TimedPanesEngine, in_order=True).run_all(stream)
 
 
 @settings(max_examples=12, deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor, late, stream):
-    pair = pair_of(program_of(parts[0], parts[1], evictor, late, aggregates=KEPT))
+    program = program_of(parts[0], parts[1], evictor, late, aggregates=KEPT)
+    assume(runs(program))
+    pair = pair_of(program)
     for batch in stream:
         rows = table_of(batch)
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from windowpane.errors import EvictionTimeError
 from windowpane.kernels import survivors
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, YoungSurvive
@@ -28,10 +29,14 @@ RULES = st.one_of(
 
 @st.composite
 def lists(draw: st.DrawFn) -> list[tuple[list[int], list[int]]]:
-    """Draw lists: the times of the elements, and where there are firings (the last element is one)."""
-    time = st.one_of(st.integers(-20, 20), st.just(MIN))
+    """Draw lists: the times of the elements, and where there are firings (the last element is one).
+
+    Only a list whose first element has no time may have others without one: what else there is, time evictors refuse.
+    """
+    time = st.integers(-20, 20)
+    timed, untimed = st.lists(time, min_size=1, max_size=12), st.lists(st.one_of(time, st.just(MIN)), max_size=11)
     drawn = []
-    for times in draw(st.lists(st.lists(time, min_size=1, max_size=12), min_size=1, max_size=5)):
+    for times in draw(st.lists(timed | untimed.map(lambda times: [MIN, *times]), min_size=1, max_size=5)):
         places = draw(st.sets(st.integers(0, len(times) - 1)))
         drawn.append((times, sorted(places | {len(times) - 1})))
     return drawn
@@ -78,6 +83,21 @@ def test_firings_see_what_evictors_leave(block, after, rule, drawn):
 
 def _firings(pairs: list[tuple[int, int]]) -> Firings:
     return Firings(np.array([first for first, _ in pairs]), np.array([last for _, last in pairs]))
+
+
+@pytest.mark.parametrize("times", [[0, MIN], [0, 5, MIN, 9], [MIN + 1], [MIN + 2, MIN + 1]], ids=repr)
+def test_times_that_cannot_be_compared_are_refused_as_by_the_evictor(times):
+    evictor, rule, last = TimeEvictor(3), YoungSurvive(3, MIN), _firings([(0, len(times) - 1)])
+    with pytest.raises(EvictionTimeError) as expected:
+        one_by_one(evictor, times, [len(times) - 1])
+    for fold in (
+        lambda: rule.fold(FOLD, pa.table({"v": times}), np.array(times), last),
+        lambda: rule.kept(np.array(times), last),
+    ):
+        with pytest.raises(EvictionTimeError) as got:
+            fold()
+        assert str(got.value) == str(expected.value)
+    assert len(rule.kept(np.array(times), last, fires=False)) == len(times), "as long as nothing fires, nothing is refused"
 
 
 @pytest.mark.parametrize("rule", [LastSurvive(3), YoungSurvive(3, MIN)])

@@ -12,6 +12,7 @@ from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.rows import key_values, output_table
 from windowpane.errors import UndeclaredSideOutputError
 from windowpane.operators.timer_service import TimerService
+from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window
 
@@ -82,11 +83,16 @@ class OutputCollector:
         columns = [pa.array([key[i] for key in keys], field.type) for i, field in enumerate(program.keys)]
         columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
         given = {*program.keys.names, WINDOW_START, WINDOW_END}
-        main = output_table("main", program.main, ((r.row, r.key, r.window) for r in results), given)
+        rows = [(self._as_row(result.row), result.key, result.window) for result in results]
+        main = output_table("main", program.main, rows, given)
         columns += main.columns
         columns += [pa.array([r.window.max_timestamp for r in results], pa.int64())]
         columns += [pa.array([r.judged for r in results], pa.int64())]
         return pa.table(columns, schema=program.main_schema)
+
+    def _as_row(self, row: Any) -> Any:
+        """Return a row; a plain incremental function whose result is ``None`` gives one of NULLs where an evictor fires it."""
+        return {} if row is None and isinstance(self._program.spec.function.process, PassThrough) else row
 
 
 def _bounds(windows: Sequence[Window], side: str, kind: pa.DataType) -> pa.Array:

@@ -11,6 +11,7 @@ from windowpane.kernels.aggregates import ARRIVAL
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.survivors import LastSurvive, Survivors, YoungSurvive
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
+from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MIN
 
 
@@ -24,17 +25,32 @@ def evictor_refusal(program: Program) -> str | None:
     return emptying_refusal(program) if empties(evictor) else None
 
 
+def refinement_refusal(spec: WindowSpec, merges: bool = False) -> str | None:
+    """Return why an evictor has to go over a window at each of its late rows, ``None`` if it need not.
+
+    Args:
+        spec: the windowed computation.
+        merges: whether windows merge: which of them a late row fires is then known only row by row.
+    """
+    if spec.evictor is None or not spec.allowed_lateness or not spec.assigner.is_event_time:
+        return None
+    if spec.refine == "each":
+        return "refine='each' evicts at every late row"
+    if not spec.fires_for_late_elements:
+        return None
+    if not spec.coalesces_refinements:
+        return f"{spec.evictor!r} must not take away what a purging trigger has not shown yet"
+    if not spec.purges and spec.evicts_after and (merges or empties(spec.evictor)):
+        return f"{spec.evictor!r} leaves each late row of a batch other elements to see"
+    return None
+
+
 def survivors_of(evictor: Evictor) -> Survivors:
     """Return the rule of an evictor that ``evictor_refusal`` does not refuse."""
     if isinstance(evictor, CountEvictor):
         return LastSurvive(evictor.max_count)
     assert isinstance(evictor, TimeEvictor), "the planner asked"
     return YoungSurvive(evictor.window_size, no_time=MIN)
-
-
-def evicts_after(evictor: Evictor | None) -> bool:
-    """Return whether the function sees what such an evictor takes away."""
-    return isinstance(evictor, CountEvictor | TimeEvictor) and evictor.do_evict_after
 
 
 def argument_columns(program: Program, fold: GroupedFold) -> list[str]:

@@ -80,7 +80,8 @@ class _Batch:
             self._operator.advance_watermark(watermark)
 
     def _advance_processing_time(self, time: int) -> None:
-        self._operator.advance_processing_time(max(time, self._timers.processing_time))
+        if time >= self._timers.processing_time:  # a clock that was set back fires nothing
+            self._operator.advance_processing_time(time)
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         if rows is not None:

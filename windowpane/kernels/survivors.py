@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.errors import EvictionTimeError
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import Ranges, exploded, fold_groups, fold_ranges
 from windowpane.sizes import Size
+from windowpane.windowing.evictors import NO_CUTOFF, UNTIMED
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -60,8 +62,17 @@ class Survivors(ABC):
         """
 
     @abstractmethod
-    def kept(self, times: Integers, firings: Firings) -> Mask:
-        """Return which rows survive, where no list fires twice; rows that no firing sees do not."""
+    def kept(self, times: Integers, firings: Firings, fires: bool = True) -> Mask:
+        """Return which rows survive, where no list fires twice; rows that no firing sees do not.
+
+        Args:
+            times: the time of each row.
+            firings: the firings.
+            fires: false where nothing fires yet, and the question is what a later firing may see; then nothing is refused.
+
+        Raises:
+            EvictionTimeError: elements have times that cannot be judged.
+        """
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ class LastSurvive(Survivors):
         left = np.where(previous == NEVER, firings.firsts, previous - self.count + 1)
         return fold_ranges(fold, rows, Ranges(np.maximum(firings.firsts, left), firings.lasts))
 
-    def kept(self, times: Integers, firings: Firings) -> Mask:
+    def kept(self, times: Integers, firings: Firings, fires: bool = True) -> Mask:
         kept = np.zeros(len(times), bool)
         kept[exploded(self._ranges(firings))] = True
         return kept
@@ -108,23 +119,39 @@ class YoungSurvive(Survivors):
     ) -> pa.Table:
         return _folded(fold, rows, self._survivors(times, firings, previous))
 
-    def kept(self, times: Integers, firings: Firings) -> Mask:
+    def kept(self, times: Integers, firings: Firings, fires: bool = True) -> Mask:
         kept = np.zeros(len(times), bool)
-        for elements, _ in self._survivors(times, firings, firings.lasts):
+        for elements, _ in self._survivors(times, firings, firings.lasts, checks=fires):
             kept[elements] = True
         return kept
 
-    def _survivors(self, times: Integers, firings: Firings, evicting: Integers) -> Iterator[tuple[Integers, Integers]]:
+    def _refuse(self, times: Integers, newest: Integers, firsts: Integers, evicting: Integers) -> None:
+        """Refuse what cannot be judged: elements of which only some have a time, a cutoff before the first instant."""
+        untimed = np.cumsum(times == self.no_time)
+        if (untimed[evicting] > untimed[firsts]).any():
+            raise EvictionTimeError(self.span, UNTIMED)
+        if (newest[evicting] < np.iinfo(np.int64).min + self.span).any():
+            raise EvictionTimeError(self.span, NO_CUTOFF)
+
+    def _survivors(
+        self, times: Integers, firings: Firings, evicting: Integers, checks: bool = True
+    ) -> Iterator[tuple[Integers, Integers]]:
         """Yield the elements that firings see, and the firing of each, block by block.
 
         Args:
             times: the time of each row.
             firings: the firings.
             evicting: the row at which the eviction was, in which all up to there were judged.
+            checks: whether to refuse what cannot be judged.
+
+        Raises:
+            EvictionTimeError: something cannot.
         """
         newest = running_max(times, firings)
         evicts = (times[firings.firsts] != self.no_time) & (evicting != NEVER)
         lowest = np.iinfo(np.int64).min
+        if checks:
+            self._refuse(times, newest, firings.firsts[evicts], evicting[evicts])
         cutoffs = np.where(evicts, np.maximum(newest[evicting], lowest + self.span) - self.span, lowest)
         firsts = np.where(evicts, _first_above(newest, firings, cutoffs), firings.firsts)
         for block in _blocks(Ranges(firsts, firings.lasts)):

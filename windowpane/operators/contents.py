@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from windowpane.operators.merged_states import merged_states
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
 from windowpane.windowing.functions import AggregateFunction
@@ -24,10 +25,13 @@ class Contents(Protocol):
     """The contents of the windows of the current key."""
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
-        """Add an element; return whether the window was empty before."""
+        """Add an element; return whether the window was empty before. A fold may leave it empty then."""
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Hand what the function is to see to ``emit``; return false without a call if the window is empty."""
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do to what is kept what ``fire`` does, without showing it to anyone."""
 
     def is_empty(self, state_window: Window) -> bool:
         """Return whether nothing is kept."""
@@ -40,7 +44,7 @@ class Contents(Protocol):
 
 
 class FoldedContents:
-    """One accumulator a window."""
+    """One accumulator a window. A function that returns ``None`` for it leaves the window empty, as in Flink."""
 
     def __init__(self, state: KeyedState, function: AggregateFunction) -> None:
         """Fold with ``function``."""
@@ -49,22 +53,25 @@ class FoldedContents:
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
         """Fold the element in."""
-        held = self._state.get(state_window, CONTENTS)
-        accumulator = self._function.create_accumulator() if held is None else held[0]
-        self._state.put(state_window, CONTENTS, (self._function.add(value, accumulator),))
+        held = self._held(state_window)
+        self._keep(state_window, self._function.add(value, self._function.create_accumulator() if held is None else held))
         return held is None
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
-        """Emit the result of the accumulator."""
-        held = self._state.get(state_window, CONTENTS)
-        if held is None:
+        """Emit the result of the accumulator, unless it is ``None``."""
+        held = self._held(state_window)
+        result = None if held is None else self._function.get_result(held)
+        if result is None:
             return False
-        emit([self._function.get_result(held[0])])
+        emit([result])
         return True
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do nothing: there is no evictor."""
 
     def is_empty(self, state_window: Window) -> bool:
         """Return whether there is no accumulator."""
-        return self._state.get(state_window, CONTENTS) is None
+        return self._held(state_window) is None
 
     def clear(self, state_window: Window) -> bool:
         """Drop the accumulator."""
@@ -73,18 +80,23 @@ class FoldedContents:
         return had
 
     def merge(self, target: Window, sources: Sequence[Window]) -> int:
-        """Merge the accumulators, that of the target first."""
-        held = [self._state.get(window, CONTENTS) for window in (target, *sources)]
-        present = [accumulator for accumulator in held if accumulator is not None]
-        if not present:
-            return 0
-        merged = present[0][0]
-        for accumulator in present[1:]:
-            merged = self._function.merge(merged, accumulator[0])
+        """Merge the accumulators: those of the sources, then that of the target with theirs."""
+        held = [self._held(window) for window in (target, *sources)]
+        merged = merged_states(held[0], held[1:], self._function.merge)
         for window in sources:
             self._state.remove(window, CONTENTS)
-        self._state.put(target, CONTENTS, (merged,))
-        return len(present) - 1
+        self._keep(target, merged)
+        return sum(accumulator is not None for accumulator in held) - (merged is not None)
+
+    def _held(self, state_window: Window) -> Any:
+        held = self._state.get(state_window, CONTENTS)
+        return None if held is None else held[0]
+
+    def _keep(self, state_window: Window, accumulator: Any) -> None:
+        if accumulator is None:
+            self._state.remove(state_window, CONTENTS)
+        else:
+            self._state.put(state_window, CONTENTS, (accumulator,))
 
 
 class ListedContents:
@@ -107,6 +119,9 @@ class ListedContents:
             return False
         emit([element.value for element in elements])
         return True
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do nothing: there is no evictor."""
 
     def is_empty(self, state_window: Window) -> bool:
         """Return whether there is no element."""
@@ -146,11 +161,18 @@ class EvictingContents(ListedContents):
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Evict, emit what stays, evict again, keep the rest."""
+        return self._go_over(state_window, window, lambda seen: emit(self._folded([element.value for element in seen])))
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Evict, evict again, keep the rest."""
+        self._go_over(state_window, window, lambda seen: None)
+
+    def _go_over(self, state_window: Window, window: Window, show: Callable[[Sequence[TimestampedValue]], None]) -> bool:
         elements = self._state.get_list(state_window, CONTENTS)
         if not elements:
             return False
         seen = self._evictor.evict_before(elements, len(elements), window, self._context)
-        emit(self._folded([element.value for element in seen]))
+        show(seen)
         kept = self._evictor.evict_after(seen, len(seen), window, self._context)
         if len(kept) != len(elements):
             self._state.put_list(state_window, CONTENTS, list(kept))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from windowpane.errors import PerWindowStateError
+from windowpane.operators.merged_states import merged_states
 from windowpane.operators.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing.tags import OutputTag
@@ -36,8 +37,11 @@ class NamedState:
         return self._state.get(self._window, self._name)
 
     def update(self, value: Any) -> None:
-        """Set the value."""
-        self._state.put(self._window, self._name, value)
+        """Set the value; ``None`` removes it."""
+        if value is None:
+            self.clear()
+        else:
+            self._state.put(self._window, self._name, value)
 
     def add(self, value: Any) -> None:
         """Combine ``value`` into the state."""
@@ -104,13 +108,13 @@ class OperatorTriggerContext:
 
     def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
         """Combine the state of the merged windows into that of the current one."""
-        target = NamedState(self._state, self.window, self._prefix + name, reduce)
-        for window in self.merged:
-            source = NamedState(self._state, window, self._prefix + name)
-            value = source.get()
-            if value is not None and window != self.window:
-                source.clear()
-                target.add(value)
+        target = NamedState(self._state, self.window, self._prefix + name)
+        sources = [NamedState(self._state, window, self._prefix + name) for window in self.merged if window != self.window]
+        values = [source.get() for source in sources]
+        for source in sources:
+            source.clear()
+        if any(value is not None for value in values):
+            target.update(merged_states(target.get(), values, reduce))
 
     def prefixed(self, prefix: str) -> OperatorTriggerContext:
         """Return a context of the same window with its own state names."""

@@ -165,10 +165,12 @@ class WindowOperator:
     def _add(self, value: Any, timestamp: int, window: Window) -> None:
         state_window = self._placement.state_window(window)
         assert state_window is not None, f"{window} was just placed, and is not late"
+        self._evict_held_back(window, state_window)
         self._window, self._running = window, self._trigger
         self._trigger.check_window(window)
         self._running = self.spec.function.accumulate
         self.counters.windows_opened += self._contents.add(state_window, value, timestamp)
+        self.counters.windows_closed += self._contents.is_empty(state_window)
         self._running = self._trigger
         result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
         if result.is_fire and self.spec.coalesces_refinements and window.max_timestamp <= self.timers.watermark:
@@ -198,6 +200,14 @@ class WindowOperator:
     def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
         self._collector.side_output(tag, self._state.current_key, window, value)
 
+    def _evict_held_back(self, window: Window, state_window: Window) -> None:
+        """Evict what a refinement that is held back would have evicted by now, where a later one sees what it leaves."""
+        spec = self.spec
+        if spec.evicts_after and not spec.purges and (self._state.current_key_bytes, window) in self._refinements:
+            self._running = spec.evictor
+            self._contents.evict(state_window, window)
+            self.counters.windows_closed += self._contents.is_empty(state_window)
+
     def finish_batch(self) -> None:
         """Fire the refinements that were held back: where ``refine`` is ``"last"``, one for each window late rows touched."""
         pending, self._refinements = self._refinements, {}
@@ -216,12 +226,12 @@ class WindowOperator:
 
     def advance_watermark(self, watermark: int) -> None:
         """Move the watermark to ``watermark`` microseconds and fire what is due."""
-        self._clockwork.restart()
+        self._clockwork.restart(watermark)
         self.timers.advance_watermark(watermark, lambda timer: self._on_timer(timer, event_time=True))
 
     def advance_processing_time(self, time: int) -> None:
         """Move the clock to ``time`` microseconds and fire what is due."""
-        self._clockwork.restart()
+        self._clockwork.restart(time)
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 
     def _on_timer(self, timer: Timer, event_time: bool) -> None:
@@ -266,7 +276,10 @@ class WindowOperator:
         self.counters.merges += 1
         self._window, self._running = merge.target, self._trigger
         self._trigger.on_merge(merge.target, self._trigger_context.at(merge.target, merge.sources))
-        for source in merge.sources:
+        state_windows = (merge.state_window, *merge.merged_state_windows)
+        for source, state_window in zip(merge.sources, state_windows, strict=True):
+            self._evict_held_back(source, state_window)
+            self._running = self._trigger
             self._trigger.clear(source, self._trigger_context.at(source))
             self._delete_cleanup(source)
             self._refinements.pop((self._state.current_key_bytes, source), None)

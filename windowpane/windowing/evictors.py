@@ -11,8 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from windowpane.windowing.times import MIN, Duration, to_micros
+from windowpane.errors import EvictionTimeError
+from windowpane.windowing.times import MAX, MIN, Duration, to_micros
 from windowpane.windowing.windows import Window
+
+UNTIMED = "the first element of a window has an event time, and a later one has none"
+NO_CUTOFF = "the newest element of a window lies within this time of the ends of int64 microseconds"
+"""Why a time evictor cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ class CountEvictor(_EvictOnce):
 class TimeEvictor(_EvictOnce):
     """Keeps the elements younger than ``window_size`` microseconds before the newest one in the window.
 
-    An element leaves when its timestamp <= newest - window_size. If the first element has no timestamp, nothing is evicted.
+    An element leaves when its timestamp <= newest - window_size. If the first element has no timestamp, nothing is evicted; if
+    only later ones have none, that is refused, as in Flink. A cutoff beyond int64 is refused, too, where Flink's wraps.
 
     Example:
         >>> TimeEvictor.of("10 seconds")
@@ -117,7 +123,12 @@ class TimeEvictor(_EvictOnce):
     def _survivors(self, elements: Elements) -> Elements:
         if not elements or not elements[0].has_timestamp:
             return elements
-        cutoff = max(element.timestamp for element in elements) - self.window_size
+        newest = max(element.timestamp for element in elements)
+        if not all(element.has_timestamp for element in elements):
+            raise EvictionTimeError(self.window_size, UNTIMED)
+        cutoff = newest - self.window_size
+        if not MIN <= cutoff <= MAX:
+            raise EvictionTimeError(self.window_size, NO_CUTOFF)
         return [element for element in elements if element.timestamp > cutoff]
 
 

@@ -37,11 +37,14 @@ class AggregateFunction(ABC):
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Return the accumulator with ``value`` added; changing it in place is allowed."""
+        """Return the accumulator with ``value`` added; changing it in place is allowed. ``None`` leaves the window empty."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return the result; the accumulator must stay usable, since a window can fire again."""
+        """Return the result; the accumulator must stay usable, since a window can fire again.
+
+        A window whose result is ``None`` does not fire. With an evictor it does: the function behind this one is given ``None``.
+        """
 
     @abstractmethod
     def merge(self, left: Any, right: Any) -> Any:
@@ -131,9 +134,9 @@ class ReduceAggregate(AggregateFunction):
         """Return none: there is nothing to reduce."""
         return None
 
-    def add(self, value: Any, accumulator: tuple[Any] | None) -> tuple[Any]:
-        """Reduce, or take the first element as it is."""
-        return (value,) if accumulator is None else (self.reduce(accumulator[0], value),)
+    def add(self, value: Any, accumulator: tuple[Any] | None) -> tuple[Any] | None:
+        """Reduce, or take the first element as it is; a reduce that returns ``None`` begins anew with the next one."""
+        return _boxed(value if accumulator is None else self.reduce(accumulator[0], value))
 
     def get_result(self, accumulator: tuple[Any] | None) -> Any:
         """Return the reduced element; ``None`` for no elements (an evictor took them all)."""
@@ -143,7 +146,11 @@ class ReduceAggregate(AggregateFunction):
         """Reduce the two."""
         if left is None or right is None:
             return left or right
-        return (self.reduce(left[0], right[0]),)
+        return _boxed(self.reduce(left[0], right[0]))
+
+
+def _boxed(reduced: Any) -> tuple[Any] | None:
+    return None if reduced is None else (reduced,)
 
 
 @dataclass(frozen=True)

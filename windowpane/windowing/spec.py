@@ -49,7 +49,7 @@ class WindowSpec:
         """Refuse what cannot work."""
         if not 0 <= self.allowed_lateness <= MAX:
             raise InvalidSpecError(f"The allowed lateness cannot be negative, but is {self.allowed_lateness} µs.")
-        if self.merges and not self.trigger.can_merge():
+        if self.merges and not (self.trigger.can_merge() and _says_how_to_merge(self.trigger)):
             raise NonMergingTriggerError(self.assigner, self.trigger)
         fold = self.function.accumulate
         if self.merges and self.evictor is None and isinstance(fold, FoldAggregate) and fold.merge_folds is None:
@@ -78,12 +78,34 @@ class WindowSpec:
     def coalesces_refinements(self) -> bool:
         """Whether several late firings of one window in one batch come out as one, the last.
 
-        Only where the trigger fires once for each late element by itself, and where evicting once or many times is the same.
+        Only where the trigger fires once for each late element by itself, and where the last firing is known without the
+        others: built-in evictors call no user code, and evict the same whether the function was called or not. A purging trigger
+        shows what is new all together then; an evictor that comes first would take away what Flink has shown piece by piece.
         Count, delta and custom triggers fire at every boundary, whatever ``refine`` says.
         """
-        plain = isinstance(self.firing_trigger, EventTimeTrigger | ContinuousEventTimeTrigger)
-        harmless = self.evictor is None or type(self.evictor) in (CountEvictor, TimeEvictor)
-        return self.refine == "last" and plain and harmless
+        return self.refine == "last" and self.fires_for_late_elements and self._evicts_predictably
+
+    @property
+    def fires_for_late_elements(self) -> bool:
+        """Whether the trigger fires once for each element that comes behind the watermark, and for no other element."""
+        return isinstance(self.firing_trigger, EventTimeTrigger | ContinuousEventTimeTrigger)
+
+    @property
+    def _evicts_predictably(self) -> bool:
+        if self.evictor is None:
+            return True
+        known = type(self.evictor) in (CountEvictor, TimeEvictor)
+        return known and (self.evicts_after or not self.purges)
+
+    @property
+    def evicts_after(self) -> bool:
+        """Whether a built-in evictor comes after the function, which sees what it takes away then."""
+        return isinstance(self.evictor, CountEvictor | TimeEvictor) and self.evictor.do_evict_after
+
+
+def _says_how_to_merge(trigger: Trigger) -> bool:
+    inner = trigger.inner if isinstance(trigger, PurgingTrigger) else trigger
+    return type(inner).on_merge is not Trigger.on_merge
 
 
 def count_window(size: int, slide: int | None = None) -> tuple[WindowAssigner, Trigger, Evictor | None]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.evicting import argument_columns, evicts_after, kept_columns, timed
+from windowpane.engines.evicting import argument_columns, kept_columns, timed
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, Mask, Outcome, joined
 from windowpane.engines.panes.touched import TouchedPanes
 from windowpane.engines.program import TIME, Program
@@ -58,7 +58,7 @@ class EvictedElements(CountedContents):
         return Outcome(results, numbers, rows.filter(pa.array(kept)), len(run_ends(panes[kept])))
 
     def _seen(self, rows: pa.Table, times: Integers, firings: Firings, previous: Integers) -> pa.Table:
-        if evicts_after(self._program.spec.evictor):
+        if self._program.spec.evicts_after:
             return self._survivors.fold_before_eviction(self._fold, rows, times, firings, previous)
         return self._survivors.fold(self._fold, rows, times, firings)
 

@@ -2,7 +2,9 @@
 
 Key layout: a segment log ``t`` with one segment a window, named by its end; a chunk has the keys that a batch brought and the
 ``FIRE_TIME`` that each would begin with. A pane's pending time is that of the first chunk that has it: what is pending stays, so
-a batch need not read. Firing writes a segment anew. ``d`` holds the time for each window before which nothing of it is due.
+a batch need not read. Firing writes a segment anew. A pane that has fired at the end of a window that is kept beyond it has the
+time ``DONE``, so that elements to come find it pending still and start nothing. ``d`` holds the time for each window before which
+nothing of it is due.
 
 Who may mutate: the engine of the bucket. Recovery: read them back. Source of the rules: Flink's continuous triggers.
 """
@@ -24,6 +26,9 @@ from windowpane.windowing.times import MAX
 
 FIRE_TIME = "__windowpane_fire_time"
 
+DONE = MAX
+"""The time of a pane that fires no more: time itself ends before it is due."""
+
 _DUE, _DUE_KIND, _DUE_VERSION = "d", "due-fire-times", 1
 
 
@@ -40,9 +45,9 @@ class Pending:
     panes: pa.Table
 
     def times_of(self, keys: pa.Table) -> Integers:
-        """Return the first fire time of each key, ``MAX`` for none."""
+        """Return the first fire time of each key, ``DONE`` for none."""
         places = places_in(keys, self.panes.select(keys.column_names))
-        times = np.append(self.panes[FIRE_TIME].to_numpy(), MAX)
+        times = np.append(self.panes[FIRE_TIME].to_numpy(), DONE)
         found: Integers = times[places]  # -1 is the last
         return found
 
@@ -64,8 +69,8 @@ class FireTimes:
         return self._log.segments()
 
     def due_times(self) -> list[int]:
-        """Return, for each window, the time before which none of its panes is due."""
-        return list(self._due.values())
+        """Return, for each window of which something is due yet, the time before which nothing is."""
+        return [time for time in self._due.values() if time != DONE]
 
     @property
     def byte_size(self) -> int:
@@ -127,13 +132,14 @@ class FireTimes:
             self._store.remove(_DUE)
 
     def _move_on(self, end: int, panes: pa.Table, last: int, now: int) -> None:
-        """Give the panes that are due their next fire time; none goes beyond the last instant, so then none is left."""
+        """Give the panes that are due their next fire time; none goes beyond the last instant: after it they are done."""
         self.drop(end)
-        if now >= last:
-            return
         times = panes[FIRE_TIME].to_numpy()
-        steps = np.where(times <= now, (now - times) // self._interval + 1, 0)
-        following = np.where(times > last - steps * self._interval, last, times + steps * self._interval)
+        if now >= last:
+            following = np.full(len(times), DONE)
+        else:
+            steps = np.where(times <= now, (now - times) // self._interval + 1, 0)
+            following = np.where(times > last - steps * self._interval, last, times + steps * self._interval)
         at = panes.column_names.index(FIRE_TIME)
         self._log.append(end, panes.set_column(at, FIRE_TIME, pa.array(following)))
         self._note_due(end, int(following.min()))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from windowpane.engines.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.each_refinement import EachRefinement
-from windowpane.engines.evicting import evictor_refusal, survivors_of
+from windowpane.engines.evicting import evictor_refusal, refinement_refusal, survivors_of
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
@@ -92,8 +92,8 @@ def refusal(program: Program) -> str | None:
         return refused
     if _rule(spec) is None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
-    if refines_each(spec) and spec.evictor is not None:
-        return "refine='each' evicts at every late row"
+    if (refused := refinement_refusal(spec)) is not None:
+        return refused
     if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
     return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
@@ -262,7 +262,8 @@ class _Batch(ColumnarBatch):
         panes = self._contents.evaluate(end)
         assert panes is not None, "rows were just added"
         touched: Mask = places_in(panes.results.select(self._keys), rows.select(self._keys)) >= 0
-        self.results.emit(window, panes.results.filter(pa.array(touched)), self.watermark)
+        refined = panes.results if self._purges else panes.refined(rows.num_rows)
+        self.results.emit(window, refined.filter(pa.array(touched)), self.watermark)
         self._contents.keep(end, panes.left(touched, self._purges))
 
     def close(self) -> BucketOutput:

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.engines.evicting import evicts_after, kept_columns, timed
+from windowpane.engines.evicting import kept_columns, timed
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.slicing import Integers
 from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.kernels.range_merge import fold_groups
-from windowpane.kernels.running_positions import grouped, run_ends, run_starts
-from windowpane.kernels.survivors import Firings, LastSurvive, Survivors
+from windowpane.kernels.running_positions import Grouped, grouped, run_ends, run_starts
+from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, Survivors
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 
@@ -38,6 +38,9 @@ class EvaluatedPanes(Protocol):
     @property
     def again(self) -> pa.Table:
         """The same as panes fire that have just fired: of what that has left."""
+
+    def refined(self, count: int) -> pa.Table:
+        """The same as panes have fired for each of the last ``count`` rows that were added: the last of these firings."""
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         """Return the rows that stay when these panes have fired, ``None`` for all."""
@@ -130,6 +133,9 @@ class _FoldedPanes:
     def __init__(self, results: pa.Table) -> None:
         self.results = self.again = results
 
+    def refined(self, count: int) -> pa.Table:
+        return self.results
+
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         return self.results.filter(pa.array(~has_fired)) if purges else None
 
@@ -143,7 +149,7 @@ class EvictedContents(TimedContents):
         self._program = program
         self._fold = fold
         self._survivors = survivors
-        self._evicts_after = evicts_after(program.spec.evictor)
+        self._evicts_after = program.spec.evicts_after
         self.columns = kept_columns(program, fold)
 
     def reduced(self, rows: pa.Table, starts: Integers) -> tuple[pa.Table, Integers]:
@@ -165,27 +171,30 @@ class EvictedContents(TimedContents):
         by_key = grouped(dense_codes([rows[name] for name in self._keys], rows.num_rows).codes)
         lasts = run_ends(by_key.groups)
         times = rows[TIME].to_numpy()[by_key.order] if TIME in rows.column_names else by_key.positions
-        kept = self._survivors.kept(times, Firings(run_starts(by_key.groups)[lasts], lasts))
+        kept = self._survivors.kept(times, Firings(run_starts(by_key.groups)[lasts], lasts), fires=False)
         return rows if kept.all() else rows.take(pa.array(by_key.order[kept]))
 
     def _evaluated(self, rows: list[pa.Table]) -> EvaluatedPanes:
         table = pa.concat_tables(rows)
         by_key = grouped(dense_codes([table[name] for name in self._keys], table.num_rows).codes)
         rows_by_key = table.take(pa.array(by_key.order))
-        return _EvictedPanes(rows_by_key, by_key.groups, self._keys, self._fold, self._survivors, self._evicts_after)
+        return _EvictedPanes(rows_by_key, by_key, self._keys, self._fold, self._survivors, self._evicts_after)
 
 
 class _EvictedPanes:
     """Elements put together by key, one firing a key at its last."""
 
     def __init__(
-        self, rows: pa.Table, keys: Integers, names: list[str], fold: GroupedFold, survivors: Survivors, evicts_after: bool
+        self, rows: pa.Table, by_key: Grouped, names: list[str], fold: GroupedFold, survivors: Survivors, evicts_after: bool
     ) -> None:
+        keys = by_key.groups
         self._rows = rows
         self._keys = keys
+        self._places = by_key.order
         self._names = names
         self._fold = fold
         self._survivors = survivors
+        self._evicts_after = evicts_after
         self._times = rows[TIME].to_numpy() if TIME in rows.column_names else np.zeros(len(keys), np.int64)
         lasts = run_ends(keys)
         self._firings = Firings(run_starts(keys)[lasts], lasts)
@@ -194,6 +203,14 @@ class _EvictedPanes:
     @cached_property
     def again(self) -> pa.Table:
         return self._with_keys(self._survivors.fold(self._fold, self._rows, self._times, self._firings))
+
+    def refined(self, count: int) -> pa.Table:
+        if not self._evicts_after:
+            return self.results  # what one firing evicts, the last one would
+        lasts = self._firings.lasts
+        added = np.bincount(self._keys[self._places >= len(self._places) - count], minlength=len(lasts))
+        previous = np.where(added > 1, lasts - 1, NEVER)  # what was held had been through a firing
+        return self._with_keys(self._survivors.fold_before_eviction(self._fold, self._rows, self._times, self._firings, previous))
 
     def _with_keys(self, partials: pa.Table) -> pa.Table:
         results = self._rows.select(self._names).take(pa.array(self._firings.lasts))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
+from windowpane.engines.evicting import refinement_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.sessions.batch import SessionBatch
@@ -70,7 +71,7 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.assigner).__name__} makes no sessions"
     if not fires_at_window_end(spec):
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
-    if (refused := eviction_refusal(program)) is not None:
+    if (refused := eviction_refusal(program) or refinement_refusal(spec, merges=True)) is not None:
         return refused
     if refines_each(spec):
         return "refine='each' fires for every late row"

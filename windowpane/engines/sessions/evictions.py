@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import fold_of, group_columns
 from windowpane.engines.emptying import empties
-from windowpane.engines.evicting import argument_columns, evictor_refusal, evicts_after, survivors_of
+from windowpane.engines.evicting import argument_columns, evictor_refusal, survivors_of
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.sessions.rule import Mask
 from windowpane.kernels.aggregates import ARRIVAL
@@ -50,7 +50,7 @@ class Evictions:
         self.results_fold = fold
         self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
         self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))
-        self._survivors = None if evicts_after(evictor) else survivors_of(evictor)
+        self._survivors = None if program.spec.evicts_after else survivors_of(evictor)
         self._kept = survivors_of(evictor)
         self._groups = group_columns(program)
 

@@ -26,6 +26,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="take a snapshot after each step and go on with what is restored from it",
     )
+    parser.add_argument(
+        "--batch",
+        choices=("elements", "steps"),
+        default="elements",
+        help="what a batch is: one element (the default), or all elements between two steps of a clock",
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="only the cases whose id contains TEXT")
     parser.add_argument("--limit", type=int, metavar="N", help="only N cases that are not skipped, spread evenly")
     parser.add_argument("--seed", type=int, metavar="S", help="shuffle the cases, so that --limit takes others of them")
@@ -36,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    options = Options(restart=given.restart_every_step)
+    options = Options(restart=given.restart_every_step, batches_steps=given.batch == "steps")
     try:
         verdicts = replay_paths(given.paths, given.engine, options, given.only, given.limit, given.seed)
         failed = report(verdicts, partial(print, flush=True))

@@ -25,10 +25,14 @@ KEY = "largest_key"
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """Aggregates by output name, and the rows that the function makes of their result (a dict with ``key`` and ``window``)."""
+    """Aggregates by output name, and the rows that the function makes of their result (a dict with ``key`` and ``window``).
+
+    ``gives_rows`` says that it may make several.
+    """
 
     aggregates: dict[str, Aggregate]
     show: Show
+    gives_rows: bool = False
 
     def named(self, keyed: bool) -> tuple[tuple[str, Aggregate], ...]:
         """Return the aggregates, with the one for the key where windows have none."""
@@ -76,7 +80,7 @@ _FUNCTIONS = MappingProxyType(
         "apply_sum": BuiltIn(_SUM, _nothing_is_zero),
         "window_sum": BuiltIn(_SUM, _nothing_is_zero),
         "collect_session": BuiltIn(_SUM, _nothing_is_zero),
-        "pass_through": BuiltIn(_ELEMENTS, _each),
+        "pass_through": BuiltIn(_ELEMENTS, _each, gives_rows=True),
         "collect_sorted": BuiltIn(_CONTENTS, _sorted),
         "record_calls": BuiltIn(_CONTENTS, _as_they_are),
     }

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from windowpane.testing.conformance.columnar_operator import ColumnarOperator
 from windowpane.testing.conformance.columnar_over import ColumnarOver
+from windowpane.testing.conformance.engine_operator import EngineOperator
+from windowpane.testing.conformance.engine_programs import columnar_program
 from windowpane.testing.conformance.kinds import (
     assigner,
     frame_finder,
@@ -60,9 +61,10 @@ def row_engine() -> Engine:
 
 def columnar_engine() -> Engine:
     """Return the columnar engines, step by step, as the planner chooses them."""
+    operator = partial(EngineOperator, columnar_program)
     return {
-        "window_operator": partial(window_operator.replay, operator=ColumnarOperator),
-        "window_operator_chain": partial(window_operator_chain.replay, operator=ColumnarOperator),
+        "window_operator": partial(window_operator.replay, operator=operator),
+        "window_operator_chain": partial(window_operator_chain.replay, operator=operator),
         "over_window": partial(over_window.replay, operator=ColumnarOver),
     }
 

@@ -53,6 +53,9 @@ class RowOperator:
         elif merge is not None:
             raise NotUnderstoodError("a merge is scripted, but the assigner is not a scripted one that merges")
 
+    def settle(self) -> None:
+        """Do nothing: no element is held back."""
+
     def watermark(self, watermark: int) -> None:
         """Move the watermark; what it causes must come before it."""
         self._guarded(lambda: self._harness.process_watermark(watermark))
@@ -159,6 +162,10 @@ class RowOperator:
         key = asked.get("key") if self._program.keyed else None
         rows = self._harness.window_contents(key, read_window(asked["window"]))
         return {**asked, "values": [row["value"] for row in rows]}
+
+    def asked(self, expect: Json, field: str = "output") -> Json:
+        """Return an expectation as it is: this operator gives each firing of Flink's."""
+        return expect
 
     def read(self, field: str, expect: Json) -> Any:
         """Return what the operator shows for a field of ``expect``.

@@ -28,9 +28,10 @@ from pyspark.sql import functions as F
 
 from windowpane.testing.conformance.comparison import compare_expect
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.json_results import CLEARS
 from windowpane.testing.conformance.kinds.window_operator import steps_of
 from windowpane.testing.conformance.programs import parse_program
-from windowpane.testing.conformance.spark_pipeline import CLEARS, LATE, Pipeline
+from windowpane.testing.conformance.spark_pipeline import LATE, Pipeline
 from windowpane.testing.conformance.spark_refusals import refuse
 from windowpane.testing.conformance.spark_scale import Scale
 from windowpane.testing.conformance.vectors import Case

@@ -148,6 +148,9 @@ class FireOnEverything(Trigger):
         """Return true: there is nothing to carry over."""
         return True
 
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Do nothing."""
+
     def clear(self, window: Window, context: TriggerContext) -> None:
         """Do nothing."""
 

@@ -35,9 +35,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Options:
-    """How to replay: ``restart`` takes a snapshot after every step and goes on with what is restored from it."""
+    """How to replay.
+
+    Args:
+        restart: whether to take a snapshot after every step and to go on with what is restored from it.
+        batches_steps: whether all elements between two steps of a clock are one batch. A batch also ends where the case looks.
+    """
 
     restart: bool = False
+    batches_steps: bool = False
 
 
 class MismatchError(Exception):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
+from windowpane.errors import NonMergingTriggerError
 from windowpane.windowing.windows import TimeWindow, Window
 
 
@@ -135,7 +136,12 @@ class Trigger(ABC):
         return False
 
     def on_merge(self, window: Window, context: MergeContext) -> None:
-        """Carry state and timers of the merged windows over to ``window``, their result. It cannot fire."""
+        """Carry state and timers of the merged windows over to ``window``, their result. It cannot fire.
+
+        Raises:
+            NonMergingTriggerError: a trigger that does not say how.
+        """
+        raise NonMergingTriggerError(window, self)
 
     @abstractmethod
     def clear(self, window: Window, context: TriggerContext) -> None:

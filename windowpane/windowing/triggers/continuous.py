@@ -12,7 +12,7 @@ from typing import Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.times import Duration, to_micros, truncate
-from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.windows import Window
 
 _FIRE_TIME = "fire-time"
@@ -51,15 +51,20 @@ class ContinuousTrigger(Trigger):
         if context.reducing_state(_FIRE_TIME, min).get() is None:
             self._register_next(truncate(now, self.interval), window, context)
 
-    def _fire_at(self, time: int, window: Window, context: TriggerContext) -> bool:
-        """Return whether ``time`` is the pending fire time; then the next one is pending, if the window goes on."""
+    def _answer(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Fire at the end of the window and at the pending fire time, and register the one after that.
+
+        At the end the pending fire time stays as it is. Elements that come later, in a window that is kept beyond it, find it
+        pending still and wait for nothing: by the clock, a window never fires beyond its end.
+        """
+        if time == window.max_timestamp:
+            return TriggerResult.FIRE
         fire_time = context.reducing_state(_FIRE_TIME, min)
         if fire_time.get() != time:
-            return False
+            return TriggerResult.CONTINUE
         fire_time.clear()
-        if time < window.max_timestamp:  # at the end there is no next one; Flink relies on the cleanup that follows
-            self._register_next(time, window, context)
-        return True
+        self._register_next(time, window, context)
+        return TriggerResult.FIRE
 
     def _register_next(self, time: int, window: Window, context: TriggerContext) -> None:
         following = min(time + self.interval, window.max_timestamp)

@@ -32,8 +32,7 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire at the end of the window and at the pending interval, and register the one after it."""
-        fires = time == window.max_timestamp or self._fire_at(time, window, context)
-        return TriggerResult.FIRE if fires else TriggerResult.CONTINUE
+        return self._answer(time, window, context)
 
     def _register(self, time: int, context: TriggerContext) -> None:
         context.register_event_time_timer(time)

@@ -28,8 +28,8 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Fire at the pending interval and register the one after it."""
-        return TriggerResult.FIRE if self._fire_at(time, window, context) else TriggerResult.CONTINUE
+        """Fire at the end of the window and at the pending interval, and register the one after it."""
+        return self._answer(time, window, context)
 
     def _register(self, time: int, context: TriggerContext) -> None:
         context.register_processing_time_timer(time)

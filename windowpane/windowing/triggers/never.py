@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.windows import Window
 
 
@@ -20,6 +20,9 @@ class NeverTrigger(Trigger):
     def can_merge(self) -> bool:
         """Return true: there is nothing to carry over."""
         return True
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Do nothing: there is nothing to carry over."""
 
     def clear(self, window: Window, context: TriggerContext) -> None:
         """Do nothing: there is nothing to drop."""

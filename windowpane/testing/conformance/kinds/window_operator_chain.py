@@ -11,7 +11,14 @@ from typing import Any
 from windowpane.errors import TimestampOverflowError, WindowpaneError
 from windowpane.testing.conformance.comparison import compare_expect
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.kinds.window_operator import CASE, OVERFLOW, Operate, Operator, row_operator
+from windowpane.testing.conformance.kinds.window_operator import (
+    CASE,
+    OVERFLOW,
+    Operate,
+    Operator,
+    refuse_equal_window,
+    row_operator,
+)
 from windowpane.testing.conformance.vectors import Case
 from windowpane.testing.conformance.verdicts import Difference, MismatchError, Options
 
@@ -19,12 +26,13 @@ from windowpane.testing.conformance.verdicts import Difference, MismatchError, O
 def replay(case: Case, options: Options, operator: Operate = row_operator) -> list[Difference]:
     """Run the case on what ``operator`` makes of its two programs."""
     require_known(case.body, CASE, "case")
+    refuse_equal_window(case)
     require_known(case.get("program"), {"stages"}, "chain program")
     stages = case.get("program")["stages"]
     if len(stages) != 2:
         raise NotUnderstoodError(f"chains of {len(stages)} stages are not understood")
     try:
-        first, second = (operator(stage, options.restart) for stage in stages)
+        first, second = (operator(stage, options) for stage in stages)
         return _Chain(first, second).run(case)
     except TimestampOverflowError:
         raise NotUnderstoodError(OVERFLOW) from None
@@ -45,8 +53,10 @@ class _Chain:
         for number, step in enumerate(case.get("steps")):
             if "expect" in step:
                 require_known(step, {"expect"}, "expect step")
+                self._settle()
                 order = case.get("contents_order", "exact")
-                differences += compare_expect(step["expect"], self._reader(step["expect"]), f"step {number}", order)
+                expect = self._second.asked(self._first.asked(step["expect"], "intermediate"))
+                differences += compare_expect(expect, self._reader(expect), f"step {number}", order)
                 self._mark()
             else:
                 self._act(step)
@@ -71,6 +81,12 @@ class _Chain:
             self._second.snapshot_restore()
         else:
             raise NotUnderstoodError(f"chain step {sorted(step)} is not understood")
+
+    def _settle(self) -> None:
+        """End the batches that are under way, the first operator's first: its results belong to the second's."""
+        self._first.settle()
+        self._hand_over()
+        self._second.settle()
 
     def _hand_over(self) -> None:
         for record in self._first.results[self._handed_over :]:
