@@ -465,3 +465,4 @@ class UnreadableFileError(WindowpaneError, ValueError):
             f"{path} cannot be read as {format}: {error}. Mend the file or move it away, or mend the schema; its batch was not "
             "committed, and the query goes on from there."
         )
+        self.path = path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.errors import InvalidTextError, OutOfRangeError, StaleViewError
+from windowpane.errors import InvalidTextError, OutOfRangeError, StaleViewError, UnreadableFileError
 from windowpane.sql import Session
 
 
@@ -72,6 +72,14 @@ def test_what_failed_is_listed_once_with_its_count(session: Session) -> None:
     assert [row[4] for row in _errors(session)] == ["1", "3"]
     session.run("DROP MATERIALIZED VIEW mv")
     assert _errors(session) == []
+
+
+def test_a_branch_that_is_not_taken_does_not_fail(session: Session) -> None:
+    branch = "CASE WHEN id <> 0 THEN 10 / id ELSE -1 END AS q, coalesce(nullif(id, 1), x::int) AS c"
+    session.run(f"CREATE MATERIALIZED VIEW mv AS SELECT {branch}, x::int AS n FROM raw")
+    session.run("INSERT INTO raw VALUES (0, 'two'), (1, '4'); FLUSH")
+    assert _texts(session, "SELECT q, c, n FROM mv ORDER BY q") == [["-1", "0", None], ["10", "4", "4"]]
+    assert [row[1:3] + row[4:] for row in _errors(session)] == [["CAST(x AS INTEGER)", "two", "1"]]
 
 
 def test_values_beyond_a_hundred_are_counted_together(session: Session) -> None:
@@ -169,3 +177,25 @@ def test_what_a_flush_changed_is_told_of_views_that_caught_up(session: Session) 
     assert session.changelog("strict").num_rows == 0
     session.run("DELETE FROM raw WHERE id = 1; FLUSH")
     assert session.changelog("strict").to_pylist() == [{"id": 2, "n": 2, "_change_type": "insert"}]
+
+
+def test_a_file_that_cannot_be_read_holds_nothing_else_up(tmp_path: Path) -> None:
+    files, others = tmp_path / "files", tmp_path / "others"
+    files.mkdir()
+    others.mkdir()
+    with Session(":memory:") as session:
+        session.run(f"CREATE SOURCE s (k int) WITH (connector = 'csv', path = '{files}')")
+        session.run(f"CREATE SOURCE o (k int) WITH (connector = 'csv', path = '{others}')")
+        session.run("CREATE MATERIALIZED VIEW sums AS SELECT sum(k) AS v FROM s")
+        session.run("CREATE MATERIALIZED VIEW other_sums AS SELECT sum(k) AS v FROM o")
+        (files / "a.csv").write_text("k\n1\nx\n")
+        (files / "b.csv").write_text("k\n2\n")
+        (others / "c.csv").write_text("k\n3\n")
+        for _ in range(2):
+            with pytest.raises(UnreadableFileError, match=r'a\.csv cannot be read as csv: .*Could not convert string "x"'):
+                session.run("FLUSH")
+            assert _texts(session, "SELECT * FROM sums") == [["2"]]
+            assert _texts(session, "SELECT * FROM other_sums") == [["3"]]
+        (files / "a.csv").write_text("k\n1\n5\n")
+        session.run("FLUSH")
+        assert _texts(session, "SELECT * FROM sums") == [["8"]]

@@ -6,8 +6,10 @@ in GROUP BY and, where ``over`` names a function of the OVER engines, over windo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, settled
 from windowpane.sql.numerics.arithmetic import divide, multiply
@@ -239,11 +241,21 @@ def _approx_count_distinct(arguments: Sequence[Expr]) -> Parts:
 
 
 def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
-    """Return ``percentile_cont`` or ``percentile_disc`` of a fraction over an ordered value."""
-    if name == "percentile_cont":
-        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (fraction.sql,)))
-    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (fraction.sql,)))
+    """Return ``percentile_cont`` or ``percentile_disc`` of a fraction over an ordered value.
 
+    Raises:
+        MismatchError: the fraction is no literal from 0 to 1.
+    """
+    written = _FRACTION.fullmatch(fraction.sql)
+    if written is None or Decimal(written[1]) > 1:
+        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    if name == "percentile_cont":
+        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written[1],)))
+    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written[1],)))
+
+
+_FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(\d+, ?\d+\))?\))*")
+"""A number as a literal, perhaps cast."""
 
 AGGREGATES: dict[str, Binder] = {
     "count": _count,

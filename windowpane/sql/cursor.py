@@ -55,6 +55,8 @@ class Cursor:
 
     def skip(self) -> Token:
         """Return the next token and go past it."""
+        if self._at >= len(self._tokens):
+            raise self.syntax_error("something is missing at the end of the statement.")
         token = self._tokens[self._at]
         self._at += 1
         return token

@@ -5,7 +5,7 @@ Which files were taken is kept in ``windowpane.files``, in the transaction that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from glob import glob
 from pathlib import Path
 
@@ -46,8 +46,8 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     refuse_other_options(options, ("path",), place)
 
 
-def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> None:
-    """Insert the rows of the files that are new.
+def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter, passed_over: Container[str] = ()) -> None:
+    """Insert the rows of the files that are new, but for those that are passed over.
 
     Raises:
         UnreadableFileError: a file is not of the format, or its values do not fit the columns.
@@ -60,7 +60,7 @@ def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter) -> No
     columns = tuple(column.name for column in info.relation.visible if column.name not in info.generated)
     types = {column.name: column.type for column in info.relation.columns}
     for path in sorted(_files(info.options["path"])):
-        if path not in taken:
+        if path not in taken and path not in passed_over:
             try:
                 writer.append((_query(storage, connector, path, {column: types[column] for column in columns}), columns), info)
             except (SqlRunError, StoreError, duckdb.Error) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp
@@ -59,6 +60,10 @@ def split(text: str) -> Iterator[Cursor]:
 
 
 def _tokens(text: str) -> list[Token]:
+    half = re.search("[\ud800-\udfff]", text)
+    if half is not None:
+        place = place_at(text, half.start())
+        raise SqlSyntaxError("half of a surrogate pair is no character.", place.line, place.column)
     try:
         return tokenize(text)
     except TokenError as error:

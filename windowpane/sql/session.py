@@ -8,15 +8,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlNameError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
+from windowpane.errors import SqlNameError, SqlTypeError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql import catalog_queries, tables
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink
 from windowpane.sql.continuous import refuse_pipeline
 from windowpane.sql.definitions import STRICT_MODE, Definitions
-from windowpane.sql.expr import quoted
+from windowpane.sql.expr import MismatchError, quoted
+from windowpane.sql.failures.duck_words import types_without_meaning
 from windowpane.sql.nodes import compile_plan, explain_plan
 from windowpane.sql.places import Place, Text
 from windowpane.sql.reader import read_statement, split
@@ -197,7 +199,15 @@ class Session:
             self._storage.set_clock(self._now())
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._upkeep.gather()
-        result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
+        try:
+            result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
+        except MismatchError as error:
+            raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
+        except duckdb.BinderException as error:
+            told = types_without_meaning(error)
+            if told is None:
+                raise
+            raise SqlTypeError(told, statement.place.line, statement.place.column) from error
         if self._changes_views(statement):
             self._deliver(statement)
         return result
@@ -215,8 +225,9 @@ class Session:
 
         Raises:
             StaleViewError: after a flush, some views could not take its changes.
+            UnreadableFileError: after a flush, a file of a source could not be read; all others were.
         """
-        stale = self._upkeep.catch_up()
+        unreadable, stale = list(self._upkeep.unreadable.values()), self._upkeep.catch_up()
         try:
             self._upkeep.deliver()
         except BaseException:
@@ -226,8 +237,12 @@ class Session:
                     with self._storage.transaction():
                         self._definitions.remove(statement.name)
             raise
-        if stale and not isinstance(statement, CreateView | CreateSink | Drop):
+        if isinstance(statement, CreateView | CreateSink | Drop):
+            return
+        if stale:
             raise StaleViewError(stale)
+        if unreadable:
+            raise unreadable[0]
 
     # --- changes ---------------------------------------------------------------------------------------
 

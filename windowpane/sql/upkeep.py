@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.errors import UnreadableFileError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sql import file_sources, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.expr import quoted
@@ -65,6 +65,7 @@ class Upkeep:
         self._sinks: dict[str, Delivery] = {}
         self._stale = StaleViews(storage)
         self.bad_values = BadValues(storage)
+        self.unreadable: dict[str, UnreadableFileError] = {}
         self._tried: dict[str, str] = {}
         self._settling: dict[str, bool] = {}
 
@@ -148,11 +149,13 @@ class Upkeep:
         """Do something in a transaction, so that no view's failure stops another.
 
         DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
-        that failed in TRY, unless it is strict, then without the view, which is stale from then on.
+        that failed in TRY, unless it is strict, then without the view, which is stale from then on. A file of a source that
+        cannot be read is passed over, until the next time.
 
         Raises:
             WindowpaneError: what is done failed, or a view that it makes; nothing of it was kept.
         """
+        self.unreadable.clear()
         while True:
             before, changes = dict(self._catalog.entries), dict(self._changes)
             self._settling.clear()
@@ -162,6 +165,9 @@ class Upkeep:
             except BaseException as failure:
                 self._catalog.entries, self._changes = before, changes
                 self.forget()
+                if isinstance(failure, UnreadableFileError) and failure.path not in self.unreadable:
+                    self.unreadable[failure.path] = failure
+                    continue
                 if not isinstance(failure, ViewFailure):
                     raise
                 if not self._gives_way(failure):
@@ -276,7 +282,7 @@ class Upkeep:
 
     def take_files(self, table: TableInfo, writer: TableWriter) -> None:
         """Insert the rows of files that are new into a table with a connector."""
-        file_sources.take_new_files(self._storage, table, writer)
+        file_sources.take_new_files(self._storage, table, writer, self.unreadable)
 
     def add_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector: the next flush does."""

@@ -8,7 +8,7 @@ counted together in a row without value. Rows go with their view.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -55,7 +55,7 @@ class BadValues:
         """Count the rows that came with a batch and on which expressions of a node failed; say whether any came or went."""
         names = {column.id: column.name for source in node.inputs for column in source.columns}
         attempts = dict.fromkeys(attempt for sql in expressions(node) for attempt in tried_sql(sql).attempts)
-        here = [attempt for attempt in attempts if set(attempt.columns) <= set(names)]
+        here = [attempt for attempt in attempts if attempt.needs <= set(names)]
         found = [each for attempt in here for each in self._failed(attempt, delta, names)]
         self._add(view, [each for each in found if each.count])
         return bool(found)
@@ -125,14 +125,22 @@ class BadValues:
         )
 
 
+_OURS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"^windowpane_(?:whole|float)\((.*), '([\w ]+)'\)$", lambda found: f"CAST({found[1]} AS {found[2].upper()})"),
+    (r"windowpane_instant\(([^()]*)\)", r"\1"),
+    (r", current_setting\('error_on_division_by_zero'\)", ""),
+    (r"windowpane_(?:numeric_)?(\w+)\(", r"\1("),
+)
+"""Helpers of ours in an expression, and what to show of them."""
+
+
 def _readable(sql: str, names: Mapping[str, str]) -> str:
     """Return an expression of a plan with the names that users gave its columns."""
     for identity, name in names.items():
         sql = sql.replace(quoted(identity), name)
-    sql = re.sub(
-        r"^windowpane_(?:whole|float)\((.*), '([\w ]+)'\)$", lambda found: f"CAST({found[1]} AS {found[2].upper()})", sql
-    )
-    return re.sub(r"\bwindowpane_(?=\w+\()", "", sql)
+    for pattern, plain in _OURS:
+        sql = re.sub(pattern, plain, sql)
+    return sql
 
 
 def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:

@@ -137,6 +137,16 @@ _WORDS: tuple[tuple[str, Build], ...] = (
     (r"shift", _fixed(OutOfRangeError, "the number of bits to shift by, or the result of the shift, is out of range.")),
 )
 
+
+def types_without_meaning(error: duckdb.Error) -> str | None:
+    """Return what to say of types that a function or operator has no meaning for, ``None`` of any other error."""
+    found = re.search(r"No function matches the given name and argument types '(.*?)\((.*)\)'", str(error))
+    if found is None:
+        return None
+    names = ", ".join(type_name(name.replace("_LITERAL", "")) for name in re.split(r", (?![^()]*\))", found[2]))
+    return f"{found[1]}({names}) has no meaning: no function or operator takes these types. Cast an argument."
+
+
 _VALUE_ERRORS = (
     duckdb.ConversionException,
     duckdb.OutOfRangeException,

@@ -21,7 +21,7 @@ from windowpane.sql.expr import Expr
 from windowpane.sql.macros import MACROS
 from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest
 
-_UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid"})
+_UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid", "now", "getvariable", "windowpane_now"})
 """What DuckDB allows in no TRY."""
 
 
@@ -31,13 +31,15 @@ class Attempt:
 
     Args:
         sql: the expression as it stands in the plan.
-        fails: SQL of whether it fails by itself, on parts that did not.
+        fails: SQL of whether it is computed, and fails by itself, on parts that did not.
         columns: the ids of the columns in it.
+        needs: the ids of the columns in ``fails``.
     """
 
     sql: str
     fails: str
     columns: tuple[str, ...]
+    needs: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class _Walk:
 
     def __init__(self, parser: duckdb.DuckDBPyConnection, statement: dict[str, Any]) -> None:
         self._parser, self._statement = parser, statement
+        self._guards: list[tuple[str, frozenset[str]]] = []
         self.attempts: list[Attempt] = []
 
     def text(self, tree: dict[str, Any]) -> str:
@@ -94,14 +97,41 @@ class _Walk:
         """Return a tree in which every call and cast stands in TRY."""
         if tree["class"] in ("LAMBDA", "CONSTANT", "COLUMN_REF"):
             return tree
+        if tree["class"] == "CASE":
+            return self._case(tree)
+        if tree["type"] == "OPERATOR_COALESCE":
+            return self._coalesce(tree)
         inside = {name: self._parts(value) for name, value in tree.items()}
         if not _may_fail(tree):
             return inside
         columns = tuple(dict.fromkeys(_columns(tree)))
         if not columns and not self._fails(tree):
             return tree
-        self.attempts.append(Attempt(self.text(tree), f"TRY([{self.text(inside)}]) IS NULL", columns))
+        fails = " AND ".join([*(guard for guard, _ in self._guards), f"TRY([{self.text(inside)}]) IS NULL"])
+        needs = frozenset(columns).union(*(names for _, names in self._guards))
+        self.attempts.append(Attempt(self.text(tree), fails, columns, needs))
         return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "query_location": 0, "children": [inside]}
+
+    def _case(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """Try a CASE: what is wrong in a branch counts for the rows that take it."""
+        held, checks = len(self._guards), []
+        for check in tree["case_checks"]:
+            condition = self.tried(check["when_expr"])
+            self._guards.append((f"({self.text(condition)}) IS TRUE", frozenset(_columns(condition))))
+            checks.append({**check, "when_expr": condition, "then_expr": self.tried(check["then_expr"])})
+            self._guards[-1] = (f"({self.text(condition)}) IS NOT TRUE", frozenset(_columns(condition)))
+        otherwise = self.tried(tree["else_expr"])
+        del self._guards[held:]
+        return {**tree, "case_checks": checks, "else_expr": otherwise}
+
+    def _coalesce(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """Try a COALESCE: what is wrong in an argument counts for the rows in which those before it are NULL."""
+        held, children = len(self._guards), []
+        for child in tree["children"]:
+            children.append(self.tried(child))
+            self._guards.append((f"({self.text(children[-1])}) IS NULL", frozenset(_columns(child))))
+        del self._guards[held:]
+        return {**tree, "children": children}
 
     def _parts(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -163,6 +193,9 @@ def tried(node: Node) -> Node:
         return dataclasses.replace(node, start=start, end=end, condition=condition)
     if isinstance(node, Unnest):
         return dataclasses.replace(node, elements=tried_sql(node.elements).sql)
+    if isinstance(node, TemporalFilter):
+        possible, undecided = tried_sql(node.possible).sql, tried_sql(node.undecided).sql
+        return dataclasses.replace(node, condition=_tried(node.condition), possible=possible, undecided=undecided)
     if isinstance(node, Join) and node.residual is not None:
         return dataclasses.replace(node, residual=_tried(node.residual))
     return node

@@ -1,0 +1,148 @@
+"""Instants that Python cannot hold, and texts of instants that DuckDB reads otherwise than PostgreSQL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from windowpane.errors import InvalidTextError, SqlRunError, StaleViewError
+from windowpane.sql import Session
+from windowpane.sql.printing import json_line, print_result
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with Session(":memory:") as opened:
+        opened.run("CREATE TABLE texts (x text)")
+        yield opened
+
+
+# As PostgreSQL prints them.
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("timestamp 'infinity'", "infinity"),
+        ("timestamptz '-infinity'", "-infinity"),
+        ("date 'infinity'", "infinity"),
+        ("timestamp '9999-12-31' + interval '1 day'", "10000-01-01 00:00:00"),
+        ("timestamp '294246-12-31 23:59:59.999999'", "294246-12-31 23:59:59.999999"),
+        ("make_date(20240, 1, 26)", "20240-01-26"),
+        ("date '0044-03-15 BC'", "0044-03-15 BC"),
+        ("timestamp '0044-03-15 10:00 BC'", "0044-03-15 10:00:00 BC"),
+        ("timestamptz '0044-03-15 10:00+02 BC'", "0044-03-15 08:00:00+00:00 BC"),
+        ("date '0001-01-01' - 1", "0001-12-31 BC"),
+        ("ARRAY[timestamp 'infinity', NULL]", "{infinity,NULL}"),
+        ("time '24:00:00'", "24:00:00"),
+    ],
+)
+def test_they_are_shown_as_text(session: Session, sql: str, text: str) -> None:
+    result = session.query(f"SELECT {sql} AS v")
+    assert result.text_rows() == [[text]]
+    assert text.strip("{}").split(",")[0] in str(result.rows()[0][0])
+    assert result.dicts()[0]["v"] == result.rows()[0][0]
+    assert text in json_line(result)
+    console = Console(file=io.StringIO(), width=200)
+    print_result(result, console)
+    assert text in console.file.getvalue()  # type: ignore[attr-defined]
+    if "[" not in sql:
+        assert session.query(f"SELECT ({sql})::text").rows() == [(text,)]
+
+
+def test_near_ones_are_values_of_python(session: Session) -> None:
+    rows = session.query("SELECT timestamp '9999-12-31 23:59:59', date '0001-01-01', time '23:59:59'").rows()
+    assert rows == [(dt.datetime(9999, 12, 31, 23, 59, 59), dt.date(1, 1, 1), dt.time(23, 59, 59))]
+
+
+def test_they_pass_through_views_and_changelogs() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int, at timestamp, d date, l timestamp[])")
+        session.run("CREATE MATERIALIZED VIEW groups AS SELECT at, l, count(*) AS n, max(d) AS d FROM t GROUP BY at, l")
+        session.run("CREATE MATERIALIZED VIEW before AS SELECT k, lag(at) OVER (PARTITION BY 1::int ORDER BY at) AS b FROM t")
+        session.run(
+            "INSERT INTO t VALUES (1, '-infinity', '0044-03-15 BC', '{infinity}'), (2, '0044-03-15 BC', NULL, NULL), "
+            "(3, '2024-01-01', NULL, NULL), (4, '12000-01-01', 'infinity', NULL), (5, 'infinity', NULL, NULL); FLUSH"
+        )
+        befores = [None, "-infinity", "0044-03-15 00:00:00 BC", "2024-01-01 00:00:00", "12000-01-01 00:00:00"]
+        assert [row[1] for row in session.query("SELECT * FROM before ORDER BY k").text_rows()] == befores
+        session.run("DELETE FROM t WHERE k = 2; FLUSH")
+        befores = [None, "-infinity", "2024-01-01 00:00:00", "12000-01-01 00:00:00"]
+        assert [row[1] for row in session.query("SELECT * FROM before ORDER BY k").text_rows()] == befores
+        assert session.changelog("before").num_rows == 3
+        assert session.changelog("groups").num_rows == 1
+        rows = session.query("SELECT at, l, d FROM groups ORDER BY at").text_rows()
+        assert [row for row in rows if row[0] != "2024-01-01 00:00:00"] == [
+            ["-infinity", "{infinity}", "0044-03-15 BC"],
+            ["12000-01-01 00:00:00", None, "infinity"],
+            ["infinity", None, None],
+        ]
+
+
+def test_a_window_that_cannot_hold_them_stops_its_view_alone() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int, at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
+        over = "sum(k) OVER (PARTITION BY k ORDER BY at) AS s"
+        session.run(f"CREATE MATERIALIZED VIEW closed AS SELECT k, at, {over} FROM t EMIT ON WINDOW CLOSE")
+        session.run("CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM t")
+        with pytest.raises(StaleViewError, match="closed: column 'at' holds 10000-01-01 00:00:00"):
+            session.run("INSERT INTO t VALUES (1, '10000-01-01'), (1, '10000-01-02'); FLUSH")
+        assert session.query("SELECT n FROM counts").rows() == [(2,)]
+
+
+# PostgreSQL's results; a timestamp without time zone passes over the zone, as there.
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2022-04-08 07:30:00 -07:00", "2022-04-08 14:30:00+00:00"),
+        ("2022-04-08 07:30:00+05:30", "2022-04-08 02:00:00+00:00"),
+        ("2022-04-08 07:30:00 +0530", "2022-04-08 02:00:00+00:00"),
+        ("2022-04-08 07:30 -7", "2022-04-08 14:30:00+00:00"),
+        ("2022-04-08T07:30:00Z", "2022-04-08 07:30:00+00:00"),
+        ("2022-04-08 07:30:00 z", "2022-04-08 07:30:00+00:00"),
+        ("2022-04-08 07:30:00.5 America/New_York", "2022-04-08 11:30:00.5+00:00"),
+        ("2022-01-08 07:30:00 america/new_york", "2022-01-08 12:30:00+00:00"),
+        ("2022-07-08 07:30:00 PST", "2022-07-08 15:30:00+00:00"),
+        ("2022-07-08 07:30:00PDT", "2022-07-08 14:30:00+00:00"),
+        ("2022-07-08 07:30:00 BST", "2022-07-08 06:30:00+00:00"),
+        ("  2022-07-08 07:30 UTC ", "2022-07-08 07:30:00+00:00"),
+        ("0044-03-15 10:00:00 BC", "0044-03-15 10:00:00+00:00 BC"),
+        ("2022-07-08 AD", "2022-07-08 00:00:00+00:00"),
+    ],
+)
+def test_offsets_zones_and_eras_are_read(session: Session, text: str, instant: str) -> None:
+    session.run(f"DELETE FROM texts; INSERT INTO texts VALUES ('{text}')")
+    for value in (f"'{text}'", "x"):
+        assert session.query(f"SELECT {value}::timestamptz FROM texts").text_rows() == [[instant]]
+        local = session.query(f"SELECT {value}::timestamp, {value}::date FROM texts").text_rows()[0]
+        assert local[0] is not None
+        assert local[0].split()[0] in text
+        assert local[0].split()[0] == str(local[1]).split()[0]
+        assert local[0].endswith(" BC") == ("BC" in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "two",
+        "2022-04-08 garbage",
+        "2022-04-08 07:30:00 garbage",
+        "2022-04-08 07:30:00 PM",
+        "2022-04-08 07:30:00 XYZ",
+        "20220408",
+    ],
+)
+def test_other_texts_are_refused_for_what_they_are(session: Session, text: str) -> None:
+    session.run(f"DELETE FROM texts; INSERT INTO texts VALUES ('{text}')")
+    for kind in ("timestamptz", "timestamp", "date"):
+        for value in (f"'{text}'", "x"):
+            with pytest.raises(InvalidTextError, match=f'"{text}"'):
+                session.query(f"SELECT {value}::{kind} FROM texts")
+
+
+def test_a_zone_that_is_not_known_is_named(session: Session) -> None:
+    with pytest.raises(SqlRunError, match='time zone "Foo/Bar" is not known'):
+        session.query("SELECT '2022-04-08 07:30:00 Foo/Bar'::timestamptz")
