@@ -39,6 +39,16 @@ def insert(session: Session, *rows: tuple[int, str, int]) -> None:
         ),
         ("cumulate(t, at, INTERVAL '5 minutes', INTERVAL '15 minutes')", [(1, "10:00", "10:10"), (1, "10:00", "10:15")]),
         ("session(t PARTITION BY (who), DESCRIPTOR(at), INTERVAL '10 minutes')", [(1, "10:07", "10:17")]),
+        ("TABLE(SESSION(TABLE t PARTITION BY who, id, DESCRIPTOR(at), INTERVAL '10' MINUTES))", [(1, "10:07", "10:17")]),
+        (
+            "TABLE(SESSION(DATA => TABLE t PARTITION BY who, id, TIMECOL => DESCRIPTOR(at), GAP => INTERVAL '10' MINUTES))",
+            [(1, "10:07", "10:17")],
+        ),
+        (
+            "TABLE(CUMULATE(DATA => TABLE t, TIMECOL => DESCRIPTOR(at), STEP => INTERVAL '5' MINUTES, "
+            "SIZE => INTERVAL '15' MINUTES))",
+            [(1, "10:00", "10:10"), (1, "10:00", "10:15")],
+        ),
     ],
 )
 def test_windows_of_one_row(session: Session, call: str, expected: list[tuple[int, str, str]]) -> None:

@@ -47,19 +47,24 @@ def _partition(tokens: list[Token], index: int) -> tuple[list[Token], int]:
 
 
 def _end_of_columns(tokens: list[Token], at: int) -> int:
-    """Return where columns without parentheses end: before ``, DESCRIPTOR``, else behind the first."""
+    """Return where columns without parentheses end: before ``, DESCRIPTOR`` or ``, TIMECOL =>``, else behind the first."""
     closing = at
     while closing < len(tokens) and _text(tokens, closing) != ")":
-        if _text(tokens, closing) == "," and _text(tokens, closing + 1) == "DESCRIPTOR":
+        is_named = _text(tokens, closing + 2) in ("=>", "=")
+        if _text(tokens, closing) == "," and (is_named or _text(tokens, closing + 1) == "DESCRIPTOR"):
             return closing
         closing += 1
     return at + 1
 
 
 def _is_argument(tokens: list[Token], index: int) -> bool:
-    """Whether a PARTITION BY follows ``SESSION(TABLE name`` or ``SESSION(name``."""
-    before = [_text(tokens, position) for position in range(max(index - 4, 0), index)]
-    return "SESSION" in before and "(" in before
+    """Whether a PARTITION BY stands in the parentheses of SESSION: behind ``SESSION(TABLE name`` or ``SESSION(DATA => name``."""
+    depth = 0
+    for position in range(index - 1, 0, -1):
+        depth += {"(": -1, ")": 1}.get(_text(tokens, position), 0)
+        if depth < 0:
+            return _text(tokens, position - 1) == "SESSION"
+    return False
 
 
 def _closing(tokens: list[Token], opening: int) -> int:

@@ -42,7 +42,11 @@ _LABELS = frozenset({"windowpane", "postgres", "postgresql", "serial"})
 _LONGEST_SLEEP = 2.0
 _NOT_COMPARED = re.compile(r"\s*explain\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::([^}]*))?\}|(\w+))")
-_NOT_OURS = re.compile(r"not (?:yet )?(?:supported|implemented|allowed)|unsupported|unimplemented|not permitted", re.IGNORECASE)
+_NOT_OURS = re.compile(
+    r"not (?:yet )?(?:supported|implemented|allowed)|unsupported|unimplemented|not permitted"
+    r"|defining watermarks on table requires the table to be append only",
+    re.IGNORECASE,
+)
 
 
 class Kind(Enum):
