@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from windowpane.errors import SqlError, SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql.dialect import Token, TokenType, parse_tokens
+from windowpane.sql.dml.literal_rows import LiteralRows
 from windowpane.sql.known_parts import refuse_unread
 from windowpane.sql.places import Place, Text, place_at
 from windowpane.sql.table_calls import rewrite_table_calls
@@ -17,9 +20,9 @@ _EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
 class Cursor:
     """Reads the tokens of one statement from left to right."""
 
-    def __init__(self, tokens: list[Token], text: str) -> None:
-        """Stand before the first token; ``text`` is the whole script."""
-        self._tokens = tokens
+    def __init__(self, tokens: list[Token], text: str, rows: Mapping[int, LiteralRows] | None = None) -> None:
+        """Stand before the first token; ``text`` is the whole script, ``rows`` what was cut out of it (``cut_rows``)."""
+        self._tokens, self._rows = tokens, rows or {}
         self._text = text
         self._at = 0
         self.start_place = place_at(text, tokens[0].start)
@@ -29,6 +32,11 @@ class Cursor:
         """Where the next token stands, or the end of the statement."""
         token = self._tokens[min(self._at, len(self._tokens) - 1)]
         return place_at(self._text, token.start if self._at < len(self._tokens) else token.end + 1)
+
+    def literal_rows(self) -> LiteralRows | None:
+        """Return the rows that were cut out of the statement."""
+        first, last = self._tokens[0].start, self._tokens[-1].end
+        return next((rows for start, rows in self._rows.items() if first <= start <= last), None)
 
     def text_of_all(self) -> str:
         """Return the text of the whole statement."""

@@ -12,6 +12,7 @@ from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql.cursor import Cursor
 from windowpane.sql.dialect import Token, TokenType, tokenize
 from windowpane.sql.dml.conflicts import InsertConflict
+from windowpane.sql.dml.literal_rows import cut_rows
 from windowpane.sql.places import place_at
 from windowpane.sql.statements import (
     CreateIndex,
@@ -51,11 +52,12 @@ def read_script(text: str) -> list[Statement]:
 def split(text: str) -> Iterator[Cursor]:
     """Yield a cursor for each statement of a script."""
     statement: list[Token] = []
-    for token in [*_tokens(text), None]:
+    without_rows, rows = cut_rows(text)
+    for token in [*_tokens(without_rows), None]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            yield Cursor(statement, text)
+            yield Cursor(statement, text, rows)
             statement = []
 
 
@@ -205,7 +207,7 @@ def _insert(cursor: Cursor) -> Insert:
     table = cursor.name()
     columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
     query = cursor.parse_until("ON CONFLICT", "RETURNING")
-    return Insert(cursor.start_place, text, table, columns, query, _conflict(cursor), _returning(cursor))
+    return Insert(cursor.start_place, text, table, columns, query, _conflict(cursor), _returning(cursor), cursor.literal_rows())
 
 
 def _conflict(cursor: Cursor) -> InsertConflict | None:

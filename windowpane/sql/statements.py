@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from windowpane.sql.dml.conflicts import OVERWRITE, InsertConflict, OnConflict
+from windowpane.sql.dml.literal_rows import LiteralRows
 from windowpane.sql.places import Place
 from windowpane.sql.types import SqlType
 
@@ -121,6 +122,7 @@ class Insert(Statement):
     query: exp.Expr
     conflict: InsertConflict | None = None
     returning: exp.Select | None = None
+    literals: LiteralRows | None = None
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
 from windowpane.sql.bound import BoundQuery
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
+from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
 from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
 from windowpane.sql.expr import Expr, MismatchError, cast, convert, quoted, settled
 from windowpane.sql.macros import NOW
@@ -187,7 +189,10 @@ class TableWriter:
         for name in targets:
             if name not in writable:
                 raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
-        source = self._rows(statement.query, targets, info)
+        literals = statement.literals
+        source = None if literals is None else self._literal_rows(literals, targets, info)
+        if source is None:
+            source = self._rows(statement.query if literals is None else literals.tree(), targets, info)
         if statement.conflict is None:
             return self.append(source, info)
         self._check_target(statement.conflict, info)
@@ -283,6 +288,29 @@ class TableWriter:
             written.append(f"({', '.join(cells)})")
         columns = ", ".join(map(quoted, names))
         return f"SELECT * FROM (VALUES {', '.join(written)}) AS v({columns})", names
+
+    def _literal_rows(
+        self, literals: LiteralRows, targets: tuple[str, ...], info: TableInfo
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """Return rows of literals as a query, ``None`` where they must be read one by one."""
+        columns, types = literals.columns, {column.name: column.type for column in info.relation.columns}
+        if columns is None or len(columns) > len(targets):
+            return None
+        items, conditions = [], []
+        for name, cells in zip(targets, columns, strict=False):
+            typed = typed_column(cells, name, types[name])
+            try:
+                items.append("" if typed is None else f"{assigned(typed[0], types[name]).sql} AS {quoted(name)}")
+            except MismatchError:
+                return None
+            conditions.append("FALSE" if typed is None else typed[1])
+        if "FALSE" in conditions:
+            return None
+        names = targets[: len(columns)]
+        rows = self._storage.temporary_from(pa.table(dict(zip(names, map(as_texts, columns), strict=True))))
+        if not self._storage.is_empty(f"{rows} WHERE NOT ({' AND '.join(conditions)})"):
+            return None
+        return f"SELECT {', '.join(items)} FROM {rows}", names
 
     def _fitting(self, width: int, targets: tuple[str, ...], tree: exp.Expr) -> tuple[str, ...]:
         if width > len(targets):
