@@ -230,7 +230,12 @@ class Grammar:
 
     def sparse(self) -> str:
         """Return a join by USING, or a comma behind an outer join."""
-        if self.rng.random() < 0.5:
+        shape = self.rng.random()
+        if shape < 0.3:
+            kind = self.rng.choice(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+            where = self.rng.choice(["a.g = r2.g", "a.g = b.g AND a.v > 1", "a.v = r2.id AND b.w IS NULL"])
+            return f"SELECT a.id AS i, b.id AS j, r2.id AS k FROM a, b {kind} d AS r2 ON b.g = r2.g WHERE {where}"
+        if shape < 0.6:
             kind = self.rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
             return f"SELECT g, v, w FROM a {kind} b USING (g) WHERE {self.rng.choice(['TRUE', 'g > 0', 'v IS NULL OR w > 2'])}"
         where = self.rng.choice(["r2.g = b.g", "r2.g = a.g AND r2.id > 1", "r2.g = a.g AND b.w IS NULL"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sql.against_duckdb import check
-from windowpane.errors import UnsupportedSqlError
+from windowpane.errors import SqlError, UnsupportedSqlError
 from windowpane.sql import Session
 
 DECLARED = (
@@ -132,6 +132,42 @@ QUERIES = [
     "SELECT count(*) AS n FROM a, b WHERE a.g = b.g AND 1 = 2",
     "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w > 2 AND a.v < b.w) AND a.v IN (SELECT x FROM c)",
 ]
+
+
+COMMAS = [
+    "SELECT a.id, b.id AS j, c.id AS k FROM a, b RIGHT JOIN c ON b.g = c.g WHERE a.g = c.id",
+    "SELECT a.id, b.id AS j, c.id AS k FROM a, b FULL JOIN c ON b.g = c.g WHERE a.g = c.id",
+    "SELECT a.id, g, c.id AS k FROM (SELECT id, v FROM a) AS a, (SELECT g, w FROM b) AS b NATURAL JOIN c WHERE a.id = w",
+    "SELECT a.id, x.n FROM a, b LEFT JOIN LATERAL (SELECT count(*) AS n FROM c WHERE c.g = a.g) AS x ON TRUE WHERE a.g = b.g",
+]
+
+
+def test_join_binds_closer_than_a_comma() -> None:
+    rounds = (
+        ["INSERT INTO c VALUES (1, 1, 2, 'x'), (2, 1, 3, 'y'), (3, 2, 4, 'z')", "INSERT INTO b VALUES (1, 1, 1, 'x')"],
+        ["INSERT INTO a VALUES (1, 1, 2, 'x'), (2, 3, 3, NULL), (3, NULL, 1, 'y')"],
+        ["INSERT INTO b VALUES (2, 9, 3, 'x')", "DELETE FROM c WHERE id = 1"],
+    )
+    check(COMMAS, DECLARED, rounds)
+
+
+@pytest.mark.parametrize("source", ["a, b JOIN c ON c.g = a.g", "a LEFT JOIN b", "a INNER JOIN b"])
+def test_a_join_that_is_none_is_refused(source: str) -> None:
+    with pytest.raises(SqlError, match="line 1"):
+        explained(f"SELECT 1 FROM {source}")
+
+
+def test_a_natural_outer_join_without_a_shared_column_keeps_its_side() -> None:
+    query = "SELECT v, n FROM (SELECT v FROM a) AS q NATURAL LEFT JOIN (SELECT max(w) AS n FROM b HAVING count(*) > 1) AS p"
+    rounds = (["INSERT INTO a VALUES (1, 1, 2, 'x')"], ["INSERT INTO b VALUES (1, 1, 2, 'x'), (2, 1, 2, 'x')"])
+    with Session(":memory:") as session:
+        session.run("; ".join(DECLARED) + f"; CREATE MATERIALIZED VIEW mv AS {query}")
+        found = []
+        for statements in rounds:
+            session.run("; ".join([*statements, "FLUSH"]))
+            found.append(session.query("SELECT v, n FROM mv").rows())
+            assert session.query(query).rows() == found[-1]
+    assert found == [[(2, None)], [(2, 2)]]
 
 
 def test_planned_views_equal_duckdb() -> None:

@@ -29,12 +29,12 @@ class Joins:
         self._query, self._tables, self._text = query, tables, query.text
 
     def apply(self, node: Node, scope: Scope, joins: list[exp.Expr]) -> tuple[Node, Scope]:
-        """Return a relation joined with others."""
-        for join in joins:
-            node, scope = self._join(node, scope, join)
+        """Return a relation joined with others; JOIN binds closer than a comma, as ``a, b RIGHT JOIN c`` shows."""
+        for join, *closer in _by_commas(joins):
+            node, scope = self._join(node, scope, join, closer)
         return node, scope
 
-    def _join(self, node: Node, scope: Scope, join: exp.Expr) -> tuple[Node, Scope]:
+    def _join(self, node: Node, scope: Scope, join: exp.Expr, closer: list[exp.Expr]) -> tuple[Node, Scope]:
         side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
         if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS"):
             raise self._text.unsupported(join, f"{side} {kind} JOIN".strip(), "INNER, LEFT, RIGHT, FULL and CROSS joins are.")
@@ -47,7 +47,7 @@ class Joins:
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
             return self._unnest(node, scope, join)
-        right, other = self._query.relation(join.this, self._tables)
+        right, other = self.apply(*self._query.relation(join.this, self._tables), closer)
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
             raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
@@ -57,7 +57,9 @@ class Joins:
         condition = join.args.get("on")
         both = scope + other
         if condition is None:
-            return plan.join(node, right, "inner", (), None, self._query.ids), both
+            if not method and (side or kind in ("INNER", "OUTER")):
+                raise self._text.syntax_error(join, "a JOIN needs ON, USING or NATURAL. CROSS JOIN has none.")
+            return plan.join(node, right, _KINDS[side], (), None, self._query.ids), both
         bound = ScalarBinder(self._text, both, "JOIN ON", self._query.now).boolean(condition)
         return plan.join(node, right, _KINDS[side], (), bound, self._query.ids), both
 
@@ -129,6 +131,27 @@ class Joins:
         if kind == "full":
             return build(shared, "coalesce({0}, {1})", _as(mine, shared), _as(theirs, shared))
         return _as(mine, shared)
+
+
+def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
+    """Return joins in the order in which they are made, each comma with the joins that bind closer than it.
+
+    What reads columns of the relations before it (LATERAL, UNNEST) is joined to all of them.
+    """
+    grouped: list[list[exp.Expr]] = []
+    behind_comma = False
+    for join in joins:
+        is_comma = not any(value for part, value in join.args.items() if part != "this")
+        behind_comma = behind_comma or is_comma
+        if is_comma or not behind_comma:
+            grouped.append([join])
+        else:
+            grouped[-1].append(join)
+    return [part for group in grouped for part in ([[join] for join in group] if any(map(_looks_aside, group)) else [group])]
+
+
+def _looks_aside(join: exp.Expr) -> bool:
+    return isinstance(join.this, exp.Lateral | exp.Unnest)
 
 
 def _as(column: Column, kind: SqlType) -> Expr:

@@ -102,8 +102,13 @@ class QueryBinder:
             return
         if clause.args.get("recursive"):
             raise self.text.unsupported(clause, "WITH RECURSIVE", "Write the steps out.")
+        taken = set[str]()
         for table in clause.expressions:
-            tables[name_of(table.args["alias"].this)] = _Fixed(table, dict(tables))
+            name = name_of(table.args["alias"].this)
+            if name in taken:
+                raise self.text.name_error(table, f"WITH names {name!r} twice.")
+            taken.add(name)
+            tables[name] = _Fixed(table, dict(tables))
 
     def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
         """Return the value of a constant expression, as a type if one is given."""
