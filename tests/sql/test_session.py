@@ -104,10 +104,28 @@ def test_a_conflict_clause_that_an_append_only_table_cannot_follow(session: Sess
         session.run("CREATE TABLE t2 (k int PRIMARY KEY) APPEND ONLY ON CONFLICT OVERWRITE")
 
 
-def test_the_time_zone_is_utc(session: Session) -> None:
-    session.run("SET TIME ZONE 'UTC'; SET timezone TO utc")
-    with pytest.raises(UnsupportedSqlError, match="line 1, column 15: the time zone 'Asia/Tokyo'"):
-        session.run("SET TIME ZONE 'Asia/Tokyo'")
+def test_a_time_zone_that_is_none_is_refused(session: Session) -> None:
+    session.run("SET TIME ZONE 'UTC'; SET timezone TO utc; SET TIME ZONE 'Asia/Tokyo'")
+    with pytest.raises(UnsupportedSqlError, match="line 1, column 15: the time zone 'Asia/Nowhere'"):
+        session.run("SET TIME ZONE 'Asia/Nowhere'")
+
+
+def test_views_and_defaults_keep_the_time_zone_they_were_made_in(tmp_path: Path) -> None:
+    with Session(store=str(tmp_path / "kept.duckdb")) as session:
+        session.run("SET TIME ZONE 'America/New_York'")
+        session.run("CREATE TABLE t (id int, at timestamptz, made timestamptz DEFAULT '2024-01-01 00:00')")
+        session.run("CREATE MATERIALIZED VIEW days AS SELECT id, date_trunc('day', at) AS day FROM t")
+        session.run("CREATE VIEW texts AS SELECT id, at::text AS text FROM t")
+    with Session(store=str(tmp_path / "kept.duckdb")) as session:
+        session.run("INSERT INTO t (id, at) VALUES (1, '2024-01-05 02:30'); FLUSH")
+        assert session.query("SELECT * FROM days").text_rows() == [["1", "2024-01-04 05:00:00+00:00"]]
+        assert session.query("SELECT made FROM t").text_rows() == [["2024-01-01 05:00:00+00:00"]]
+        session.run("SET TIME ZONE 'Asia/Tokyo'; ALTER MATERIALIZED VIEW days RENAME TO local")
+        assert session.query("SELECT * FROM texts").text_rows() == [["1", "2024-01-05 11:30:00+09:00"]]
+    with Session(store=str(tmp_path / "kept.duckdb")) as session:
+        session.run("INSERT INTO t (id, at) VALUES (2, '2024-07-05 02:30'); FLUSH")
+        rows = session.query("SELECT * FROM local ORDER BY id").text_rows()
+        assert rows == [["1", "2024-01-04 05:00:00+00:00"], ["2", "2024-07-04 04:00:00+00:00"]]
 
 
 def test_joins_of_changing_tables(session: Session) -> None:

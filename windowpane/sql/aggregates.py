@@ -231,6 +231,11 @@ def _string_agg(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("string_agg", (value,), VARCHAR, "string_agg", separator, constants, (("separator", separator),)))
 
 
+def _listagg(arguments: Sequence[Expr]) -> Parts:
+    """Flink's ``LISTAGG``: the separator is a comma unless one is given."""
+    return _string_agg(arguments if len(arguments) > 1 else (*arguments, Expr("','", UNKNOWN, literal=",")))
+
+
 def _array_agg(arguments: Sequence[Expr]) -> Parts:
     (value,) = _only(arguments)
     return _one(Primitive("array_agg", (value,), array_of(value.type)))
@@ -278,6 +283,7 @@ AGGREGATES: dict[str, Binder] = {
     "arg_min": _arg("arg_min"),
     "arg_max": _arg("arg_max"),
     "string_agg": _string_agg,
+    "listagg": _listagg,
     "array_agg": _array_agg,
     "first_value": _same("first"),
     "last_value": _same("last"),

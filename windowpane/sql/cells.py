@@ -7,17 +7,19 @@ import json
 import math
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.sql.intervals import interval_text
 from windowpane.sql.numerics.text import numeric_text
+from windowpane.sql.scalar.zone import UTC
 from windowpane.sql.types import REAL, SqlType
 
 
-def cell_text(value: Any, kind: SqlType) -> str | None:
-    """Return a value of a type as text, ``None`` for NULL.
+def cell_text(value: Any, kind: SqlType, zone: str = UTC) -> str | None:
+    """Return a value of a type as text, ``None`` for NULL; instants as clocks of ``zone`` show them, with their offset.
 
     Example:
         >>> from windowpane.sql.types import BOOLEAN
@@ -27,7 +29,7 @@ def cell_text(value: Any, kind: SqlType) -> str | None:
     if value is None:
         return None
     if kind.element is not None:
-        return _array(value, kind.element)
+        return _array(value, kind.element, zone)
     if isinstance(value, bool):
         return "t" if value else "f"
     if isinstance(value, Decimal):
@@ -35,7 +37,7 @@ def cell_text(value: Any, kind: SqlType) -> str | None:
     if isinstance(value, float):
         return _float(value, kind)
     if isinstance(value, dt.datetime):
-        return _timestamp(value)
+        return _timestamp(value, zone)
     if isinstance(value, dt.time):
         text = value.isoformat()
         return text.rstrip("0") if "." in text else text
@@ -57,10 +59,17 @@ def _float(value: float, kind: SqlType) -> str:
     return text.removesuffix(".0")
 
 
-def _timestamp(value: dt.datetime) -> str:
+def _timestamp(value: dt.datetime, zone: str) -> str:
+    if value.tzinfo is not None and zone != UTC:
+        value = value.astimezone(ZoneInfo(zone))
     text = value.replace(tzinfo=None).isoformat(sep=" ")
     text = text.rstrip("0") if "." in text else text
-    return text if value.tzinfo is None else text + "+00:00"
+    return text if value.tzinfo is None else text + _offset(value)
+
+
+def _offset(value: dt.datetime) -> str:
+    text = value.isoformat()
+    return text[max(text.rfind("+"), text.rfind("-")) :]
 
 
 def _interval(value: pa.MonthDayNano) -> str:
@@ -68,8 +77,8 @@ def _interval(value: pa.MonthDayNano) -> str:
     return interval_text(value.months, value.days, micros)
 
 
-def _array(values: list[Any], kind: SqlType) -> str:
-    cells = [cell_text(value, kind) for value in values]
+def _array(values: list[Any], kind: SqlType, zone: str) -> str:
+    cells = [cell_text(value, kind, zone) for value in values]
     quoted = (cell if kind.element is not None else _quoted_item(cell) for cell in cells if cell is not None)
     return "{" + ",".join("NULL" if cell is None else next(quoted) for cell in cells) + "}"
 

@@ -20,6 +20,7 @@ from windowpane.sql.queries import QueryBinder
 from windowpane.sql.reader import read_script
 from windowpane.sql.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.results import Result
+from windowpane.sql.scalar import zone
 from windowpane.sql.scalars import name_of
 from windowpane.sql.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename
 from windowpane.sql.storage import Storage
@@ -63,17 +64,24 @@ class Definitions:
 
     def restore(self) -> None:
         """Define again what the store holds."""
-        rows = self._storage.run("SELECT text FROM windowpane.catalog ORDER BY position")
-        for (text,) in rows:
-            statement = read_script(text)[0]
-            if isinstance(statement, CreateTable):
-                self._add_table(statement, Text(text), is_new=False)
-            elif isinstance(statement, CreateView):
-                self._add_view(statement, Text(text), is_new=False)
-            elif isinstance(statement, CreateSink):
-                self._add_sink(statement, Text(text), is_new=False)
-            elif isinstance(statement, CreateIndex):
-                self._add_index(statement, Text(text))
+        rows = self._storage.run(
+            "SELECT text, coalesce(zone, ?) FROM windowpane.catalog LEFT JOIN windowpane.zones USING (name) ORDER BY position",
+            [zone.UTC],
+        )
+        for text, made_in in rows:
+            with zone.within(made_in):
+                self._define_again(text)
+
+    def _define_again(self, text: str) -> None:
+        statement = read_script(text)[0]
+        if isinstance(statement, CreateTable):
+            self._add_table(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateView):
+            self._add_view(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateSink):
+            self._add_sink(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateIndex):
+            self._add_index(statement, Text(text))
 
     def open(self) -> None:
         """Define again what the store holds, if this version made it.
@@ -87,6 +95,8 @@ class Definitions:
     def _remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
         self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
+        if zone.current() != zone.UTC:
+            self._storage.run("INSERT INTO windowpane.zones VALUES (?, ?)", [name, zone.current()])
 
     def _is_free(self, name: str, place: Place, *, guarded: bool) -> bool:
         kind = self._catalog.kind(name)
@@ -326,5 +336,6 @@ class Definitions:
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
+        self._storage.run("DELETE FROM windowpane.zones WHERE name = ?", [name])
         if behind is not None:
             self.remove(behind)

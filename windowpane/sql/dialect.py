@@ -15,13 +15,38 @@ SESSION_GAP = "windowpane_session_gap"
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
 
 
+def _typed_literal(parser: RisingWaveParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
+    """Return ``date '2024-01-05'::text`` with the type on the literal, before what is done to it; sqlglot puts it behind."""
+    inside = literal
+    while not isinstance(inside, exp.Literal):
+        inside = inside.this
+    typed = exp.Cast(this=inside.copy(), to=kind)
+    if inside is literal:
+        return typed
+    inside.replace(typed)
+    return literal
+
+
 class Parser(RisingWaveParser):
     """Parses queries and expressions; statements around them are read by ``reader``."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parse for name, parse in RisingWaveParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
+    } | {
+        "FLOOR": lambda parser: parser._parse_rounded("floor"),
+        "CEIL": lambda parser: parser._parse_rounded("ceil"),
     }
+
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = dict.fromkeys(exp.DType, _typed_literal)
+
+    def _parse_rounded(self, name: str) -> exp.Expr:
+        """Parse the arguments of FLOOR and CEIL, or Flink's ``x TO unit``, which is a call of ``floor_to`` and ``ceil_to``."""
+        arguments = self._parse_csv(self._parse_lambda)
+        if len(arguments) == 1 and self._match_text_seq("TO"):
+            unit = self._parse_var(any_token=True)
+            return exp.Anonymous(this=f"{name}_to", expressions=[exp.Literal.string(unit.name if unit else ""), *arguments])
+        return exp.Anonymous(this=name, expressions=arguments)
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it."""

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled
+from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
 from windowpane.sql.numerics.arithmetic import comparable
 from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numerics
 from windowpane.sql.numerics.functions import power as numeric_power
 from windowpane.sql.numerics.functions import takes_numerics
+from windowpane.sql.scalar import zone
 from windowpane.sql.types import (
     BOOLEAN,
     DATE,
@@ -166,6 +167,8 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
     if operator == "+" and is_integer(one) and other == DATE:
         return _shifted(operator, right, left)
     if other == INTERVAL and one in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
+        if one == TIMESTAMPTZ and zone.current() != zone.UTC:
+            return _shifted_there(operator, left, right)
         kind = TIMESTAMP if one == DATE else one
         moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
         return moved if right.columns or not keeps_order(right) else rising(moved, left)
@@ -180,6 +183,12 @@ def keeps_order(interval: Expr) -> bool:
     """Whether times moved by a constant interval keep their order: by months they do not (January 30 and 31 meet in February)."""
     months = re.findall(r"to_months\((-?\d+)\)", interval.sql)
     return bool(months) and set(months) == {"0"}
+
+
+def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return an instant moved by an interval: months and days on the calendar of the session's zone, the rest as it passes."""
+    interval = negate(right) if operator == "-" else right
+    return build(TIMESTAMPTZ, f"windowpane_shift({{0}}, {{1}}, {text_literal(zone.current())})", left, interval)
 
 
 def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:

@@ -19,11 +19,12 @@ from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.operators import by_value
 from windowpane.sql.places import Text
 from windowpane.sql.relations import Evaluator, PlainView, Relation, Schema
+from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Ids, Scope, Visible
 from windowpane.sql.select_plan import SelectPlan
 from windowpane.sql.selects import SelectBinder
-from windowpane.sql.series import generate_series, one_row, unnest
+from windowpane.sql.series import one_row, set_in_from, unnest
 from windowpane.sql.table_functions import NAMES, TableFunctions, read_call
 from windowpane.sql.ties import Inner
 from windowpane.sql.types import INTEGER, SqlType, common
@@ -163,7 +164,7 @@ class QueryBinder:
         renamed = []
         for index, visible in enumerate(scope.visible):
             column = visible.column.renamed(names[index]) if index < len(names) else visible.column
-            if not names and column.name in ("generate_series", "unnest") and visible.table == column.name:
+            if not names and column.name in SETS and visible.table == column.name:
                 column = column.renamed(name)
             renamed.append(replace(visible, table=name, column=column, merged=False))
         return Scope(tuple(renamed))
@@ -215,10 +216,10 @@ class QueryBinder:
 
     def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         name = str(tree.this).lower()
-        if name == "generate_series":
-            return generate_series(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
+        if name in SETS:
+            return set_in_from(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
         if name not in NAMES:
-            known = ", ".join((*NAMES, "generate_series", "unnest"))
+            known = ", ".join((*NAMES, *SETS))
             raise self.text.unsupported(tree, f"the table function {name}", f"There are {known}.")
         call = read_call(tree, self.text)
         source = call.relation

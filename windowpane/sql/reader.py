@@ -14,6 +14,7 @@ from windowpane.sql.dialect import Token, TokenType, tokenize
 from windowpane.sql.dml.conflicts import InsertConflict
 from windowpane.sql.dml.literal_rows import cut_rows
 from windowpane.sql.places import place_at
+from windowpane.sql.scalar import zone
 from windowpane.sql.statements import (
     CreateIndex,
     CreateSink,
@@ -296,11 +297,13 @@ def _set(cursor: Cursor) -> SetParameter:
         name = cursor.name()
         if not cursor.take("="):
             cursor.expect("TO")
-    if name.lower() == "timezone" and cursor.peek_text().upper() not in ("UTC", "GMT", "DEFAULT"):
-        raise cursor.unsupported(
-            f"the time zone {cursor.peek_text()!r}", "It is UTC. Write AT TIME ZONE where another one matters."
-        )
-    return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
+    if name.lower() != "timezone":
+        return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
+    found = zone.known(cursor.peek_text().strip("'"))
+    if found is None:
+        raise cursor.unsupported(f"the time zone {cursor.peek_text()!r}", "Write a name such as 'Europe/Zurich', or UTC.")
+    cursor.rest_text()
+    return SetParameter(cursor.start_place, text, "timezone", found)
 
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {

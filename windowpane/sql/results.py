@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windowpane.sql.cells import cell_text
 from windowpane.sql.far_instants import cells
+from windowpane.sql.scalar.zone import UTC
 from windowpane.sql.types import SqlType
 
 
@@ -24,6 +25,7 @@ class Result:
         has_rows: whether the statement gives rows, perhaps none.
         ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
         notice: what a user should know although the statement went through, "" for nothing.
+        zone: the time zone that instants are printed in.
     """
 
     tag: str
@@ -33,6 +35,7 @@ class Result:
     has_rows: bool = False
     ordering: int = 0
     notice: str = ""
+    zone: str = UTC
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows as Python values; text for infinity, years after 9999 and before Christ, which Python cannot hold."""
@@ -48,7 +51,7 @@ class Result:
 
     def text_rows(self) -> list[list[str | None]]:
         """Return the rows as PostgreSQL prints them, NULL as ``None``."""
-        return [[cell_text(cell, kind) for cell, kind in zip(row, self.types, strict=True)] for row in self.rows()]
+        return [[cell_text(cell, kind, self.zone) for cell, kind in zip(row, self.types, strict=True)] for row in self.rows()]
 
     def __len__(self) -> int:
         """Return the number of rows."""

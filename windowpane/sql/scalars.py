@@ -19,6 +19,7 @@ from windowpane.sql.intervals import interval_sql, read_span
 from windowpane.sql.macros import NOW
 from windowpane.sql.numerics.conversions import type_of
 from windowpane.sql.places import Text
+from windowpane.sql.scalar.times import WITH_UNIT, with_unit
 from windowpane.sql.scalar_forms import FORMS, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.types import (
@@ -62,8 +63,6 @@ _IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
 _NEAREST = {
     "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
     "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
-    "unnest": _IN_FROM.format("UNNEST(ARRAY[1, 2])"),
-    "generate_series": _IN_FROM.format("generate_series(1, 10)"),
 }
 _BITWISE: _Kinds = {
     exp.BitwiseAnd: "&",
@@ -256,6 +255,8 @@ class ScalarBinder:
         name = str(tree.this).lower()
         if name in AGGREGATES:
             raise self._misplaced(tree, f"the aggregate {name}")
+        if name in WITH_UNIT and tree.expressions:
+            return _renamed(with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name)
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:
             return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)

@@ -19,7 +19,7 @@ from windowpane.sql.operators import by_value, sortable
 from windowpane.sql.scalars import RESOLVED, name_of
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
-from windowpane.sql.series import one_row
+from windowpane.sql.series import SetCalls, one_row
 from windowpane.sql.subqueries import Subqueries
 from windowpane.sql.table_functions import TableFunctions
 from windowpane.sql.temporal import asks_the_clock, in_time
@@ -42,6 +42,7 @@ class SelectPlan:
         self.node, self.scope = self._from()
         self.windows = WindowCalls(self.text, self.ids, query.evaluate)
         self.groups: Groups | None = None
+        self.sets = SetCalls(self.text, self.ids)
         self.subqueries = Subqueries(self)
         self.ties = Ties(self.text, around or Scope())
         self._tied: list[Column] = []
@@ -82,6 +83,7 @@ class SelectPlan:
         self.node = self.windows.apply(self.node)
         self.query.window_places.update(self.windows.places)
         self._filter(qualified, outer)
+        self.node = self.sets.apply(self.node)
         return self._project(bound, order)
 
     def inner(self) -> Inner:
@@ -99,6 +101,8 @@ class SelectPlan:
     def _check_ties(self, bound: list[tuple[str | None, Expr]]) -> None:
         """Refuse what cannot be computed apart for each row of the query around; find out what an empty aggregate gives."""
         tied = bool(self.ties.keys) or self.ties.condition is not None
+        if tied and self.sets:
+            raise self.text.unsupported(self.tree, "a function that returns rows in a tied subquery", "Put it into FROM.")
         folds = self.groups is not None or self.tree.args.get("limit") is not None or self.tree.args.get("distinct") is not None
         if folds and self.ties.condition is not None:
             instead = "Compare columns of both with =."
@@ -132,6 +136,7 @@ class SelectPlan:
         calls = self.windows if windows else None
         scalar = self.subqueries.value if groups is None else self.subqueries.value_of_groups
         binder = SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, scalar)
+        binder.sets = self.sets if windows else None
         binder.stamp = self._stamped if self.query.streaming else None
         return binder
 

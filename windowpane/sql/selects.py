@@ -13,8 +13,10 @@ from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert
 from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.operators import by_value
 from windowpane.sql.places import Text
+from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.scalars import ScalarBinder
 from windowpane.sql.scope import Column, Ids, Scope
+from windowpane.sql.series import SetCalls
 from windowpane.sql.temporal import asks_the_clock
 from windowpane.sql.types import BIGINT, BOOLEAN, INTEGER, is_float
 from windowpane.sql.windows import WindowCalls
@@ -70,7 +72,7 @@ class Groups:
         self.computed = Computed(ids)
         self.keys: dict[str, Column] = {}
         self._calls: dict[str, _Call] = {}
-        self._sets: list[set[str]] = []
+        self.sets: list[set[str]] = []
         self._masked: list[tuple[str, Column, list[int]]] = []
         self._number = ids.column("grouping set", INTEGER)
 
@@ -80,10 +82,10 @@ class Groups:
         for values in sets:
             for value in values:
                 self.add_key(value)
-            self._sets.append(always | {by_value(settled(value)).sql for value in values})
+            self.sets.append(always | {by_value(settled(value)).sql for value in values})
         for sql, column in self.keys.items():
-            having = [number for number, present in enumerate(self._sets) if sql in present]
-            if len(having) < len(self._sets):
+            having = [number for number, present in enumerate(self.sets) if sql in present]
+            if len(having) < len(self.sets):
                 self.keys[sql] = self.ids.column(column.name, column.type)
                 self._masked.append((column.id, self.keys[sql], having))
 
@@ -92,7 +94,7 @@ class Groups:
         keys = [by_value(settled(self.binder.bind(argument))).sql for argument in tree.expressions]
         if not keys or any(key not in self.keys for key in keys):
             raise self.text.name_error(tree, "GROUPING takes columns of GROUP BY.")
-        bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self._sets]
+        bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self.sets]
         if not bits:
             return Expr("CAST(0 AS INTEGER)", INTEGER, name="grouping")
         chosen = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(bits))
@@ -142,8 +144,8 @@ class Groups:
         """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
         node = self.computed.apply(node)
-        if self._sets:
-            node = expand(node, self._masked, self._number, len(self._sets))
+        if self.sets:
+            node = expand(node, self._masked, self._number, len(self.sets))
             keys = (*keys, self._number.id)
         calls = [(call.column, sql) for sql, call in self._calls.items()]
         return aggregate(node, keys, calls, [call.fold for call in self._calls.values()])
@@ -245,6 +247,8 @@ class SelectBinder(ScalarBinder):
         """See the class."""
         super().__init__(text, scope, clause, now)
         self._groups, self._windows, self._scalar = groups, windows, scalar
+        self.sets: SetCalls | None = None
+        """What functions that return rows are put into; ``None`` where none may stand."""
         self.stamp: Callable[[exp.Expr], Expr] | None = None
         """Binds ``PROCTIME()`` in a view; ``None`` where it is ``now()``."""
 
@@ -259,6 +263,8 @@ class SelectBinder(ScalarBinder):
         asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
         if asks and self._scalar is not None:
             return self._scalar(tree, self)
+        if self.sets is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() in SETS:
+            return self.sets.bind(tree, self)
         if self._groups is None:
             return None
         inside = tree
@@ -278,6 +284,8 @@ class SelectBinder(ScalarBinder):
         if not self._groups.binder.now and asks_the_clock(tree):
             return None
         if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
+            return None
+        if self.sets is not None and any(str(part.this).lower() in SETS for part in tree.find_all(exp.Anonymous)):
             return None
         value = by_value(settled(self._groups.binder.bind(tree)))
         key = self._groups.keys.get(value.sql)

@@ -1,17 +1,18 @@
-"""Rows from lists: ``UNNEST(array)`` and ``generate_series(first, last[, step])``, as relations."""
+"""Rows from lists: ``UNNEST(array)``, ``generate_series(first, last[, step])`` and their kin, in FROM and in a select list."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.expr import Expr, MismatchError, convert
+from windowpane.sql.aggregates import AGGREGATES
+from windowpane.sql.expr import Expr, MismatchError, column_expr, quoted
 from windowpane.sql.nodes import Node, Values
-from windowpane.sql.operators import same_type
 from windowpane.sql.places import Text
+from windowpane.sql.scalar.sets import SETS, flattened
 from windowpane.sql.scalars import ScalarBinder, name_of
-from windowpane.sql.scope import Ids, Scope, Visible
-from windowpane.sql.types import BIGINT, INTEGER, INTERVAL, SqlType, is_instant, is_integer
+from windowpane.sql.scope import Column, Ids, Scope, Visible
+from windowpane.sql.types import BIGINT, INTEGER, SqlType
 
 
 def one_row(ids: Ids) -> Node:
@@ -28,9 +29,11 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
     """
     if len(tree.expressions) != 1:
         raise text.unsupported(tree, "UNNEST of several arrays", "UNNEST of one array is.")
-    array = binder.bind(tree.expressions[0])
-    if array.type.element is None:
-        raise text.type_error(tree, f"UNNEST takes an array, not {array.type}.")
+    try:
+        array = flattened(binder.bind(tree.expressions[0]))
+    except MismatchError as error:
+        raise text.type_error(tree, f"UNNEST: {error}") from None
+    assert array.type.element is not None
     ordinality = tree.args.get("offset")
     names = ["unnest"]
     if ordinality:
@@ -38,30 +41,82 @@ def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Tex
     return _elements(node, array.sql, array.type.element, ids, names)
 
 
-def generate_series(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
-    """Return ``generate_series(first, last[, step])``: whole numbers, or times a step apart.
+def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
+    """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation.
 
     Raises:
         SqlError: arguments of other types, or too few, with the place.
     """
-    arguments = [binder.bind(argument) for argument in tree.expressions]
-    if not 2 <= len(arguments) <= 3:
-        raise text.type_error(tree, "generate_series takes a first value, a last value and perhaps a step.")
+    listed = _listed(tree, binder, text)
+    assert listed.type.element is not None
+    return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()])
+
+
+def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> Expr:
+    name = str(tree.this).lower()
     try:
-        kind, values = _bounds(arguments)
+        return SETS[name]([binder.bind(argument) for argument in tree.expressions])
     except MismatchError as error:
-        raise text.type_error(tree, f"generate_series: {error}") from None
-    call = f"generate_series({', '.join(value.sql for value in values)})"
-    return _elements(one_row(ids), call, kind, ids, ["generate_series"])
+        raise text.type_error(tree, f"{name}: {error}") from None
 
 
-def _bounds(arguments: list[Expr]) -> tuple[SqlType, list[Expr]]:
-    first, last = same_type(*arguments[:2])
-    if is_integer(first.type):
-        return same_type(*arguments)[0].type, list(same_type(*arguments))
-    if not is_instant(first.type) or len(arguments) < 3:
-        raise MismatchError(f"it takes whole numbers, or two times and an interval, not {first.type}.")
-    return first.type, [first, last, convert(arguments[2], INTERVAL)]
+class SetCalls:
+    """The functions that return rows in the select list of one SELECT.
+
+    Each row is there once for each element of the longest of them; the others are NULL where they have fewer, as in PostgreSQL.
+    """
+
+    def __init__(self, text: Text, ids: Ids) -> None:
+        """Begin without any."""
+        self._text, self._ids = text, ids
+        self._calls: dict[str, tuple[Expr, Column]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._calls)
+
+    def bind(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        """Return the column of what a call returns.
+
+        Raises:
+            SqlError: it stands where rows cannot be returned.
+        """
+        name = str(tree.this).lower()
+        above = tree.parent
+        while above is not None and not isinstance(above, exp.Select):
+            chooses = isinstance(above, exp.Case | exp.Window | exp.AggFunc)
+            called = str(above.this).lower() if isinstance(above, exp.Anonymous) else ""
+            if chooses or called == "coalesce" or called in SETS or called in AGGREGATES:
+                raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
+            above = above.parent
+        listed = _listed(tree, binder, self._text)
+        assert listed.type.element is not None
+        if listed.sql not in self._calls:
+            self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element))
+        column = self._calls[listed.sql][1]
+        return column_expr(column.id, column.type, name)
+
+    def apply(self, node: Node) -> Node:
+        """Return a node with its rows repeated, and the columns of the calls."""
+        if not self._calls:
+            return node
+        number = self._ids.column("ordinality", BIGINT)
+        calls = list(self._calls.values())
+        if len(calls) == 1:
+            return plan.unnest(node, calls[0][0].sql, calls[0][1], number)
+        computed = plan.Computed(self._ids)
+        lists = [(computed.column(listed, "list"), column) for listed, column in calls]
+        lengths = ", ".join(f"len({quoted(each.id)})" for each, _ in lists)
+        place = self._ids.column("place", BIGINT)
+        node = plan.unnest(computed.apply(node), f"range(1, greatest({lengths}) + 1)", place, number)
+        kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+        chosen = [(column, _element(each, column, place)) for each, column in lists]
+        return plan.project(node, [*kept, *chosen])
+
+
+def _element(array: Column, element: Column, place: Column) -> Expr:
+    used = frozenset({array.id, place.id})
+    return Expr(f"{quoted(array.id)}[{quoted(place.id)}]", element.type, used, name=element.name)
 
 
 def _elements(node: Node, elements: str, kind: SqlType, ids: Ids, names: list[str]) -> tuple[Node, Scope]:

@@ -24,6 +24,7 @@ from windowpane.sql.places import Place, Text
 from windowpane.sql.reader import read_statement, split
 from windowpane.sql.relations import PlainView
 from windowpane.sql.results import Result
+from windowpane.sql.scalar import zone
 from windowpane.sql.scope import Column
 from windowpane.sql.served import ServedViews
 from windowpane.sql.state_file import opened
@@ -200,7 +201,8 @@ class Session:
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._upkeep.gather()
         try:
-            result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
+            with zone.within(self._parameters.get("timezone", zone.UTC)):
+                result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
         except duckdb.BinderException as error:
@@ -303,7 +305,7 @@ class Session:
         table = self._storage.arrow(f"SELECT {items}{keys} FROM (SELECT * FROM ({compile_plan(bound.node)}){order})")
         names = tuple(column.name for column in bound.outputs)
         types = tuple(column.type for column in bound.outputs)
-        return Result(f"SELECT {table.num_rows}", names, types, table, True, len(bound.order))
+        return Result(f"SELECT {table.num_rows}", names, types, table, True, len(bound.order), zone=zone.current())
 
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
@@ -326,7 +328,7 @@ class Session:
         return _columns(catalog_queries.describe(self._catalog, statement.name, statement.place, self._definitions.binder(text)))
 
     def _set(self, statement: SetParameter, text: Text) -> Result:
-        self._parameters[statement.name] = statement.value.lower()
+        self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")
 
 

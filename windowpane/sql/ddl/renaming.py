@@ -90,6 +90,7 @@ _NAMED_BY = (
     ("catalog", "name"),
     ("errors", "view"),
     ("strict", "view"),
+    ("zones", "name"),
 )
 """Tables of schema ``windowpane``, and the column that names an entry of the catalog."""
 

@@ -136,6 +136,13 @@ MACROS = (
         "CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0') "
         "|| sign || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0')",
     ),
+    # An hour after a time that clocks show twice is an hour later: only months and days go by the calendar.
+    _macro(
+        "shift(x, i, zone)",
+        "CASE WHEN windowpane_interval_months(i) = 0 AND datepart('day', i) = 0 THEN x ELSE timezone(zone, timezone(zone, x) "
+        "+ (to_months(CAST(windowpane_interval_months(i) AS INTEGER)) + to_days(CAST(datepart('day', i) AS INTEGER)))) END "
+        "+ to_microseconds(windowpane_interval_micros(i))",
+    ),
     _macro(
         "interval_text(i)",
         "windowpane_interval_shown(windowpane_interval_months(i), datepart('day', i), windowpane_interval_micros(i))",

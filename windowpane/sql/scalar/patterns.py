@@ -78,7 +78,16 @@ def _match(arguments: Sequence[Expr]) -> Expr:
     return build(array_of(VARCHAR), f"windowpane_pattern_match({{0}}, {{1}}, '{flags}')", value, pattern)
 
 
-def _split(arguments: Sequence[Expr]) -> Expr:
+def every_match(arguments: Sequence[Expr]) -> Expr:
+    """Return ``regexp_matches`` as the list of what it returns: the first match, or all with the flag ``g``."""
+    counted(arguments, 2, 3)
+    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
+    flags = _flags(arguments[2] if len(arguments) > 2 else None)
+    return build(array_of(array_of(VARCHAR)), f"windowpane_pattern_matches({{0}}, {{1}}, '{flags}')", value, pattern)
+
+
+def parts_between(arguments: Sequence[Expr]) -> Expr:
+    """Return the parts of a text between matches as an array."""
     counted(arguments, 2, 3)
     value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
     flags = _flags(arguments[2] if len(arguments) > 2 else None)
@@ -96,6 +105,6 @@ def _count(arguments: Sequence[Expr]) -> Expr:
 PATTERN_FUNCTIONS: dict[str, Builder] = {
     "regexp_replace": _replace,
     "regexp_match": _match,
-    "regexp_split_to_array": _split,
+    "regexp_split_to_array": parts_between,
     "regexp_count": _count,
 }

@@ -5,9 +5,11 @@ A ``timestamptz`` is cut, taken apart and printed in the time zone of the sessio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from windowpane.sql.expr import Expr, MismatchError, build, convert, local_time, of_local_time, rising
+from windowpane.sql.operators import arithmetic
+from windowpane.sql.scalar import zone
 from windowpane.sql.scalar.formats import java_format, postgres_format
 from windowpane.sql.scalar.signatures import Builder, accepted, counted, fixed
 from windowpane.sql.types import (
@@ -29,6 +31,7 @@ from windowpane.sql.types import (
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 _FIELDS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", *_YEARS)
+_SHORT = ("microseconds", "milliseconds", "second", "minute", "hour")
 _MICROS = {"milliseconds": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 
@@ -55,10 +58,24 @@ def _date_trunc(arguments: Sequence[Expr]) -> Expr:
 def truncated(field: Expr, value: Expr) -> Expr:
     """Return a timestamp cut down to a field, which it rises with unless the field is a column."""
     if value.type == TIMESTAMPTZ:
-        cut = of_local_time(_chosen(field, local_time(value), TIMESTAMP, _cut))
+        cut = _cut_there(field, value)
         return cut if field.columns or local_time(value).rises_with is None else rising(cut, value)
     cut = _chosen(field, value, value.type, _cut)
     return cut if field.columns else rising(cut, value)
+
+
+def _cut_there(field: Expr, value: Expr) -> Expr:
+    """Return an instant cut down by the clocks of the session's zone; an hour that clocks show twice stays the one it is."""
+    local = local_time(value)
+    cut = _chosen(field, local, TIMESTAMP, _cut)
+    if zone.current() == zone.UTC:
+        return of_local_time(cut)
+    within_day = build(TIMESTAMPTZ, "({0} - ({1} - {2}))", value, local, cut)
+    if field.literal is not None:
+        return within_day if field.literal.lower() in _SHORT else of_local_time(cut)
+    shorts = ", ".join(f"'{name}'" for name in _SHORT)
+    template = f"CASE WHEN lower({{0}}) IN ({shorts}) THEN {{1}} ELSE {{2}} END"
+    return build(TIMESTAMPTZ, template, field, within_day, of_local_time(cut))
 
 
 def _chosen(field: Expr, value: Expr, kind: SqlType, cut: dict[str, str]) -> Expr:
@@ -197,7 +214,7 @@ def _to_timestamp_ltz(arguments: Sequence[Expr]) -> Expr:
     if scale not in ("0", "3"):
         raise MismatchError("its precision is 0 (seconds) or 3 (milliseconds).")
     factor = 1_000_000 if scale == "0" else 1_000
-    return build(TIMESTAMPTZ, f"make_timestamptz(CAST({{0}} * {factor} AS BIGINT))", value)
+    return build(TIMESTAMPTZ, f"make_timestamptz(CAST(CAST({{0}} AS HUGEINT) * {factor} AS BIGINT))", value)
 
 
 def _escaped(sql: str) -> str:
@@ -258,6 +275,27 @@ def ceil_to(unit: str, value: Expr) -> Expr:
     return build(value.type, "CASE WHEN {0} = {1} THEN {0} ELSE {2} END", value, down, next_one)
 
 
+def _rounded(round_to: Callable[[str, Expr], Expr]) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        return round_to(unit_named(arguments[0].literal or ""), arguments[1])
+
+    return bind
+
+
+def with_unit(name: str, unit: str, arguments: Sequence[Expr]) -> Expr:
+    """Return ``TIMESTAMPDIFF(unit, start, end)`` or ``TIMESTAMPADD(unit, number, time)``, as Flink writes them."""
+    counted(arguments, 2, 2)
+    plain = "week" if unit.lower() == "week" else unit_named(unit)
+    if name == "timestampdiff":
+        return difference(plain, *arguments)
+    number, value = accepted(arguments[0], INTEGER), arguments[1]
+    moved = build(INTERVAL, f"(to_{plain}s({{0}}))", number)
+    return arithmetic("+", convert(value, TIMESTAMP) if value.type == UNKNOWN else value, moved)
+
+
+WITH_UNIT = ("timestampdiff", "timestampadd")
+"""Functions whose first argument is the name of a unit, as a word."""
+
 TIME_FUNCTIONS: dict[str, Builder] = {
     "date_trunc": _date_trunc,
     "date_part": _date_part,
@@ -267,6 +305,8 @@ TIME_FUNCTIONS: dict[str, Builder] = {
     "date_format": _date_format,
     "from_unixtime": _from_unixtime,
     "to_timestamp_ltz": _to_timestamp_ltz,
+    "floor_to": _rounded(floor_to),
+    "ceil_to": _rounded(ceil_to),
     "year": _part("year"),
     "quarter": _part("quarter"),
     "month": _part("month"),
