@@ -69,6 +69,8 @@ conformance: setup  ## Replay the conformance vectors, then again with a restart
 	@$(PY) -m windowpane.testing.conformance --engine local $(CONFORMANCE)/risingwave
 	@$(PY) -m windowpane.testing.conformance --engine columnar $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 	@$(PY) -m windowpane.testing.conformance --engine columnar --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
+	@$(PY) -m windowpane.testing.conformance --engine columnar --batch steps --restart-every-step $(CONFORMANCE)/flink $(CONFORMANCE)/oracle
 
 conformance-spark: setup  ## Replay 100 conformance vectors through Structured Streaming
 	@$(WITH_JAVA) $(PY) -m windowpane.testing.conformance --engine spark --limit 100 $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -44,6 +44,16 @@ def test_no_vector_differs(file: Path, restart: bool) -> None:
     assert not [reason for reason in reasons if PARTS_ALONE in reason]
 
 
+BATCHED = [file for file in operator_files() if file.stem not in ("refused", "chained")]
+
+
+@pytest.mark.parametrize("engine", ["row", "columnar"])
+@pytest.mark.parametrize("file", BATCHED, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_no_vector_differs_where_all_elements_between_two_clock_steps_are_a_batch(file: Path, engine: str) -> None:
+    for case, verdict in replay_paths([file], engine, Options(restart=True, batches_steps=True), limit=12):
+        assert not verdict.failed, (case.id, verdict.differences)
+
+
 def has_built_in_parts(case: Case) -> bool:
     """Whether assigner, trigger and evictor are windowpane's own, and the function is one that built-in aggregates stand for."""
     try:

@@ -105,6 +105,42 @@ def test_each_expectation_can_fail(wrong: dict[str, Any]) -> None:
     assert [difference.expected for difference in verdict.differences] == list(wrong.values())
 
 
+LATE_TWICE: dict[str, Any] = {
+    **TUMBLING,
+    "program": {**TUMBLING["program"], "allowed_lateness_ms": 20, "evictor": {"type": "count", "count": 1, "evict_after": True}},
+    "steps": [
+        {"element": {"key": "k", "value": 1, "ts": 3}},
+        {"element": {"key": "k", "value": 2, "ts": 2}},
+        {"watermark": 9},
+        {"expect": {"output": [{"key": "k", "contents": [1, 2], "window": [0, 10], "ts": 9}], "order": "exact"}},
+        {"element": {"key": "k", "value": 3, "ts": 4}},
+        {"element": {"key": "k", "value": 4, "ts": 4}},
+        {
+            "expect": {
+                "output": [{"key": "k", "contents": pair, "window": [0, 10], "ts": 9} for pair in ([2, 3], [3, 4])],
+                "order": "exact",
+            }
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("engine", ["row", "columnar"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_of_coalesced_refinements_the_last_one_is_compared(engine: str, wrong: bool) -> None:
+    body = copy.deepcopy(LATE_TWICE)
+    if wrong:
+        body["steps"][-1]["expect"]["output"][-1]["contents"] = [2, 3, 4]
+    case = Case(Path("example.json"), body["id"], body["kind"], body, {})
+    verdict = replay_case(case, ENGINES[engine](), engine, Options(batches_steps=True))
+    assert verdict.skipped is None
+    assert verdict.failed == wrong
+
+
+def test_a_fault_of_flinks_is_left_out_by_name() -> None:
+    assert "where Flink loses it" in (verdict_of({**TUMBLING, "family": "session_equal_window"}).skipped or "")
+
+
 WITH_RESULTS = [file for file in find_files([COPIED]) if file.stem != "refused"]
 
 

@@ -108,5 +108,6 @@ def _reduced(numbers: Values, kernel: str, groups: Groups) -> Values:
         return groups.least(gathered)
     if kernel == "max":
         return groups.greatest(gathered)
-    totals: Values = groups.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
+    with np.errstate(invalid="ignore", over="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+        totals: Values = groups.total(gathered) + gathered.dtype.type(0)  # no sum is a negative zero, as in Arrow
     return totals

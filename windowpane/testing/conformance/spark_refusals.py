@@ -16,6 +16,8 @@ def refuse(case: Case, stages: Sequence[Json], steps: Sequence[Json]) -> None:
     Raises:
         NotUnderstoodError: with the reason.
     """
+    if any("session" in stage["assigner"]["type"] for stage in stages[1:]):
+        raise NotUnderstoodError(f"engine spark: {_OTHER_UNITS}")
     for reason, applies in _REFUSALS.items():
         if any(applies(stage, steps) for stage in stages):
             if reason == _NO_END and case.get("input_sorted_by_ts", False):
@@ -77,6 +79,7 @@ def _other_types(stage: Json, steps: Sequence[Json]) -> bool:
     return not all(known)
 
 
+_OTHER_UNITS = "a session of results begins with their last instant, which is a microsecond there and a whole unit in the case"
 _NO_END = "a stream has no end, so what fires at watermark MAX never does"
 _REFUSALS: dict[str, Callable[[Json, Sequence[Json]], bool]] = {
     "processing time cannot be set": _needs_the_clock,
