@@ -37,6 +37,10 @@ VIEWS = {
     "FROM session(TABLE a, DESCRIPTOR(at), INTERVAL '5 seconds') GROUP BY window_start, window_end",
     "intersection": f"{_WINDOWS.format('a')} INTERSECT {_WINDOWS.format('b')}",
     "exception": f"{_WINDOWS.format('a')} EXCEPT {_WINDOWS.format('b')}",
+    "with_partner": "SELECT k, v, at FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k "
+    "AND b.at BETWEEN a.at AND a.at + INTERVAL '30 seconds')",
+    "without_partner": f"SELECT * FROM (SELECT * FROM tumble(a, at, {_MINUTE})) AS l WHERE NOT EXISTS (SELECT 1 FROM "
+    f"(SELECT * FROM tumble(b, at, {_MINUTE})) AS r WHERE r.window_start = l.window_start AND r.k = l.k)",
     "union_of_both": f"SELECT window_start, array_agg(k ORDER BY k) AS s FROM ({_WINDOWS.format('a')} UNION ALL "
     f"{_WINDOWS.format('b')}) AS q GROUP BY window_start",
 } | {
