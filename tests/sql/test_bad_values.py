@@ -82,6 +82,26 @@ def test_a_branch_that_is_not_taken_does_not_fail(session: Session) -> None:
     assert [row[1:3] + row[4:] for row in _errors(session)] == [["CAST(x AS INTEGER)", "two", "1"]]
 
 
+def test_a_bad_value_that_reaches_many_views_does_not_repeat_the_flush_for_each(session: Session) -> None:
+    runs = 0
+    for number in range(6):
+        session.run(f"CREATE MATERIALIZED VIEW v{number} AS SELECT x::int + {number} AS n FROM raw")
+    session.run("CREATE SINK copies AS SELECT x::int AS n FROM raw WITH (connector = 'blackhole')")
+    flush = session._upkeep.flush
+
+    def counted() -> None:
+        nonlocal runs
+        runs += 1
+        flush()
+
+    session._upkeep.flush = counted  # type: ignore[method-assign]
+    session.run("INSERT INTO raw VALUES (1, 'two'), (2, '2'); FLUSH")
+    assert runs == 3
+    for number in range(6):
+        assert _texts(session, f"SELECT n FROM v{number} ORDER BY n") == [[str(number + 2)], [None]]
+    assert [row[0] for row in _errors(session)] == ["sink copies", *(f"v{number}" for number in range(6))]
+
+
 def test_values_beyond_a_hundred_are_counted_together(session: Session) -> None:
     session.run("CREATE MATERIALIZED VIEW mv AS SELECT x::int AS n FROM raw")
     session.run("INSERT INTO raw SELECT n, 'v' || n FROM generate_series(1, 150) AS t(n); FLUSH")

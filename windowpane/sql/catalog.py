@@ -28,6 +28,12 @@ def sink_of_query(view: str) -> str | None:
     return view.removeprefix(_OF_SINK) if view.startswith(_OF_SINK) else None
 
 
+def shown_name(view: str) -> str:
+    """Return what to call a view in messages: one behind a sink by the sink."""
+    sink = sink_of_query(view)
+    return view if sink is None else f"sink {sink}"
+
+
 @dataclass(frozen=True)
 class TableWatermark:
     """The watermark of a table: the column it is about, and the expression that makes it from the stored columns of a row."""

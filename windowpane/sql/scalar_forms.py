@@ -151,12 +151,25 @@ def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
     if value.type.element is None:
         raise MismatchError(f"{value.type} has no elements; only arrays do.")
     if isinstance(index, exp.Slice):
-        low, high = (bind(part) if part is not None else None for part in (index.this, index.expression))
+        low, high = (_subscript(bind(part)) if part is not None else None for part in (index.this, index.expression))
         bounds = [low or Expr("1", INTEGER), high or build(INTEGER, "len({0})", value)]
         return build(value.type, "windowpane_slice({0}, {1}, {2})", value, *bounds)
-    if isinstance(index, exp.Literal):
+    if isinstance(index, exp.Literal) and str(index.this).isdigit() and int(index.this) < 2**31:
         return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
-    return build(value.type.element, "windowpane_item({0}, {1} + 1)", value, bind(index))
+    return build(value.type.element, "windowpane_item({0}, {1} + 1)", value, _subscript(bind(index)))
+
+
+def _subscript(index: Expr) -> Expr:
+    """Return the number of an element.
+
+    Raises:
+        MismatchError: it is no integer.
+    """
+    if index.type == UNKNOWN:
+        return convert(index, INTEGER)
+    if not is_integer(index.type):
+        raise MismatchError(f"an array subscript is an integer, not {index.type}.")
+    return index
 
 
 def _json(function: str, kind: SqlType) -> Form:
@@ -173,6 +186,9 @@ def _path(bind: Bind, tree: exp.Expr) -> Expr:
     """Return the path of ``-> 'key'``, ``-> 0`` or ``#> '{a,0}'`` as DuckDB writes it; a key may be an expression."""
     if isinstance(tree, exp.JSONPath):
         steps = tree.expressions[1:]
+        numbers = [str(step.this) for step in steps if isinstance(step, exp.JSONPathSubscript)]
+        if any(len(number) > 10 for number in numbers):
+            raise MismatchError(f"integer out of range: {numbers[0]}.")
         if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
             return Expr(text_literal("$" + "".join(_step(step) for step in steps)), VARCHAR)
     if isinstance(tree, exp.Literal):

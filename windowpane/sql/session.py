@@ -14,7 +14,7 @@ import pyarrow as pa
 from windowpane.errors import SqlNameError, SqlTypeError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql import catalog_queries, tables
 from windowpane.sql.bound import BoundQuery
-from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink
+from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
 from windowpane.sql.continuous import refuse_pipeline
 from windowpane.sql.definitions import STRICT_MODE, Definitions
 from windowpane.sql.expr import MismatchError, quoted
@@ -344,6 +344,7 @@ def _reported(statement: str) -> Iterator[None]:
 
 
 def _bad_values(table: pa.Table) -> Result:
+    table = table.set_column(0, "c0", pa.array([shown_name(view) for view in table["c0"].to_pylist()], pa.string()))
     names = ("View", "Expression", "Value", "Error", "Count", "First Seen")
     types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ)
     return Result(f"SELECT {table.num_rows}", names, types, table, True)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from windowpane.errors import StoreError
 from windowpane.sql.failures.duck_words import in_sql_words
+from windowpane.sql.far_instants import cells
 from windowpane.sql.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.numerics.registry import register as register_numerics
 from windowpane.sql.scalar.registry import register as register_scalars
@@ -122,7 +123,7 @@ class Storage:
 
     def constant(self, sql: str) -> Any:
         """Return the value of an expression without columns; an interval keeps its months and days."""
-        cell = self.arrow(f"SELECT {sql} AS value").column(0)[0].as_py()
+        cell = cells(self.arrow(f"SELECT {sql} AS value").column(0))[0]
         if isinstance(cell, pa.MonthDayNano):
             return Interval(cell.months, cell.days, cell.nanoseconds // 1000)
         return cell

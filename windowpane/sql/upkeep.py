@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windowpane.errors import UnreadableFileError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sql import file_sources, views
-from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo
+from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo, shown_name
 from windowpane.sql.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews
@@ -156,6 +156,7 @@ class Upkeep:
             WindowpaneError: what is done failed, or a view that it makes; nothing of it was kept.
         """
         self.unreadable.clear()
+        times = 0
         while True:
             before, changes = dict(self._catalog.entries), dict(self._changes)
             self._settling.clear()
@@ -172,6 +173,9 @@ class Upkeep:
                     raise
                 if not self._gives_way(failure):
                     raise failure.cause from failure.cause.__cause__
+                times += 1
+                if times > 1:
+                    self._try_all()
             else:
                 self._settle()
                 return result
@@ -185,6 +189,12 @@ class Upkeep:
             elif isinstance(view, ViewInfo):
                 self._tried.pop(name, None)
                 self._catalog.entries[name] = replace(view, job=view.job.trying(None))
+
+    def _try_all(self) -> None:
+        """Put the expressions of all views in TRY: a bad value may reach many, and the flush is not done again for each."""
+        for name, view in self._catalog.entries.items():
+            if isinstance(view, ViewInfo) and not (view.strict or view.job.tries):
+                self._catalog.entries[name] = replace(view, job=view.job.trying(self.bad_values))
 
     def _gives_way(self, failure: ViewFailure) -> bool:
         """Say whether what a view's failure stopped can be done again, and prepare the view for it."""
@@ -204,15 +214,15 @@ class Upkeep:
 
     def catch_up(self) -> dict[str, str]:
         """Let stale views take what waits for them, each in a transaction of its own; return why those that cannot cannot."""
-        failures = {}
+        failures: dict[str, str] = {}
         for name in self._stale.reasons():
             try:
                 self.attempt(partial(self._caught_up, name))
             except Exception as failure:
-                failures[name] = reason(failure)
+                told = failures[shown_name(name)] = reason(failure)
                 with self._storage.transaction():
-                    self._stale.add(name, failures[name])
-                    self.bad_values.note_view(name, failures[name])
+                    self._stale.add(name, told)
+                    self.bad_values.note_view(name, told)
         return failures
 
     def _caught_up(self, name: str) -> None:
