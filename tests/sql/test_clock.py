@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.sql.in_process import spread_session
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
+
+__all__ = ["spread_session"]
 
 CONDITIONS = (
     "at > now() - INTERVAL '1 hour'",
@@ -155,3 +158,17 @@ def test_what_says_no_moment_to_leave_or_enter_is_refused(query: str) -> None:
         session.run("CREATE TABLE t (at timestamp)")
         with pytest.raises(UnsupportedSqlError, match=r"now\(\)|PROCTIME|clock"):
             session.run(f"CREATE MATERIALIZED VIEW w AS {query}")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "SELECT * FROM t WHERE at > now() - INTERVAL '1 hour'",
+        "SELECT PROCTIME() FROM t",
+        "SELECT window_start, count(*) FROM tumble(t, at, INTERVAL '1 hour') GROUP BY window_start EMIT ON WINDOW CLOSE",
+    ],
+)
+def test_what_a_view_in_stages_cannot_remember_is_refused(spread_session: Session, view: str) -> None:
+    spread_session.run("CREATE TABLE t (at timestamp, WATERMARK FOR at AS at)")
+    with pytest.raises(UnsupportedSqlError, match="on Spark"):
+        spread_session.run(f"CREATE MATERIALIZED VIEW w AS {view}")

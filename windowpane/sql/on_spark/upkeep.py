@@ -19,7 +19,7 @@ from windowpane.errors import ChangedPlanError, UnsupportedSqlError
 from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import ClockStamp, Node, TemporalFilter, every_node, explain_plan
+from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
@@ -138,17 +138,24 @@ class StreamedUpkeep(Upkeep):
         """Let what the relations of a new view hold wait for it.
 
         Raises:
-            UnsupportedSqlError: the view asks the clock, which a view on Spark has none of.
+            UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
         """
-        if any(isinstance(node, TemporalFilter | ClockStamp) for node in every_node(view.job.node)):
-            message = "now() or PROCTIME() in a materialized view on Spark is not supported. Open the session without Spark."
-            raise UnsupportedSqlError(message, 1, 1)
+        self._check_nodes(list(every_node(view.job.node)))
         name = view.relation.name
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
             rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(source))}")
             self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
+
+    def _check_nodes(self, nodes: Sequence[Node]) -> None:
+        what = ""
+        if any(isinstance(node, TemporalFilter | ClockStamp) for node in nodes):
+            what = "now() or PROCTIME() in a materialized view on Spark"
+        elif any(isinstance(node, CloseSort) and not all(node.watermarks[name].final for name in node.by) for node in nodes):
+            what = "EMIT ON WINDOW CLOSE on Spark over a table that is not APPEND ONLY" * (not self._runs_here)
+        if what:
+            raise UnsupportedSqlError(f"{what} is not supported. Open the session without Spark.", 1, 1)
 
     def drop(self, view: ViewInfo) -> None:
         """Forget a view, its query and the state behind it."""
