@@ -77,20 +77,20 @@ class Script:
             oracle.execute(f"CREATE VIEW mv{number} AS {query.oracle}")
 
     def _rounds(self, session: Session, oracle: duckdb.DuckDBPyConnection, count: int) -> None:
-        for _ in range(count):
+        for left in reversed(range(count)):
             for _ in range(self._rng.randint(2, 7)):
                 statement = self._changes.change()
                 session.run(statement)
                 oracle.execute(statement)
             session.run("FLUSH")
             for number, query in enumerate(self.queries):
-                self._compare(session, oracle, number, query)
+                self._compare(session, oracle, number, query, asks=not left)
 
-    def _compare(self, session: Session, oracle: duckdb.DuckDBPyConnection, number: int, query: Query) -> None:
+    def _compare(self, session: Session, oracle: duckdb.DuckDBPyConnection, number: int, query: Query, *, asks: bool) -> None:
         expected = _rows(oracle.execute(f"SELECT * FROM mv{number}").fetchall())
         got = _rows(session.query(f"SELECT * FROM mv{number}").rows())
         assert got == expected, f"seed {self.seed}: {query.view}"
-        if not query.closes:
+        if asks and not query.closes:
             asked = _rows(session.query(query.text).rows())
             assert asked == expected, f"seed {self.seed}, as a query: {query.text}"
 
@@ -114,6 +114,8 @@ def main(first: int, count: int) -> int:
             except Exception as error:
                 failed += 1
                 print(f"{type(error).__name__}: {str(error)[:900]}", f"seed {seed}", flush=True)
+        if not (seed - first + 1) % 25:
+            print(f"{seed - first + 1} scripts, {failed} failed", flush=True)
     print(f"{count - failed} passed, {failed} failed, seeds {first} to {first + count - 1}")
     return failed
 
