@@ -46,3 +46,24 @@ def test_lists_that_are_refused(query: str, error: type[Exception], words: str) 
         session.run(TABLES[0])
         with pytest.raises(error, match=words):
             session.run(query)
+
+
+def test_a_subscript_is_any_integer_counted_from_one() -> None:
+    subscripts = [
+        "i",
+        "i + 1",
+        "1 + 1",
+        "i::int",
+        "abs(i)",
+        "(2)",
+        "'2'",
+        "length('ab')",
+        "CASE WHEN true THEN 2 END",
+        "2::bigint",
+    ]
+    items = ", ".join(f"(ARRAY[10, 20, 30])[{subscript}]" for subscript in [*subscripts, "-i", "i - 2", "9"])
+    with Session(":memory:") as session:
+        rows = session.query(f"SELECT {items} FROM (VALUES (2)) AS t(i)").rows()
+        assert rows == [(20, 30, 20, 20, 20, 20, 20, 20, 20, 20, None, None, None)]
+        with pytest.raises(SqlTypeError, match="an array subscript is an integer, not numeric"):
+            session.query("SELECT (ARRAY[10, 20])[1.5]")

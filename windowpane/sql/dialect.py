@@ -68,7 +68,12 @@ class Parser(RisingWaveParser):
 
 
 class WindowpaneDialect(RisingWave):
-    """The dialect of windowpane's SQL."""
+    """The dialect of windowpane's SQL.
+
+    Subscripts stay as written: the parser would take 1 from those that it knows to be integers, and from no others.
+    """
+
+    INDEX_OFFSET = 0
 
     class Tokenizer(RisingWave.Tokenizer):
         """Takes no statement for opaque text, and Flink's backquotes for quotes of names."""

@@ -155,8 +155,8 @@ def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
         bounds = [low or Expr("1", INTEGER), high or build(INTEGER, "len({0})", value)]
         return build(value.type, "windowpane_slice({0}, {1}, {2})", value, *bounds)
     if isinstance(index, exp.Literal) and str(index.this).isdigit() and int(index.this) < 2**31:
-        return build(value.type.element, f"{{0}}[{int(index.this) + 1}]", value)
-    return build(value.type.element, "windowpane_item({0}, {1} + 1)", value, _subscript(bind(index)))
+        return build(value.type.element, f"windowpane_item({{0}}, {int(index.this)})", value)
+    return build(value.type.element, "windowpane_item({0}, {1})", value, _subscript(bind(index)))
 
 
 def _subscript(index: Expr) -> Expr:
