@@ -25,8 +25,10 @@ Builder = Callable[[Sequence[Expr]], Expr]
 
 def array(elements: Sequence[Expr]) -> Expr:
     """Return ``ARRAY[...]``."""
-    values = same_type(*elements) if elements else ()
-    kind = array_of(values[0].type if values else VARCHAR)
+    if not elements:
+        raise MismatchError("the type of an empty array is open. Write ARRAY[]::integer[].")
+    values = same_type(*elements)
+    kind = array_of(values[0].type)
     listed = ", ".join(f"{{{index}}}" for index in range(len(values)))
     return build(kind, f"CAST([{listed}] AS {kind.duckdb})", *values, name="array")
 
@@ -116,13 +118,13 @@ def _to_string(arguments: Sequence[Expr]) -> Expr:
     _counted(arguments, 2, 3)
     value = _flat(arguments[0])
     text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
+    joined = f"array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})"
     signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
     if len(signs) == 1:
-        return build(VARCHAR, f"array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})", value, *signs)
-    chosen = f"CASE WHEN {{2}} IS NULL THEN array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})"
-    return build(
-        VARCHAR, f"{chosen} ELSE array_to_string([coalesce({text}, {{2}}) FOR element IN {{0}}], {{1}}) END", value, *signs
-    )
+        return build(VARCHAR, f"CASE WHEN {{1}} IS NOT NULL THEN {joined} END", value, *signs)
+    shown = f"array_to_string([coalesce({text}, {{2}}) FOR element IN {{0}}], {{1}})"
+    template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN {joined} ELSE {shown} END"
+    return build(VARCHAR, template, value, *signs)
 
 
 def _flat(value: Expr) -> Expr:

@@ -16,12 +16,12 @@ MACROS = (
     # Months and days that are not whole spill into days and microseconds, as in PostgreSQL.
     "CREATE OR REPLACE TEMP MACRO windowpane_scale_interval(i, f) AS "
     "(to_months(CAST(trunc((datepart('year', i) * 12 + datepart('month', i)) * f) AS INTEGER)) "
-    "+ to_days(CAST(trunc(datepart('day', i) * f + "
+    "+ to_days(CAST(trunc(datepart('day', i) * f) + trunc("
     "30 * ((datepart('year', i) * 12 + datepart('month', i)) * f "
     "- trunc((datepart('year', i) * 12 + datepart('month', i)) * f))) AS INTEGER)) "
     "+ to_microseconds(CAST(round((datepart('hour', i) * 3600000000.0 + datepart('minute', i) * 60000000.0 "
     "+ datepart('microsecond', i)) * f + 86400000000.0 * (datepart('day', i) * f + "
     "30 * ((datepart('year', i) * 12 + datepart('month', i)) * f - trunc((datepart('year', i) * 12 + datepart('month', i)) * f)) "
-    "- trunc(datepart('day', i) * f + 30 * ((datepart('year', i) * 12 + datepart('month', i)) * f "
+    "- trunc(datepart('day', i) * f) - trunc(30 * ((datepart('year', i) * 12 + datepart('month', i)) * f "
     "- trunc((datepart('year', i) * 12 + datepart('month', i)) * f))))) AS BIGINT)))",
 )

@@ -186,6 +186,8 @@ class ScalarBinder:
         kind = data_type(tree.args["to"])
         if kind is None:
             raise self.text.unsupported(tree, f"the type {tree.args['to'].sql()!r}", "See docs/sql.md for the types there are.")
+        if kind.element is not None and isinstance(tree.this, exp.Array) and not tree.this.expressions:
+            return Expr(f"CAST([] AS {kind.duckdb})", kind, name="array")
         value = self._float_literal(tree.this, kind) or self.bind(tree.this)
         bound = cast(value, kind)
         own = value.name if value.name != "?column?" else _CAST_NAMES.get(kind.name, kind.name)
@@ -260,6 +262,8 @@ class ScalarBinder:
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:
             return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
+        if name in ("now", "proctime") and arguments:
+            raise MismatchError(f"{name} takes no arguments.")
         if name in ("now", "proctime"):
             return self._now(tree)
         if name not in FUNCTIONS:

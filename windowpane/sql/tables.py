@@ -193,6 +193,9 @@ class TableWriter:
         source = None if literals is None else self._literal_rows(literals, targets, info)
         if source is None:
             source = self._rows(statement.query if literals is None else literals.tree(), targets, info)
+        if len(source[1]) < len(statement.columns):
+            message = f"INSERT names {len(statement.columns)} columns, but has {len(source[1])} values."
+            raise self._text.syntax_error(statement.query, message)
         if statement.conflict is None:
             return self.append(source, info)
         self._check_target(statement.conflict, info)

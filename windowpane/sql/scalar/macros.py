@@ -34,6 +34,7 @@ def _invalid(kind: str) -> str:
 
 
 _LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'")
+_NO_YEAR = refused("'date field value out of range: there is no year 0'")
 _NO_BOOLEAN = _invalid("'boolean'")
 _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
 
@@ -111,7 +112,8 @@ MACROS = (
         f"CASE WHEN x = 0 AND y < 0 THEN CAST({_POWER_OF_ZERO} AS DOUBLE) "
         "WHEN x < 0 AND NOT isinf(x) AND NOT isinf(y) AND y <> trunc(y) THEN "
         f"CAST({_COMPLEX_POWER} AS DOUBLE) "
-        f"WHEN isinf(pow(x, y)) AND NOT isinf(x) AND NOT isinf(y) THEN CAST({_OVERFLOW} AS DOUBLE) ELSE pow(x, y) END",
+        f"WHEN isinf(pow(x, y)) AND NOT isinf(x) AND NOT isinf(y) THEN CAST({_OVERFLOW} AS DOUBLE) "
+        f"WHEN pow(x, y) = 0 AND x <> 0 AND NOT isinf(x) AND NOT isinf(y) THEN CAST({_UNDERFLOW} AS DOUBLE) ELSE pow(x, y) END",
     ),
     _macro(
         "within(x, low, high)",
@@ -121,6 +123,11 @@ MACROS = (
     _macro(
         "years_floor(x, years)",
         "date_trunc('year', x) - to_years(CAST((((year(x) - 1) % years) + years) % years AS INTEGER))",
+    ),
+    # There is no year zero: year -1 is 1 BC, which DuckDB counts as 0.
+    _macro(
+        "year(y)",
+        f"CASE WHEN y = 0 THEN CAST({_NO_YEAR} AS BIGINT) WHEN y < 0 THEN y + 1 ELSE y END",
     ),
     _macro("interval_months(i)", "(datepart('year', i) * 12 + datepart('month', i))"),
     _macro(

@@ -30,7 +30,7 @@ def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     translated = re.sub(r"\\[ymM]", lambda found: _BOUNDS[found.group(0)], translated)
     options = re.DOTALL if not set(flags) & set("mn") else re.NOFLAG
     for flag in flags:
-        options |= _FLAGS.get(flag, re.NOFLAG)
+        options = options & ~re.IGNORECASE if flag == "c" else options | _FLAGS.get(flag, re.NOFLAG)
     try:
         return re.compile(translated, options)
     except re.error as error:
@@ -50,9 +50,8 @@ def _groups(found: re.Match[str]) -> list[str | None]:
 
 
 def all_matches(value: str, pattern: str, flags: str) -> list[list[str | None]]:
-    """Return what ``match`` returns for each match, or for the first without the flag ``g``."""
-    found = [_groups(each) for each in _compiled(pattern, flags).finditer(value)]
-    return found if "g" in flags else found[:1]
+    """Return what ``match`` returns for each match, as in RisingWave; in PostgreSQL the flag ``g`` says so."""
+    return [_groups(each) for each in _compiled(pattern, flags).finditer(value)]
 
 
 def replaced(value: str, pattern: str, new: str, flags: str) -> str:
@@ -75,7 +74,7 @@ def split(value: str, pattern: str, flags: str) -> list[str]:
     """Return the parts of a text between matches; an empty match beside another one, or at an end, splits nothing."""
     parts, start = list[str](), 0
     for found in _compiled(pattern, flags).finditer(value):
-        if found.end() > found.start() or found.start() not in (0, len(value)):
+        if found.end() > found.start() or found.start() not in (start, len(value)):
             parts.append(value[start : found.start()])
             start = found.end()
     return [*parts, value[start:]]
@@ -85,4 +84,6 @@ def count(value: str, pattern: str, start: int, flags: str) -> int:
     """Return how many matches begin at or behind a character, counted from 1."""
     if start < 1:
         raise PatternError(f"invalid value for parameter start: {start}")
+    if "g" in flags:
+        raise PatternError("regexp_count counts all matches: it takes no flag g")
     return sum(1 for _ in _compiled(pattern, flags).finditer(value[start - 1 :]))

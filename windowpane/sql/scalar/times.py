@@ -318,8 +318,8 @@ TIME_FUNCTIONS: dict[str, Builder] = {
     "minute": _part("minute"),
     "second": _part("second"),
     "make_timestamp": fixed(
-        TIMESTAMP, "make_timestamp({0}, {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
+        TIMESTAMP, "make_timestamp(windowpane_year({0}), {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
     ),
     "make_time": fixed(TIME, "make_time({0}, {1}, {2})", BIGINT, BIGINT, DOUBLE),
-    "make_date": fixed(DATE, "make_date({0}, {1}, {2})", INTEGER, INTEGER, INTEGER),
+    "make_date": fixed(DATE, "make_date(CAST(windowpane_year({0}) AS INTEGER), {1}, {2})", INTEGER, INTEGER, INTEGER),
 }

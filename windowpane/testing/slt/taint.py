@@ -16,7 +16,8 @@ _CHANGED = re.compile(
     r"\s*(?:insert\s+into|update|delete\s+from|copy|(?:alter|drop)\s+(?:materialized\s+)?\w+(?:\s+if\s+exists)?)\s+" + _NAME,
     re.IGNORECASE,
 )
-_SET = re.compile(r"\s*(?:set|alter\s+system|use)\b", re.IGNORECASE)
+_WIDE = r"set|alter\s+system|use|start|begin|commit|abort|rollback|(?:create|drop|alter)\s+(?:schema|user|database)|grant|revoke"
+_SET = re.compile(rf"\s*(?:{_WIDE})\b", re.IGNORECASE)
 
 
 class Taint:
