@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.errors import InvalidTextError, OutOfRangeError, StaleViewError, UnreadableFileError
+from windowpane.errors import (
+    InvalidTextError,
+    InvalidValueError,
+    OutOfRangeError,
+    SqlTypeError,
+    StaleViewError,
+    UnreadableFileError,
+)
 from windowpane.sql import Session
 
 
@@ -219,3 +226,15 @@ def test_a_file_that_cannot_be_read_holds_nothing_else_up(tmp_path: Path) -> Non
         (files / "a.csv").write_text("k\n1\n5\n")
         session.run("FLUSH")
         assert _texts(session, "SELECT * FROM sums") == [["8"]]
+
+
+def test_a_parquet_sink_of_intervals_is_refused_when_it_is_made(session: Session, tmp_path: Path) -> None:
+    session.run("CREATE TABLE spans (i interval)")
+    with pytest.raises(SqlTypeError, match="column 'i' is an interval, which Parquet has no type for"):
+        session.run(f"CREATE SINK s FROM spans WITH (connector = 'parquet', path = '{tmp_path}')")
+    session.run("FLUSH")
+
+
+def test_a_pattern_that_is_none_is_named(session: Session) -> None:
+    with pytest.raises(InvalidValueError, match=r"invalid regular expression: missing \): \("):
+        session.query("SELECT 'a' ~ '('")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowpane.errors import SqlNameError
+from windowpane.errors import SqlNameError, SqlTypeError
 from windowpane.sql.catalog import SinkInfo
 from windowpane.sql.connector_options import known_connector, refuse_other_options
 from windowpane.sql.outbox import Outbox
 from windowpane.sql.places import Place
 from windowpane.sql.relations import Relation
 from windowpane.sql.storage import Storage
+from windowpane.sql.types import INTERVAL
 from windowpane.stores import Batch, open_store
 
 CONNECTORS: Mapping[str, tuple[str, ...]] = {
@@ -30,10 +31,17 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
     """Refuse options that a sink cannot be made from.
 
     Raises:
-        SqlError: an unknown connector, or an option that is missing or unknown.
+        SqlError: an unknown connector, an option that is missing or unknown, or a type that the connector lacks.
     """
     connector = known_connector(options, CONNECTORS, place, sink=name)
     refuse_other_options(options, ("primary_key", *CONNECTORS[connector]), place)
+    if connector == "parquet":
+        for each in relation.columns:
+            if INTERVAL in (each.type, each.type.element):
+                message = (
+                    f"column {each.name!r} is an interval, which Parquet has no type for. Cast it to text in the sink's query."
+                )
+                raise SqlTypeError(message, place.line, place.column)
     for column in _key(options, relation):
         if column not in [each.name for each in relation.columns]:
             raise SqlNameError(f"primary_key of sink {name!r} names {column!r}, which is no column.", place.line, place.column)

@@ -133,7 +133,14 @@ _WORDS: tuple[tuple[str, Build], ...] = (
     (r"specifier \"(?P<value>.*?)\" not recognized", _fixed(InvalidValueError, 'unit "{value}" is not recognized.')),
     (r"Invalid UTF8 Codepoint (?P<value>-?\d+)", _fixed(OutOfRangeError, "requested character is not valid: {value}.")),
     (r"Invalid input for hex digit: (?P<value>.*)", _fixed(InvalidValueError, 'invalid hexadecimal digit: "{value}".')),
-    (r"maximum supported string size|Lists larger than", _fixed(OutOfRangeError, "requested length too large.")),
+    (
+        r"Error: (?P<text>(?:missing|unexpected|bad|no argument|trailing|invalid (?:escape|repetition|character|perl|named)).*)",
+        _fixed(InvalidValueError, "invalid regular expression: {text}."),
+    ),
+    (
+        r"maximum supported string size|maximum total string size|Lists larger than",
+        _fixed(OutOfRangeError, "requested length too large."),
+    ),
     (r"shift", _fixed(OutOfRangeError, "the number of bits to shift by, or the result of the shift, is out of range.")),
 )
 
