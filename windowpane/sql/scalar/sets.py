@@ -49,7 +49,7 @@ def _series(function: str) -> Builder:
         listed = f"{function}({', '.join(f'{{{index}}}' for index in range(len(values)))})"
         if len(values) < 3:
             return build(array_of(kind), listed, *values)
-        wrong = f"list_value(CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}))"
+        wrong = f"CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}[])"
         return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
 
     return bind
@@ -82,7 +82,7 @@ def _of_json(template: str, kind: SqlType, wanted: str) -> Builder:
             raise MismatchError(f"it takes jsonb, not {value.type}. Cast the argument.")
         wrong = f"windowpane_refused('cannot extract elements from what is no {wanted.lower()}')"
         checked = f"CASE WHEN json_type({{0}}) = '{wanted}' THEN {template} WHEN {{0}} IS NOT NULL THEN "
-        return build(array_of(kind), f"{checked}list_value(CAST({wrong} AS {kind.duckdb})) END", convert(value, JSONB))
+        return build(array_of(kind), f"{checked}CAST({wrong} AS {kind.duckdb}[]) END", convert(value, JSONB))
 
     return bind
 
