@@ -152,6 +152,14 @@ def test_the_bucket_asks_for_the_clock_at_the_next_fire_time():
     assert last.is_idle
 
 
+def test_a_window_that_is_never_cleaned_up_fires_by_the_clock_also_at_the_end_of_the_stream():
+    program = program_of(wp.TumblingEventTimeWindows.of(10), wp.ContinuousProcessingTimeTrigger.of(5), lateness=MAX)
+    assert program.engine == "panes"
+    batches = [Batch(-1, 1, (("a", 1, 5),)), Batch(MAX, 6, ()), Batch(MAX, 20, ())]
+    pair = pair_of(program)
+    assert [pair.run(batch, [table_of(batch)]).counters.firings for batch in batches] == [0, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

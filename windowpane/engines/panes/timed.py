@@ -34,6 +34,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MAX, add_clamped
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -156,12 +157,18 @@ class _Batch(ColumnarBatch):
 
     def _drop_ended(self) -> None:
         for end in self._contents.ends():
-            if self.is_late(self._windows.window(end)):
+            if self._is_over(self._windows.window(end)):
                 self._contents.drop(end)
         if self._fire_times is not None:
             for end in self._fire_times.ends():
-                if self.is_late(self._windows.window(end)):
+                if self._is_over(self._windows.window(end)):
                     self._fire_times.drop(end)
+
+    def _is_over(self, window: Window) -> bool:
+        """Whether a window is cleaned up: never where that would be at ``MAX``, so that the clock may fire it still."""
+        by_clock = self.is_event_time and not self._rule.by_event_time
+        never = by_clock and add_clamped(window.max_timestamp, self.program.spec.allowed_lateness) == MAX
+        return self.is_late(window) and not never
 
     def _fire_due(self, before: int, now: int, judged: int) -> None:
         """Fire what is due up to ``now``, earliest first."""
