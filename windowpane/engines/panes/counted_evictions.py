@@ -49,6 +49,8 @@ class EvictedElements(CountedContents):
         fired = np.flatnonzero(fires)
         firings = Firings(_list_begins(fires, panes, self._rule.purges)[fired], fired)
         partials = self._seen(rows, times, firings, _previous(firings.firsts, fired))
+        if self._rule.purges and self._program.spec.evicts_after:
+            self._survivors.kept(times, firings)  # what is purged was gone over before, which may be refused
         last_firings = _last_firings(touched, panes, fired)
         is_later = np.arange(len(panes)) > last_firings[panes]
         kept = is_later if self._rule.purges else is_later | self._surviving(times, panes, last_firings)

@@ -220,7 +220,8 @@ class _EvictedPanes:
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         stays = ~has_fired[self._keys]
-        if not purges:
+        if not purges or self._evicts_after:  # what is purged was gone over before, which may have been refused
             fired = Firings(self._firings.firsts[has_fired], self._firings.lasts[has_fired])
-            stays |= self._survivors.kept(self._times, fired)
+            kept = self._survivors.kept(self._times, fired)
+            stays |= kept & (not purges)
         return self._rows.filter(pa.array(stays))

@@ -72,9 +72,10 @@ class Evictions:
         rows = pa.table({name: lists.values.field(at) for at, name in enumerate(self._columns)})
         if self.results_fold.is_ordered:
             rows = rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))
+        times, firings = rows[TIME].fill_null(MIN).to_numpy(), Firings(lists.offsets[:-1], lists.offsets[1:] - 1)
         if self._survivors is None:
             partials = fold_groups(self.results_fold, rows, lists.numbers)
+            self._kept.kept(times, firings)  # the evictor goes over them afterwards, which may be refused
         else:
-            times = rows[TIME].fill_null(MIN).to_numpy()
-            partials = self._survivors.fold(self.results_fold, rows, times, Firings(lists.offsets[:-1], lists.offsets[1:] - 1))
+            partials = self._survivors.fold(self.results_fold, rows, times, firings)
         return pa.table({name: sessions[name] for name in self._groups} | {n: partials[n] for n in self.results_fold.columns})
