@@ -105,7 +105,9 @@ class Rounds:
         """Insert part of a table; at a thousandth, the generator gives some keys of ``partsupp`` twice."""
         columns = ", ".join(each.split()[0] for each in _TABLES[name][1].replace("(15, 2)", "").split(", "))
         place = key.split(", ")[0]
-        once = f"SELECT DISTINCT ON ({key}) * FROM '{self._data / name}.parquet' ORDER BY {columns}"
+        once = f"SELECT * FROM '{self._data / name}.parquet'"
+        if name == "partsupp":
+            once = f"SELECT DISTINCT ON ({key}) * FROM ({once}) ORDER BY {columns}"
         rows = f"SELECT * FROM ({once}) WHERE {place} % {self._parts} = {part}"
         with duckdb.connect() as reader:
             reader.execute(f"COPY ({rows}) TO '{self._inbox / name / f'{part}.parquet'}' (FORMAT parquet)")
