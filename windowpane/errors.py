@@ -372,6 +372,21 @@ class ChangedPlanError(WindowpaneError):
         self.differences = differences
 
 
+class RepartitionedCheckpointError(WindowpaneError):
+    """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
+
+    def __init__(self, written: int, partitions: int) -> None:
+        """Name the number of state partitions that the keys were spread over, and the number there is now."""
+        super().__init__(
+            f"the state was written over {written} state partitions, and the checkpoint has been repartitioned to {partitions}: "
+            "windowpane spreads keys by that number, so rows would not find the state of their keys. Go on from a copy of the "
+            f"checkpoint made before, or start with a new checkpoint location and spark.sql.shuffle.partitions = {partitions}. "
+            "The refused batch has written nothing."
+        )
+        self.written = written
+        self.partitions = partitions
+
+
 class OutputSchemaError(WindowpaneError, TypeError):
     """A row that a function returned does not fit the schema it was declared with."""
 

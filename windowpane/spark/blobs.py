@@ -22,6 +22,16 @@ HEARTBEAT: bytes = pack(pa.table({}))
 """A blob of no rows, which calls its bucket and tells it nothing."""
 
 
+_PROBES = b"windowpane.probes"
+PROBE: bytes = pack(pa.table({}).replace_schema_metadata({_PROBES: b""}))
+"""A blob of no rows, which has its bucket compare layouts, and is no call of its engine."""
+
+
+def is_probe(table: pa.Table) -> bool:
+    """Whether a table is that of ``PROBE``."""
+    return _PROBES in (table.schema.metadata or {})
+
+
 def is_heartbeat(table: pa.Table) -> bool:
     """Whether a table is that of ``HEARTBEAT``."""
     return not table.num_columns and not table.schema.metadata

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.spark.blobs import unpack
+from windowpane.spark.blobs import is_probe, unpack
 from windowpane.spark.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
@@ -23,7 +23,7 @@ def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable
     def run(bucket: pa.Table) -> pa.Table:
         engine, store = make_engine(), MemoryBlobStore()
         now = time.time_ns() // 1_000
-        tables = [unpack(blob) for blob in bucket["blob"].to_pylist()]
+        tables = [table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))]
         taken = engine.run(store, tables, Clock(MIN, now))
         ended = engine.run(store, [], Clock(MAX, MAX))
         return pa.concat_tables([wire.rows(taken), wire.rows(ended)])

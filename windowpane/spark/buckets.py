@@ -49,12 +49,18 @@ def _rotate(value: int, bits: int) -> int:
 
 def state_partitions(fallback: int) -> int:
     """Return the number of state partitions of the query this task belongs to."""
+    pinned, context = pinned_partitions(), TaskContext.get()
+    if pinned is not None:
+        return pinned
+    said = None if context is None else context.getLocalProperty(_SESSION)
+    return fallback if said is None else int(said)
+
+
+def pinned_partitions() -> int | None:
+    """Return the number of state partitions that the checkpoint of this task's query pins, ``None`` without one."""
     context = TaskContext.get()
-    for name in (_PINNED, _SESSION):
-        pinned = context.getLocalProperty(name) if context is not None else None
-        if pinned is not None:
-            return int(pinned)
-    return fallback
+    pinned = None if context is None else context.getLocalProperty(_PINNED)
+    return None if pinned is None else int(pinned)
 
 
-__all__ = ["bucket_ids", "spark_hash", "state_partitions"]
+__all__ = ["bucket_ids", "pinned_partitions", "spark_hash", "state_partitions"]

@@ -6,7 +6,7 @@ to judge. Heartbeat rows end here, after they have moved the watermark; a filter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,7 @@ from windowpane.spark.arriving import arriving
 from windowpane.spark.blobs import pack
 from windowpane.spark.buckets import bucket_ids, state_partitions
 from windowpane.spark.key_hashes import KEY_HASH, bucket_numbers
+from windowpane.spark.layout import probes
 from windowpane.spark.passing import PASSED
 from windowpane.spark.worker import prepare_worker
 
@@ -63,6 +64,7 @@ class Encoder:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
+        yield from (_sent([bucket], [blob]) for bucket, blob in probes())
         position, pending, folding = 0, _Pending(), None
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position)
@@ -98,12 +100,10 @@ class Encoder:
             return
         if PASSED in rows.column_names:
             passed = rows[PASSED].drop_null().combine_chunks()
-            yield pa.RecordBatch.from_arrays([pa.array([ids[0]] * len(passed), pa.int32()), passed], [BUCKET, "blob"])
+            yield _sent([ids[0]] * len(passed), passed)
             rows = rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED])
         parts = self._folded(rows, len(ids)) if folding is Folding.TOGETHER else self._parts(rows, len(ids))
-        numbers = pa.array([ids[number] for number, _ in parts], pa.int32())
-        blobs = pa.array([pack(part) for _, part in parts], pa.binary())
-        yield pa.RecordBatch.from_arrays([numbers, blobs], [BUCKET, "blob"])
+        yield _sent([ids[number] for number, _ in parts], [pack(part) for _, part in parts])
 
     def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the partials of each bucket: folded before the rows are parted, unless their hash came with them."""
@@ -123,6 +123,11 @@ class Encoder:
         body, ends = body.take(pa.array(order)), np.cumsum(counts)
         present = np.flatnonzero(counts).tolist()
         return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
+
+
+def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:
+    """Return blobs on their way to their buckets."""
+    return pa.RecordBatch.from_arrays([pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
 
 
 @dataclass

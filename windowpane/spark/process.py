@@ -19,7 +19,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.blob_state import SparkBlobStore
-from windowpane.spark.blobs import is_heartbeat, unpack
+from windowpane.spark.blobs import is_heartbeat, is_probe, unpack
+from windowpane.spark.layout import Layout
 from windowpane.spark.passing import output_passed
 from windowpane.spark.wire import Wire, pandas_of
 from windowpane.spark.worker import prepare_worker
@@ -59,7 +60,12 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
         tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
-        yield from self._run(key, [table for table in tables if not is_heartbeat(table)], timerValues)
+        calls = [table for table in tables if not is_probe(table)]
+        if calls:
+            yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)
+        else:
+            self._compare_layouts(key)
+            self._store.settle()
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
@@ -76,6 +82,7 @@ class BucketProcessor(StatefulProcessor):
         now = self._now(timer_values)
         rows, passed = parted(tables)
         try:
+            self._compare_layouts(key)
             output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
             yield pandas_of(self._wire.rows(output, passed))
         finally:
@@ -83,6 +90,11 @@ class BucketProcessor(StatefulProcessor):
         if self._time_mode != _NO_TIMERS and not output.is_idle:
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
+
+    def _compare_layouts(self, key: Any) -> None:
+        layout = Layout.of_task()
+        if layout is not None:
+            layout.compare(tuple(key), self._store)
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay

@@ -16,6 +16,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.available_now import stop_when_consumed
 from windowpane.spark.outputs import Output
+from windowpane.spark.starting import started
 from windowpane.spark.wire import Wire
 
 
@@ -65,7 +66,7 @@ def start(
         writer = writer.queryName(query_name)
     if trigger:
         writer = writer.trigger(**trigger)
-    query = writer.start()
+    query = started(writer.start, built.blobs.sparkSession)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     return query

@@ -1,0 +1,59 @@
+"""A checkpoint that Spark has repartitioned is refused by name in the first batch, and goes on once it is repartitioned back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windowpane as wp
+from tests.spark.helpers import SPARK, Feed, failure, run
+from windowpane.errors import RepartitionedCheckpointError
+from windowpane.spark.buckets import bucket_ids
+from windowpane.spark.layout import PROBED_BUCKET, Layout
+from windowpane.state.memory import MemoryBlobStore
+
+pytestmark = pytest.mark.spark
+
+
+def pairs(feed: Feed, spark: Any) -> wp.Result:
+    """Return counts of every two rows of a key."""
+    return wp.stream(feed.stream(spark), event_time="t").key_by("k").count_window(2).aggregate(n=wp.count(), v=wp.sum("v"))
+
+
+@pytest.mark.skipif(SPARK < (4, 2), reason="no offline repartition")
+def test_a_repartitioned_checkpoint_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in").add([(f"k{n}", 1, n) for n in range(8)])
+    checkpoint = tmp_path / "checkpoint"
+    assert run(pairs(feed, spark), checkpoint=checkpoint).rows() == []
+    manager = spark._streamingCheckpointManager
+
+    manager.repartition(str(checkpoint), 3)
+    manager.repartition(str(checkpoint), 2)
+    feed.add([(f"k{n}", 2, 10) for n in range(4)])
+    pairs_of_both = [(f"k{n}", None, None, 2, n + 10) for n in range(4)]
+    assert run(pairs(feed, spark), checkpoint=checkpoint).rows() == pairs_of_both, "moved there and back"
+
+    manager.repartition(str(checkpoint), 3)
+    feed.add([("new", 3, 1)])
+    for _ in range(2):
+        said = failure(pairs(feed, spark), checkpoint=checkpoint)
+        assert "RepartitionedCheckpointError" in said
+        assert "written over 2 state partitions, and the checkpoint has been repartitioned to 3" in said
+
+
+def test_the_probed_bucket_is_one_of_every_layout() -> None:
+    assert all(PROBED_BUCKET in bucket_ids(partitions) for partitions in range(1, 300))
+
+
+def test_a_bucket_remembers_its_layout() -> None:
+    store = MemoryBlobStore()
+    for query in ("one", "two", "three"):
+        Layout(query, 4).compare((0,), store)
+    assert store.keys() == ["layout"]
+    with pytest.raises(RepartitionedCheckpointError, match=r"over 4 state partitions, .* repartitioned to 8"):
+        Layout("one", 8).compare((0,), store)
+    reads = store.reads
+    Layout("two", 4).compare((0,), store)
+    assert store.reads == reads, "compared before, in this process"

@@ -1,0 +1,79 @@
+"""A query whose driver's Python worker was too slow to connect back is started again; other failures stay as they are."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from windowpane.spark import starting
+
+TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+@dataclass
+class Query:
+    """A query that has ended with an error, or goes on."""
+
+    error: str | None = None
+    message: str = "Initializing sources"
+    lastProgress: Any = None  # noqa: N815 (Spark's name)
+    runId: str = "run"  # noqa: N815
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        return self.error is None
+
+    @property
+    def status(self) -> dict[str, str]:
+        return {"message": self.message}
+
+    def exception(self) -> str | None:
+        return self.error
+
+
+@dataclass
+class Tracker:
+    """Stands in for the session, its context and their status tracker."""
+
+    jobs: list[int] = field(default_factory=list)
+
+    @property
+    def sparkContext(self) -> Tracker:  # noqa: N802
+        return self
+
+    def statusTracker(self) -> Tracker:  # noqa: N802
+        return self
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:  # noqa: N802
+        assert group == "run"
+        return self.jobs
+
+
+@pytest.fixture(autouse=True)
+def classic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "is_classic", lambda spark: True)
+
+
+@pytest.mark.parametrize(
+    "under_way", [Query(lastProgress={}), Query(message="Waiting for data to arrive"), Query(message="Processing new data")]
+)
+def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Query, caplog: pytest.LogCaptureFixture) -> None:
+    queries = [Query(TOO_SLOW), Query(f"... {TOO_SLOW} ..."), under_way]
+    with caplog.at_level(logging.WARNING):
+        assert starting.started(iter(queries).__next__, Tracker([1])) is under_way
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage"
+    ] * 2
+
+
+def test_it_is_not_tried_for_ever_and_the_last_failure_is_seen() -> None:
+    queries = [Query(TOO_SLOW) for _ in range(4)]
+    assert starting.started(iter(queries).__next__, Tracker()) is queries[2]
+
+
+def test_another_failure_is_not_tried_again() -> None:
+    queries = [Query("a function raised"), Query()]
+    assert starting.started(iter(queries).__next__, Tracker()) is queries[0]
