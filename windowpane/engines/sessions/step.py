@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import group_columns, key_arrays
+from windowpane.engines.columnar import group_columns, key_arrays, with_plain_keys
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.evictions import Evictions
@@ -113,7 +113,8 @@ class SessionStep:
         """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
         meeting = Meeting(self._groups, None, [rows])
         numbers, segments = meeting.members(0)
-        folded = self._fold.fold_segments(rows.table, segments).append_column(ROWS, counted(segments))
+        spelled = with_plain_keys(self._program, rows.table)
+        folded = self._fold.fold_segments(spelled, segments).append_column(ROWS, counted(segments))
         return self._as_sessions(Joined(numbers, folded), meeting)
 
     def grow(
@@ -172,7 +173,8 @@ class SessionStep:
         part = meeting.arrivals[number]
         if part.is_folded:
             return Joined(meeting.of_part(number), part.table.select(self._fold.columns))
-        rows = part.table if offsets is None else replaced(part.table, ARRIVAL, pa.array(meeting.part(offsets, number)))
+        rows = with_plain_keys(self._program, part.table)  # only now: late rows come out as they came
+        rows = rows if offsets is None else replaced(rows, ARRIVAL, pa.array(meeting.part(offsets, number)))
         islands, segments = meeting.members(number)
         return Joined(islands, self._fold.fold_segments(rows, segments))
 
