@@ -24,6 +24,7 @@ from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
     UNBOUNDED_PRECEDING,
+    Bound,
     Exclude,
     Frame,
     following,
@@ -88,6 +89,17 @@ def test_far_apart_changes_do_not_read_what_lies_between() -> None:
     output = engine.run(store, [rows([("a", 5, 20_001, 1), ("a", 199_985, 20_002, 1)])], Clock(MIN, 0))
     assert store.reads - before < 12
     assert len(emitted(output)) == 2 + 2 * 9, "the two rows; nine of those behind each had less than eleven rows, or another sum"
+
+
+@pytest.mark.parametrize("units", [Frame.range_, Frame.groups])
+def test_a_row_changes_what_its_peers_in_earlier_pages_show(units: Callable[[Bound, Bound], Frame]) -> None:
+    program = a_program(OverCall("count", ("v",), units(UNBOUNDED_PRECEDING, CURRENT_ROW)))
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    others = [("b", 0, -1 - n, 1) for n in range(100)]
+    engine.run(store, [rows([*others, *(("a", 5, n, 1) for n in range(1_500))])], Clock(MIN, 0))
+    output = engine.run(store, [rows([("a", 5, 10_000, 1)])], Clock(MIN, 0))
+    shown = {row["id"]: row["c0"] for row in emitted(output) if row[CHANGE_TYPE] != "update_preimage"}
+    assert shown == dict.fromkeys([*range(1_500), 10_000], 1_501)
 
 
 def test_a_running_sum_goes_on_from_the_last_row_of_a_large_partition() -> None:

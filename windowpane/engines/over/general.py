@@ -357,8 +357,13 @@ class _Sides:
             self._note(self.right, self.segment[affected & call.reaches_end(self.rows)], self.spans.cut_right)
 
     def need_counters(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
-        """Note where running calls need counters of rows before a cut."""
-        for call in calls if len(self.segment) else ():
+        """Note where running calls need counters of rows before a cut, or peers of a change stand there: their frames hold it."""
+        if not len(self.segment):
+            return
+        firsts = self.rows.layout.segment_firsts
+        if any(call.call.frame is not None and call.call.frame.units is not Units.ROWS for call in calls):
+            self._note(self.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
+        for call in calls:
             self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
 
     def _note(self, side: Mask, segments: npt.NDArray[np.int64], cut: Mask) -> None:

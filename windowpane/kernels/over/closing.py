@@ -35,8 +35,11 @@ def complete(rows: SortedRows, calls: Sequence[CallKernel], closed: int) -> Mask
 
 
 def is_closed_by_watermark(calls: Sequence[CallKernel]) -> bool:
-    """Whether a watermark alone, without another row, can complete a row."""
-    frames = [call.call.reach for call in calls]
+    """Whether a watermark alone, without another row, can complete a row.
+
+    A lead that passes over NULLs waits for values, and may have them: what the row waits for then is another call's.
+    """
+    frames = [call.call.reach for call in calls if not _passes_over_nulls(call)]
     return all(not frame.end.is_unbounded or frame.units is Units.SESSION for frame in frames) and any(
         frame.units is not Units.ROWS for frame in frames
     )

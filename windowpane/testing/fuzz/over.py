@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 
 from windowpane.engines.over.engines import columnar_engine, columnar_refusal
@@ -12,6 +13,7 @@ from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
 from windowpane.testing.fuzz.over_oracle import Oracle
 from windowpane.testing.fuzz.over_run import MakeEngine, NotCoveredError, check_beside, check_trial
+from windowpane.testing.sizes import drawn_sizes
 
 
 def _columnar(program: OverProgram) -> Engine:
@@ -34,7 +36,9 @@ def run(seed: int, engine: str = "reference", against: str = "duckdb") -> Outcom
     """Run the program of a seed on an engine and compare it with DuckDB, or with the ``reference``, which takes half the time."""
     trial = random_trial(seed)
     try:
-        differences = _checked(trial, ENGINES[engine], against)
+        with drawn_sizes(seed), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            differences = _checked(trial, ENGINES[engine], against)
     except NotCoveredError as reason:
         return Outcome(seed, described(trial), f"{engine} does not cover it ({reason})")
     except Exception as error:  # a program that raises is a finding like any other

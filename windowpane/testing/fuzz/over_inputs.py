@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstream
+from windowpane.testing.fuzz.columns import COLUMNS, values
 from windowpane.testing.fuzz.over_windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over_types import output_schema
@@ -32,6 +33,18 @@ ORDER_TYPES: dict[pa.DataType, Callable[[int], Any]] = {
     pa.string(): lambda step: "abcdefghijklmnop"[step],
 }
 """Types of the ORDER BY column ``ts``, and the value at a small step."""
+
+_FURTHER_ORDER_TYPES: dict[pa.DataType, Callable[[int], Any]] = {
+    pa.int8(): lambda step: step - 6,
+    pa.int16(): lambda step: step - 6,
+    pa.float32(): lambda step: step / 2,
+    pa.decimal128(38, 18): lambda step: Decimal(step) / 4,
+    pa.timestamp("us", tz="UTC"): lambda step: (_DAY + dt.timedelta(hours=12 * step)).replace(tzinfo=dt.UTC),
+}
+"""Types of ``ts`` beside columns of every type."""
+
+_FURTHER = sorted(set(COLUMNS.names) - {"s", "d"})
+"""Columns of every type; two have names that are taken."""
 
 WORDS = [INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE]
 
@@ -75,12 +88,14 @@ class _Shape:
         special: whether doubles are not all finite.
         strays: whether some changes cannot be.
         largest: rows of the largest batch.
+        further: columns beside those that every program has, of any type.
     """
 
     far: bool = False
     special: bool = False
     strays: bool = False
     largest: int = 20
+    further: tuple[str, ...] = ()
 
 
 def random_trial(seed: int, closes: bool | None = None) -> Trial:
@@ -93,10 +108,13 @@ def random_trial(seed: int, closes: bool | None = None) -> Trial:
     rng = Random(seed)
     mode = rng.random() < 0.4
     closes = mode if closes is None else closes
-    kinds = list(ORDER_TYPES)
+    further = tuple(rng.sample(_FURTHER, 3)) if rng.random() < 0.4 else ()
+    kinds = [*ORDER_TYPES, *(_FURTHER_ORDER_TYPES if further else ())]
     kind = pa.timestamp("us") if closes else rng.choice([*kinds, pa.int64(), pa.timestamp("us")])
-    program = _random_program(rng, kind, closes)
+    program = _random_program(rng, kind, closes, further)
     program, shape, reason = _beyond(rng, program, kind)
+    if further:
+        shape, reason = replace(shape, further=further), reason or "columns of every type"
     source = _Source(rng, program, kind, shape)
     batches = tuple(source.batch(number) for number in range(rng.randint(2, 6)))
     return Trial(seed, program, (*batches, _end(program)) if closes else batches, reason)
@@ -104,7 +122,7 @@ def random_trial(seed: int, closes: bool | None = None) -> Trial:
 
 def _beyond(rng: Random, program: OverProgram, kind: pa.DataType) -> tuple[OverProgram, _Shape, str]:
     """Return the program, what its input is like, and why DuckDB cannot say what comes out."""
-    largest = rng.choice([20] * 15 + [90])
+    largest = rng.choice([20] * 15 + [90] * 3 + [300])
     dice = rng.random()
     if dice < 0.05 and kind in _FAR:
         return program, _Shape(far=True), "RANGE at the ends of a type"
@@ -119,7 +137,8 @@ def _beyond(rng: Random, program: OverProgram, kind: pa.DataType) -> tuple[OverP
     return program, _Shape(largest=largest), ""
 
 
-def _random_program(rng: Random, kind: pa.DataType, closes: bool) -> OverProgram:
+def _random_program(rng: Random, kind: pa.DataType, closes: bool, further: tuple[str, ...]) -> OverProgram:
+    beside = pa.schema([COLUMNS.field(name) for name in further])
     columns = pa.schema(
         [
             ("part", pa.string()),
@@ -131,14 +150,15 @@ def _random_program(rng: Random, kind: pa.DataType, closes: bool) -> OverProgram
             ("s", pa.string()),
             ("d", pa.decimal128(10, 2)),
             ("ok", pa.bool_()),
+            *beside,
         ]
     )
-    spec = random_spec(rng, kind, closes)
+    spec = random_spec(rng, kind, closes, beside)
     outputs = output_schema(spec, columns, [f"c{number}" for number in range(len(spec.calls))])
     mode = Emit.CLOSE if closes else Emit.UPDATE
     lateness = rng.choice([0, 0, _HALF_HOUR * 24]) if closes else 0
     append_only = closes or rng.random() < 0.3
-    is_timed = closes or (append_only and pa.types.is_timestamp(kind) and rng.random() < 0.5)
+    is_timed = closes or (append_only and kind == pa.timestamp("us") and rng.random() < 0.5)
     return OverProgram(spec, columns, outputs, mode, "ts" if is_timed else None, lateness, append_only, has_late_output=is_timed)
 
 
@@ -148,7 +168,7 @@ class _Source:
     def __init__(self, rng: Random, program: OverProgram, kind: pa.DataType, shape: _Shape) -> None:
         self._rng = rng
         self._program = program
-        self._value = _FAR[kind] if shape.far else ORDER_TYPES[kind]
+        self._value = _FAR[kind] if shape.far else (ORDER_TYPES | _FURTHER_ORDER_TYPES)[kind]
         self._shape = shape
         self._live: dict[int, Row] = {}
         self._next_id = 0
@@ -185,7 +205,7 @@ class _Source:
         return table.append_column(CHANGE_TYPE, pa.array([word for word, _ in entries], pa.string()))
 
     def _insert(self, batch: int) -> list[tuple[str, Row]]:
-        row = self._row(self._next_id * 389 % 1_009)
+        row = self._row(self._next_id * 389 % 10_007)
         if self._program.mode is Emit.CLOSE:
             row["ts"] = self._value(min(max(2 * batch + self._rng.randint(-3, 4), 0), 15))
         self._next_id += 1
@@ -215,7 +235,7 @@ class _Source:
         old = self._rng.choice(list(self._live.values()))
         kind = self._rng.choice(["absent", "elsewhere", "again", "postimage", "preimage"])
         if kind in ("absent", "elsewhere"):
-            row = self._row(old["id"] if kind == "elsewhere" else 2_000 + self._next_id)
+            row = self._row(old["id"] if kind == "elsewhere" else 20_000 + self._next_id)
             return [(self._rng.choice([DELETE, UPDATE_PREIMAGE]), row)]
         if kind == "preimage":
             del self._live[old["id"]]
@@ -241,6 +261,7 @@ class _Source:
             "s": self._nullable(rng.choice(["u", "v", "w", "é"])),
             "d": self._nullable(Decimal(rng.randint(-9, 9)) / 2),
             "ok": self._nullable(rng.random() < 0.6),
+            **{name: values(rng, name, 1)[0] for name in self._shape.further},
         }
 
     def _nullable(self, value: Any) -> Any:

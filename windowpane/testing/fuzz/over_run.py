@@ -17,6 +17,7 @@ import pyarrow as pa
 from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import JUDGED, MAIN, TIME
 from windowpane.engines.protocol import Clock, Engine
+from windowpane.errors import WindowpaneError
 from windowpane.operators.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
@@ -59,7 +60,9 @@ def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngi
     """Run a trial on two engines and return where what comes out of a batch differs, empty if nothing does."""
     reference, engine = _Engines(trial.program, make_reference), _Engines(trial.program, make_engine)
     for number, batch in enumerate(trial.batches):
-        expected, got = reference.run(batch), engine.run(batch)
+        expected, got = _outcome(reference, batch), _outcome(engine, batch)
+        if isinstance(expected, WindowpaneError) or isinstance(got, WindowpaneError):
+            return [] if type(expected) is type(got) else [f"batch {number}: expected {expected!r}, got {got!r}"]
         if reference.counters != engine.counters:
             return [f"batch {number}: counters {reference.counters}, got {engine.counters}"]
         for output, name in ((MAIN, "main"), (LATE, "late")):
@@ -68,6 +71,13 @@ def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngi
             if found is not None:
                 return [f"batch {number}, {name}: {found}"]
     return []
+
+
+def _outcome(engines: _Engines, batch: Batch) -> dict[int, pa.Table] | WindowpaneError:
+    try:
+        return engines.run(batch)
+    except WindowpaneError as error:
+        return error
 
 
 class _Engines:

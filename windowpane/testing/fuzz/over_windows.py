@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from random import Random
 
 import pyarrow as pa
 
 from windowpane.errors import InvalidFrameError
+from windowpane.testing.fuzz.aggregates import every_aggregate
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.frames import (
@@ -25,6 +28,7 @@ from windowpane.windowing.frames import (
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 
+_NONE = pa.schema([])
 VALUES = ("x", "y", "s", "d", "ok")
 """Columns that calls take as arguments: bigint, double, text, decimal, boolean."""
 
@@ -57,37 +61,56 @@ _DISTINCT = frozenset({"count", "sum", "avg", "min", "max"})
 _NUMBERING = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 
-def random_spec(rng: Random, order_type: pa.DataType, closes: bool) -> OverSpec:
-    """Return a window; one that emits on window close orders by ``ts`` alone and needs nothing that never comes."""
-    partition = rng.choice([("part",), ("part",), ("part",), ("part", "sub"), ()])
-    order = _random_order(rng, closes)
-    calls = tuple(_random_call(rng, order, order_type, closes) for _ in range(rng.randint(1, 4)))
+def random_spec(rng: Random, order_type: pa.DataType, closes: bool, further: pa.Schema = _NONE) -> OverSpec:
+    """Return a window; one that emits on window close orders by ``ts`` alone and needs nothing that never comes.
+
+    Args:
+        rng: draws it.
+        order_type: the type of ``ts``.
+        closes: whether it emits on window close.
+        further: columns of other types that the window may be of, too.
+    """
+    sortable = [field.name for field in further if not pa.types.is_nested(field.type)]
+    partition = rng.choice([("part",), ("part",), ("part",), ("part", "sub"), (), *((name,) for name in sortable)])
+    order = _random_order(rng, closes, sortable)
+    calls = tuple(_random_call(rng, order, order_type, closes, further) for _ in range(rng.randint(1, 4)))
     return OverSpec(partition, order, ("id",), calls)
 
 
-def _random_order(rng: Random, closes: bool) -> tuple[OrderColumn, ...]:
+def _random_order(rng: Random, closes: bool, sortable: Sequence[str]) -> tuple[OrderColumn, ...]:
     if closes:
         return (OrderColumn("ts", nulls_first=rng.random() < 0.5),)
-    names = rng.choice([["ts"]] * 5 + [["ts", "s"], ["y", "ts"], ["s"], []])
+    further = [names for name in sortable for names in ([name], ["ts", name], [name, "ts"])]
+    names = rng.choice([["ts"]] * 5 + [["ts", "s"], ["y", "ts"], ["s"], []] + further)
     return tuple(OrderColumn(name, rng.random() < 0.4, nulls_first=rng.random() < 0.5) for name in names)
 
 
-def _random_call(rng: Random, order: tuple[OrderColumn, ...], order_type: pa.DataType, closes: bool) -> OverCall:
+def _random_call(
+    rng: Random, order: tuple[OrderColumn, ...], order_type: pa.DataType, closes: bool, further: pa.Schema
+) -> OverCall:
     kind = rng.choices(["numbering", "offset", "value", "aggregate"], [2 if order else 0, 3, 2, 5])[0]
     if kind == "numbering":
         return OverCall(rng.choice(_NUMBERING[:3] if closes else _NUMBERING), offset=rng.randint(1, 4))
     if kind == "offset":
-        return _random_offset(rng)
+        return _random_offset(rng, further)
     frame = random_frame(rng, order, order_type, closes)
     if kind == "value":
         function = rng.choice(["first_value", "last_value", "nth_value"])
-        return OverCall(function, (rng.choice(VALUES),), frame, rng.randint(1, 3), ignore_nulls=rng.random() < 0.3)
+        column = rng.choice([*VALUES, *further.names])
+        return OverCall(function, (column,), frame, rng.randint(1, 3), ignore_nulls=rng.random() < 0.3)
+    if further.names and rng.random() < 0.7:
+        return _call_of(rng, rng.choice(_every(further)), frame)
     return _random_aggregate(rng, frame)
 
 
-def _random_offset(rng: Random) -> OverCall:
-    column, nulls = rng.choice(["x", "s"]), rng.random() < 0.3
-    default = rng.choice([None, None, -1 if column == "x" else "none"])
+@lru_cache(maxsize=256)
+def _every(columns: pa.Schema) -> tuple[Aggregate, ...]:
+    return every_aggregate(columns, columns.names)
+
+
+def _random_offset(rng: Random, further: pa.Schema) -> OverCall:
+    column, nulls = rng.choice(["x", "s", *further.names]), rng.random() < 0.3
+    default = rng.choice([None, None, {"x": -1, "s": "none"}.get(column)])
     offset = rng.choice([1, 1, 1, 2, 3, 0, -1])
     return OverCall(rng.choice(["lag", "lead"]), (column,), offset=offset, default=default, ignore_nulls=nulls)
 
@@ -100,6 +123,10 @@ def _random_aggregate(rng: Random, frame: Frame) -> OverCall:
         aggregate = rng.choice(_NUMERIC_AGGREGATES)(rng.choice(_NUMBERS))
     else:
         aggregate = rng.choice(_AGGREGATES)(rng.choice(VALUES))
+    return _call_of(rng, aggregate, frame)
+
+
+def _call_of(rng: Random, aggregate: Aggregate, frame: Frame) -> OverCall:
     distinct = bool(aggregate.arguments) and aggregate.name in _DISTINCT and rng.random() < 0.2
     return OverCall.of(aggregate, frame, "ok" if rng.random() < 0.2 else None, distinct)
 

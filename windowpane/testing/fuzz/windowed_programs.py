@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.program import Program, Upstream
-from windowpane.errors import AggregateTypeError
 from windowpane.plan import FunctionPlan, WindowPlan
 from windowpane.planner import InputTypes, compile_program
+from windowpane.testing.fuzz.aggregates import every_aggregate
 from windowpane.testing.fuzz.columns import COLUMNS, PLAIN
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
@@ -135,53 +135,8 @@ _ORDERLESS: tuple[Aggregate, ...] = (
 )
 """Aggregates of ordinary values that do not depend on the order of arrival."""
 
-_OF_ANY: tuple[Callable[[str], Aggregate], ...] = (
-    agg.count,
-    agg.sum,
-    agg.avg,
-    agg.min,
-    agg.max,
-    agg.var_pop,
-    agg.var_samp,
-    agg.stddev_pop,
-    agg.stddev_samp,
-    agg.median,
-    agg.mode,
-    agg.first,
-    agg.last,
-    agg.any_value,
-    agg.collect_list,
-    agg.collect_set,
-    agg.count_distinct,
-    agg.approx_count_distinct,
-    lambda column: agg.first(column, ignore_nulls=True),
-    lambda column: agg.last(column, ignore_nulls=True),
-    lambda column: agg.any_value(column, ignore_nulls=True),
-    lambda column: agg.quantile(column, 0.7),
-    lambda column: agg.approx_quantile(column, 0.5, accuracy=10_000),
-    lambda column: agg.approx_count_distinct(column, rsd=0.4),
-    lambda column: agg.arg_min(column, "big"),
-    lambda column: agg.arg_max("text", column),
-    lambda column: agg.arg_min("d", column),
-    lambda column: agg.count_distinct(column, "n"),
-    lambda column: agg.string_agg(column, "\0"),
-    agg.bool_and,
-    agg.bool_or,
-)
+_EVERY = every_aggregate(COLUMNS, ("big", "text", "d"))
 """Every aggregate, of a column of any type that it takes."""
-
-
-def _is_taken(aggregate: Aggregate) -> bool:
-    try:
-        aggregate.bind([COLUMNS.field(name).type for name in aggregate.arguments])
-    except AggregateTypeError:
-        return False
-    return True
-
-
-_EVERY: tuple[Aggregate, ...] = tuple(
-    aggregate for make in _OF_ANY for field in COLUMNS if _is_taken(aggregate := make(field.name))
-)
 
 
 def random_aggregates(draw: Random) -> dict[str, Aggregate]:
