@@ -15,6 +15,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.kernels.aggregates import ORDERED
 from windowpane.planner import make_engine
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.columns import COLUMNS
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import (
     LATE,
@@ -52,7 +53,7 @@ def unordered_aggregates(draw: Random) -> dict[str, Aggregate]:
 def random_steps(draw: Random) -> list[tuple[int, pa.Table]]:
     watermark, steps = -30, []
     for _ in range(draw.randint(2, 5)):
-        steps.append((watermark, random_rows(draw, draw.randint(0, 8), watermark)))
+        steps.append((watermark, random_rows(draw, draw.randint(0, 8), watermark, columns=COLUMNS)))
         watermark += draw.randint(0, 25)
     return steps
 
@@ -83,6 +84,7 @@ def _pane(row: dict) -> tuple:
 
 def both_engines(*args, **parts) -> list[Program]:
     """Return the program for the planner's engine, and for the reference."""
+    parts |= {"columns": COLUMNS}
     return [program_of(*args, **parts), program_of(*args, **parts, engine="row")]
 
 
@@ -111,7 +113,7 @@ def test_batch_cuts_do_not_change_final_results(seed: int) -> None:
 def test_the_order_of_rows_within_the_bound_of_disorder_does_not_matter(seed: int) -> None:
     draw, bound = Random(seed), 12
     assigner, aggregates = event_time_assigner(draw), unordered_aggregates(draw)
-    rows = random_rows(draw, 30, 0)
+    rows = random_rows(draw, 30, 0, columns=COLUMNS)
     for program in both_engines(assigner, aggregates, late_tag=LATE):
         results = []
         for _ in range(2):
@@ -148,8 +150,8 @@ def test_the_discarded_panes_add_up_to_the_last_accumulated_one(seed: int) -> No
     steps, lateness = random_steps(draw), draw.choice([0, 5, 30])
     for name in (None, "row"):
         parts: dict[str, Any] = {"allowed_lateness": lateness, "engine": name}
-        accumulated, _ = run(program_of(assigner, ADDABLE, trigger=inner, **parts), steps)
-        discarded, _ = run(program_of(assigner, ADDABLE, trigger=wp.PurgingTrigger.of(inner), **parts), steps)
+        accumulated, _ = run(program_of(assigner, ADDABLE, trigger=inner, columns=COLUMNS, **parts), steps)
+        discarded, _ = run(program_of(assigner, ADDABLE, trigger=wp.PurgingTrigger.of(inner), columns=COLUMNS, **parts), steps)
         assert difference(last_of_each(accumulated), added_up(discarded)) is None, (assigner, inner)
 
 
@@ -169,8 +171,8 @@ def test_two_aggregates_in_one_program_are_those_of_two_programs(seed: int) -> N
     draw = Random(seed)
     assigner, aggregates, steps = event_time_assigner(draw), random_aggregates(draw), random_steps(draw)
     parts: dict[str, Any] = {"trigger": random_trigger(draw, assigner), "allowed_lateness": draw.choice([0, 5])}
-    together, _ = run(program_of(assigner, aggregates, **parts), steps)
+    together, _ = run(program_of(assigner, aggregates, columns=COLUMNS, **parts), steps)
     for name, aggregate in aggregates.items():
-        alone, _ = run(program_of(assigner, {name: aggregate}, **parts), steps)
+        alone, _ = run(program_of(assigner, {name: aggregate}, columns=COLUMNS, **parts), steps)
         kept = {"k", "window_start", "window_end", name}
         assert difference(alone, [{key: row[key] for key in row if key in kept} for row in together]) is None

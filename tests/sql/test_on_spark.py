@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.errors import ChangedPlanError, SqlRunError, UnexpectedError, UnsupportedStoreError
+from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
 from windowpane.sql import Session
 from windowpane.sql.nodes import Filter
 from windowpane.sql.on_spark.upkeep import StreamedUpkeep
@@ -182,7 +182,7 @@ def test_state_of_another_plan_is_refused(spark, tmp_path: Path, monkeypatch) ->
     with pytest.raises(UnsupportedStoreError, match="mv"):
         Session(store=store)
     monkeypatch.setattr(Filter, "label", "Sieve")
-    with pytest.raises(ChangedPlanError, match=r"(?s)the plan of 'mv'.*Filter.*Sieve"):
+    with pytest.raises(StoreVersionError, match=r"(?s)the plan of 'mv'.*Filter.*Sieve"):
         Session(spark, store=store)
 
 
