@@ -198,6 +198,17 @@ def test_views_of_quotients_go_on_through_a_restart(tmp_path) -> None:
         assert sorted(session.query("SELECT * FROM vwap").text_rows()) == sorted(session.query(again).text_rows())
 
 
+def test_a_view_has_no_variance_where_a_square_does_not_fit() -> None:
+    session = Session(store=":memory:")
+    session.run("CREATE TABLE t (k int, a numeric)")
+    session.run("CREATE MATERIALIZED VIEW v AS SELECT k, var_pop(a) AS s, stddev_samp(a) AS d FROM t GROUP BY k")
+    session.run("INSERT INTO t VALUES (1, 2), (1, 4), (2, 99999999999), (2, 1), (2, 3); FLUSH")
+    shown = "SELECT k, s, round(d, 6) FROM v ORDER BY k"
+    assert session.query(shown).text_rows() == [["1", "1", "1.414214"], ["2", None, None]]
+    session.run("DELETE FROM t WHERE a > 4; FLUSH")
+    assert session.query(shown).text_rows() == [["1", "1", "1.414214"], ["2", "1", "1.414214"]]
+
+
 def test_a_table_made_of_a_query_keeps_its_places(tmp_path) -> None:
     path = str(tmp_path / "made.duckdb")
     with Session(store=path) as session:

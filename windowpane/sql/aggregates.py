@@ -166,14 +166,15 @@ def _exact_moment(name: str, value: Expr) -> Parts:
     else:
         wide = convert(value, as_numeric(value.type))
         square = multiply(wide, wide)
-    total, squares, number = _summed(value), _summed(square), Primitive("count", (value,), BIGINT, "count")
+    total, squares = _summed(value), _summed(square)
+    number, squared = (Primitive("count", (counted,), BIGINT, "count") for counted in (value, square))
 
     def finish(parts: Sequence[Expr]) -> Expr:
         sums = [convert(part, as_numeric(part.type)) for part in parts[:2]]
         kind = VARIANCE if name.startswith("var") else QUOTIENT
-        return build(kind, called(name, "{0}", "{1}", "{2}"), *sums, parts[2])
+        return build(kind, called(name, "{0}", "{1}", "{2}", "{3}"), *sums, *parts[2:])
 
-    return Parts((total, squares, number), finish, _DISTINCT_FIRST)
+    return Parts((total, squares, number, squared), finish, _DISTINCT_FIRST)
 
 
 def _same(function: str, over: str | None = None) -> Binder:

@@ -32,6 +32,10 @@ from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE
 
 Kernel = Callable[..., pa.Array]
 
+_SQUARE = (
+    "numeric out of range: the square of a value has too many digits. Cast the argument to numeric(38, s) with fewer decimal "
+    "places, or to double precision."
+)
 _WORD = 16
 _WORKING = Context(prec=70)
 _ROOT_PLACES = 60
@@ -248,13 +252,17 @@ def text(values: pa.ChunkedArray) -> pa.Array:
 
 
 def variance(*, sample: bool, root: bool) -> Kernel:
-    """Return the variance, or its square root, of a sum, a sum of squares and a count; NULL where there are too few values.
+    """Return the variance, or its square root, of a sum, a sum of squares and their counts; NULL where there are too few values.
+
+    In a view a square that does not fit is NULL: the counts differ then, and there is no variance of what is left.
 
     Source: PostgreSQL's ``numeric_stddev_internal``: (n * sum of squares - square of the sum) / (n * (n - 1)), or / n².
     """
     places = QUOTIENT_PLACES if root else VARIANCE_PLACES
 
-    def kernel(sums: pa.ChunkedArray, squares: pa.ChunkedArray, counts: pa.ChunkedArray) -> pa.Array:
+    def kernel(sums: pa.ChunkedArray, squares: pa.ChunkedArray, counts: pa.ChunkedArray, squared: pa.ChunkedArray) -> pa.Array:
+        if not counts.equals(squared):
+            raise NumericValueError(_SQUARE)
         place = _root if root else significant(places)
         fine = max(2 * sums.type.scale, squares.type.scale)
         up, over = 10 ** (fine - 2 * sums.type.scale), 10 ** (fine - squares.type.scale)
