@@ -19,6 +19,7 @@ from windowpane.sql.types import (
     BOOLEAN,
     DOUBLE,
     INTERVAL,
+    JSONB,
     QUOTIENT,
     REAL,
     UNKNOWN,
@@ -129,7 +130,7 @@ def _interval_sum(value: Expr) -> Parts:
 
 def _interval_avg(value: Expr) -> Parts:
     total, number = _interval_sum(value), Primitive("count", (value,), BIGINT, "count")
-    template = "CASE WHEN {1} > 0 THEN windowpane_scale_interval({0}, 1.0 / {1}) END"
+    template = "CASE WHEN {1} > 0 THEN windowpane_divide_interval({0}, CAST({1} AS DOUBLE)) END"
     return Parts(
         (*total.primitives, number),
         lambda parts: build(INTERVAL, template, total.finish(parts[:3]), parts[3]),
@@ -216,6 +217,9 @@ def _bits(name: str) -> Binder:
 def _arg(name: str) -> Binder:
     def bind(arguments: Sequence[Expr]) -> Parts:
         values = _only(arguments, 2)
+        by = values[1].type
+        if by == JSONB or by.element is not None:
+            raise MismatchError(f"it compares no {by}. Compare an element of it.")
         return _one(Primitive(name, values, values[0].type, name))
 
     return bind

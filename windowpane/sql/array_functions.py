@@ -118,13 +118,20 @@ def _to_string(arguments: Sequence[Expr]) -> Expr:
     _counted(arguments, 2, 3)
     value = _flat(arguments[0])
     text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
-    joined = f"array_to_string([{text} FOR element IN {{0}} IF element IS NOT NULL], {{1}})"
     signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
+    known = _text_between(f"[{text} FOR element IN {{0}} IF element IS NOT NULL]", signs[0])
     if len(signs) == 1:
-        return build(VARCHAR, f"CASE WHEN {{1}} IS NOT NULL THEN {joined} END", value, *signs)
-    shown = f"array_to_string([coalesce({text}, {{2}}) FOR element IN {{0}}], {{1}})"
-    template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN {joined} ELSE {shown} END"
+        return build(VARCHAR, f"CASE WHEN {{1}} IS NOT NULL THEN {known} END", value, *signs)
+    shown = _text_between(f"[coalesce({text}, {{2}}) FOR element IN {{0}}]", signs[0])
+    template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN {known} ELSE {shown} END"
     return build(VARCHAR, template, value, *signs)
+
+
+def _text_between(texts: str, sign: Expr) -> str:
+    """Return a template that joins texts with ``{1}``, which DuckDB's own function knows as a constant only."""
+    if sign.literal is not None:
+        return f"array_to_string({texts}, {{1}})"
+    return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{1}} || other) END"
 
 
 def _flat(value: Expr) -> Expr:

@@ -148,7 +148,9 @@ class Definitions:
     def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> None:
         if not statement.materialized:
             binder = self.binder(text)
-            binder.bind(statement.query)
+            bound = binder.bind(statement.query)
+            if is_new:
+                views.check_count(statement, bound, text)
             self._catalog.entries[statement.name] = PlainView(
                 statement.name, statement.query, text.text, statement.text, statement.column_names, binder.names_read()
             )

@@ -11,6 +11,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 SESSION_GAP = "windowpane_session_gap"
 """Where an ORDER BY keeps the gap of the session frame behind it."""
+UNKNOWN_TRUTH = "windowpane_unknown"
+"""Marks the NULL that was written ``UNKNOWN``: of booleans only."""
 
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
 
@@ -56,6 +58,21 @@ class Parser(RisingWaveParser):
             interval.set("this", exp.Literal.string(written))
             interval.set("unit", None)
         return interval
+
+    def _parse_using_identifiers(self) -> list[exp.Expr]:
+        """Parse names of columns; of ``t.a`` sqlglot keeps the last word."""
+        return self._parse_wrapped_csv(self._parse_id_var, optional=True)
+
+    def _parse_null(self) -> exp.Expr | None:
+        """Parse NULL; UNKNOWN is a name but behind IS."""
+        return exp.Null() if self._match(TokenType.NULL) else None
+
+    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+        if not distinct and self._match(TokenType.UNKNOWN):
+            unknown = exp.Null()
+            unknown.meta[UNKNOWN_TRUTH] = True
+            return unknown
+        return super()._parse_is_rhs(distinct)
 
     def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
         partition, order = super()._parse_partition_and_order()

@@ -8,6 +8,7 @@ from windowpane.sql.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expr import Expr, MismatchError, build, convert
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.operators import arithmetic, power, same_type
+from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
 from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
 from windowpane.sql.scalar.signatures import Builder, counted
@@ -112,5 +113,6 @@ FUNCTIONS: dict[str, Builder] = {
     **TEXT_FUNCTIONS,
     **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,
+    **FIELD_FUNCTIONS,
     **ARRAY_FUNCTIONS,
 }

@@ -20,7 +20,9 @@ _OFFSETS = {
 
 _DATE = r"\d{1,7}[-/]\d{1,2}[-/]\d{1,2}"
 _TIME = r"\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?"
-_OFFSET = r"[+-]\d{1,2}(?::\d{2}(?::\d{2})?)?"
+_OFFSET = r"[+-](?:0?\d|1[0-5])(?::[0-5]\d(?::[0-5]\d)?)?"
+_NO_OFFSET = rf"({_TIME})([+-](?:1[6-9]|[2-9]\d|\d+:[6-9]).*)$"
+"""PostgreSQL's offsets are shorter than 16 hours."""
 _PLAIN = rf"(?:{_DATE}(?:[ T]+{_TIME}(?:{_OFFSET}|Z)?)?|\d+-\d+-\d+ \(BC\).*|-?infinity|epoch)"
 
 NO_ZONE = " no zone: "
@@ -41,6 +43,7 @@ def _spelled(text: str) -> str:
     sql = f"regexp_replace({sql}, '{_SPACE}', '\\1\\2')"
     sql = f"regexp_replace({sql}, '{_DIGITS}', '\\1:\\2')"
     sql = f"regexp_replace({sql}, '({_TIME}[+-])(\\d)$', '\\10\\2')"  # RE2 has groups of one digit: 1, then 0
+    sql = f"regexp_replace({sql}, '{_NO_OFFSET}', '\\1{NO_ZONE}\\2')"
     for name, offset in _OFFSETS.items():
         sql = f"regexp_replace({sql}, '(?i)({_TIME})\\s*{name}$', '\\1{offset}')"
     sql = f"regexp_replace({sql}, '{_ZONE}', '\\1 \\2')"

@@ -137,9 +137,11 @@ def _partner(operator: str, other: SqlType, *, is_left: bool) -> SqlType:
 
 def _numbers(operator: str, left: Expr, right: Expr) -> Expr:
     if is_float(left.type) or is_float(right.type):
+        if operator == "%":
+            raise MismatchError(f"operator does not exist: {left.type} % {right.type}. Cast both sides to numeric.")
         kind = REAL if left.type == right.type == REAL else DOUBLE
         one, other = convert(left, kind), convert(right, kind)
-        return build(kind, "fmod({0}, {1})" if operator == "%" else f"({{0}} {operator} {{1}})", one, other)
+        return build(kind, f"({{0}} {operator} {{1}})", one, other)
     if is_integer(left.type) and is_integer(right.type):
         one, other = same_type(left, right)
         return build(one.type, f"({{0}} {'//' if operator == '/' else operator} {{1}})", one, other)
@@ -155,7 +157,7 @@ def _times(operator: str, left: Expr, right: Expr) -> Expr | None:
     if operator == "*" and other == INTERVAL and is_number(one):
         return build(INTERVAL, "windowpane_scale_interval({1}, CAST({0} AS DOUBLE))", left, right)
     if operator == "/" and one == INTERVAL and is_number(other):
-        return build(INTERVAL, "windowpane_scale_interval({0}, 1.0 / CAST({1} AS DOUBLE))", left, right)
+        return build(INTERVAL, "windowpane_divide_interval({0}, CAST({1} AS DOUBLE))", left, right)
     return None
 
 
@@ -173,7 +175,7 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
         moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
         return moved if right.columns or not keeps_order(right) else rising(moved, left)
     if one == DATE and is_integer(other):
-        return build(DATE, f"({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
+        return build(DATE, f"windowpane_date({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
     if one == DATE and other == TIME and operator == "+":
         return build(TIMESTAMP, "({0} + {1})", left, right)
     return None
@@ -217,6 +219,8 @@ def negate(operand: Expr) -> Expr:
     """Return ``-operand``."""
     if not (is_number(operand.type) or operand.type == INTERVAL):
         raise MismatchError(f"operator does not exist: - {operand.type}.")
+    if is_integer(operand.type):  # DuckDB gives constants the next wider type
+        return build(operand.type, f"CAST((-{{0}}) AS {operand.type.duckdb})", operand)
     return build(operand.type, "(-{0})", operand)
 
 

@@ -15,6 +15,7 @@ from windowpane.sql.dml.conflicts import InsertConflict
 from windowpane.sql.dml.literal_rows import cut_rows
 from windowpane.sql.places import place_at
 from windowpane.sql.scalar import zone
+from windowpane.sql.scalar.text_values import escapes_are_text
 from windowpane.sql.statements import (
     CreateIndex,
     CreateSink,
@@ -68,12 +69,22 @@ def _tokens(text: str) -> list[Token]:
         place = place_at(text, half.start())
         raise SqlSyntaxError("half of a surrogate pair is no character.", place.line, place.column)
     try:
-        return tokenize(text)
+        return [_as_text(token, text) for token in tokenize(text)]
     except TokenError as error:
         end = place_at(text, len(text))
         raise SqlSyntaxError(
             f"the text ends inside a quoted string, a name or a comment ({error})", end.line, end.column
         ) from None
+
+
+def _as_text(token: Token, text: str) -> Token:
+    """Return a token; one between dollars is a text like others, and escapes of bytes must be those of text."""
+    if token.token_type == TokenType.HEREDOC_STRING:
+        token.token_type = TokenType.STRING
+    if token.token_type == TokenType.BYTE_STRING and not escapes_are_text(text[token.start : token.end + 1]):
+        place = place_at(text, token.start)
+        raise SqlSyntaxError("the bytes of the escapes in this text are no UTF-8, or one is zero.", place.line, place.column)
+    return token
 
 
 def read_statement(cursor: Cursor) -> Statement:

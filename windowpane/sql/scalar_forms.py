@@ -12,8 +12,20 @@ from sqlglot import exp
 from windowpane.sql import operators
 from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
 from windowpane.sql.functions import FUNCTIONS
-from windowpane.sql.scalar import patterns, times
-from windowpane.sql.types import BOOLEAN, INTEGER, JSONB, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, array_of, is_integer
+from windowpane.sql.scalar import fields, patterns
+from windowpane.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    is_integer,
+)
 
 Bind = Callable[[exp.Expr], Expr]
 Form = Callable[[Bind, Any], Expr]
@@ -32,7 +44,10 @@ def _like(bind: Bind, tree: exp.Expr, escape: Expr | None = None) -> Expr:
 
 
 def _escaped(bind: Bind, tree: exp.Expr) -> Expr:
-    return _like(bind, tree.this, bind(tree.expression))
+    compared, escape = tree.this, bind(tree.expression)
+    if isinstance(compared, exp.SimilarTo):
+        return patterns.similar(bind(compared.this), bind(compared.expression), escape)
+    return _like(bind, compared, escape)
 
 
 def _matches(bind: Bind, tree: exp.Expr) -> Expr:
@@ -169,7 +184,7 @@ def _subscript(index: Expr) -> Expr:
         return convert(index, INTEGER)
     if not is_integer(index.type):
         raise MismatchError(f"an array subscript is an integer, not {index.type}.")
-    return index
+    return build(INTEGER, "CAST({0} AS INTEGER)", index) if index.type == BIGINT else index
 
 
 def _json(function: str, kind: SqlType) -> Form:
@@ -214,7 +229,7 @@ def _step(step: exp.Expr) -> str:
 
 
 def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
-    return replace(times.extract(tree.this.name, bind(tree.expression)), name="extract")
+    return replace(fields.extract(tree.this.name, bind(tree.expression)), name="extract")
 
 
 def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
@@ -227,6 +242,7 @@ def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
 FORMS: dict[type[exp.Expr], Form] = {
     exp.Like: _like,
     exp.ILike: _like,
+    exp.SimilarTo: lambda bind, tree: patterns.similar(bind(tree.this), bind(tree.expression)),
     exp.Escape: _escaped,
     exp.RegexpLike: _matches,
     exp.RegexpILike: _matches,

@@ -13,6 +13,7 @@ from sqlglot import exp
 from windowpane.sql import operators, time_functions
 from windowpane.sql.aggregates import AGGREGATES
 from windowpane.sql.array_functions import array
+from windowpane.sql.dialect import UNKNOWN_TRUTH
 from windowpane.sql.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
 from windowpane.sql.functions import FUNCTIONS
 from windowpane.sql.intervals import interval_sql, read_span
@@ -53,7 +54,6 @@ _COMPARISONS: _Kinds = {
 _INSTEAD: _Kinds = {
     exp.All: "NOT EXISTS with the opposite comparison is the same where no side is NULL; a NULL makes ALL unknown.",
     exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
-    exp.SimilarTo: "LIKE and ~ are.",
     exp.HexString: "Write '\\x...'::bytea.",
     exp.Dot: "Structs are not there; give each field a column.",
     exp.TryCast: "CAST is.",
@@ -221,8 +221,12 @@ class ScalarBinder:
 
     def _is(self, tree: exp.Expr) -> Expr:
         operand, what = self.bind(tree.this), tree.expression
+        is_unknown = UNKNOWN_TRUTH in what.meta
+        if (is_unknown or isinstance(what, exp.Boolean)) and operand.type not in (BOOLEAN, UNKNOWN):
+            word = "UNKNOWN" if is_unknown else str(what.this).upper()
+            raise MismatchError(f"IS {word} takes boolean, not {operand.type}. Compare it with something.")
         if isinstance(what, exp.Null):
-            return build(BOOLEAN, "({0} IS NULL)", settled(operand))
+            return build(BOOLEAN, "({0} IS NULL)", convert(operand, BOOLEAN) if is_unknown else settled(operand))
         if isinstance(what, exp.Boolean):
             return build(BOOLEAN, f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})", convert(operand, BOOLEAN))
         raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE and DISTINCT FROM are.")

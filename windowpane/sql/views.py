@@ -77,10 +77,20 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
     return ViewPlan(relation, pruned(shaped), ids)
 
 
+def check_count(statement: CreateView, bound: BoundQuery, text: Text) -> None:
+    """Refuse more names of columns than there are columns.
+
+    Raises:
+        SqlNameError: there are more.
+    """
+    named, there = len(statement.column_names), len(bound.outputs)
+    if named > there:
+        raise text.name_error(None, f"{statement.name!r} names {named} columns, but its query has {there}.")
+
+
 def _names(statement: CreateView, bound: BoundQuery, text: Text) -> list[str]:
     given = list(statement.column_names)
-    if len(given) > len(bound.outputs):
-        raise text.name_error(None, f"{statement.name!r} names {len(given)} columns, but its query has {len(bound.outputs)}.")
+    check_count(statement, bound, text)
     names: list[str] = []
     for index, column in enumerate(bound.outputs):
         name = given[index] if index < len(given) else column.name

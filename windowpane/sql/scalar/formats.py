@@ -22,6 +22,7 @@ _POSTGRES = {
     "SS": "%S",
     "MS": "%g",
     "US": "%f",
+    "NS": "%f000",
     "AM": "%p",
     "PM": "%p",
     "Month": "%B",

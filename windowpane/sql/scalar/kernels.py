@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.sql.intervals import interval_text, read_span
-from windowpane.sql.scalar import array_text, json_values, regexps
+from windowpane.sql.scalar import array_text, json_values, regexps, similar
 
 Kernel = Callable[..., pa.Array]
 
@@ -50,6 +50,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "pattern_replace": (_each(regexps.replaced, pa.string()), "VARCHAR"),
     "pattern_split": (_each(regexps.split, pa.list_(pa.string())), "VARCHAR[]"),
     "pattern_count": (_each(regexps.count, pa.int32()), "INTEGER"),
+    "pattern_similar": (_each(similar.regular, pa.string()), "VARCHAR"),
     "interval_parts": (_each(_interval_parts, pa.list_(pa.int64())), "BIGINT[]"),
     "interval_shown": (_each(interval_text, pa.string()), "VARCHAR"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),

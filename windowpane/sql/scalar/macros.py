@@ -26,6 +26,7 @@ _LOG_OF_NEGATIVE = refused("'cannot take logarithm of a negative number'")
 _UNDERFLOW = refused("'value out of range: underflow'")
 _POWER_OF_ZERO = refused("'zero raised to a negative power is undefined'")
 _COMPLEX_POWER = refused("'a negative number raised to a non-integer power yields a complex result'")
+_NO_DIVISOR = refused("'division by zero'")
 _OUTSIDE = refused("'input is out of range'")
 
 
@@ -35,6 +36,7 @@ def _invalid(kind: str) -> str:
 
 _LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'")
 _NO_YEAR = refused("'date field value out of range: there is no year 0'")
+_NO_DATE = refused("'date out of range'")
 _NO_BOOLEAN = _invalid("'boolean'")
 _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
 
@@ -124,6 +126,11 @@ MACROS = (
         "years_floor(x, years)",
         "date_trunc('year', x) - to_years(CAST((((year(x) - 1) % years) + years) % years AS INTEGER))",
     ),
+    # PostgreSQL's dates; DuckDB has some more, and days beyond its last one come round to its first.
+    _macro(
+        "date(x)",
+        f"CASE WHEN x < DATE '4714-11-24 (BC)' OR x > DATE '5874897-12-31' THEN CAST({_NO_DATE} AS DATE) ELSE x END",
+    ),
     # There is no year zero: year -1 is 1 BC, which DuckDB counts as 0.
     _macro(
         "year(y)",
@@ -137,6 +144,30 @@ MACROS = (
     _macro(
         "interval_of(parts)",
         "to_months(CAST(parts[1] AS INTEGER)) + to_days(CAST(parts[2] AS INTEGER)) + to_microseconds(parts[3])",
+    ),
+    # Months and days that are not whole spill into days and microseconds, as in PostgreSQL; like RisingWave's they are rounded
+    # to a microsecond first, halves to the even number: doubles know of no tenth of a month.
+    _macro("rounded_days(days)", "round_even(days * 86400000000, 0) / 86400000000"),
+    _macro("spilled_days(months)", "windowpane_rounded_days(30 * (months - trunc(months)))"),
+    _macro("clock_days(months, days)", "days - trunc(days) + windowpane_spilled_days(months) % 1"),
+    _macro(
+        "spilled(months, days, micros)",
+        "to_months(CAST(trunc(months) AS INTEGER)) + to_days(CAST(trunc(days) + trunc(windowpane_spilled_days(months)) "
+        "+ trunc(windowpane_clock_days(months, days)) AS INTEGER)) + to_microseconds(CAST("
+        "round_even(micros + 86400000000 * (windowpane_clock_days(months, days) % 1), 0) AS BIGINT))",
+    ),
+    _macro(
+        "whole_interval(months, days, micros)",
+        "windowpane_spilled(windowpane_rounded_days(30 * months) / 30, windowpane_rounded_days(days), micros)",
+    ),
+    _macro(
+        "scale_interval(i, f)",
+        "windowpane_whole_interval(windowpane_interval_months(i) * f, datepart('day', i) * f, windowpane_interval_micros(i) * f)",
+    ),
+    _macro(
+        "divide_interval(i, f)",
+        f"CASE WHEN f = 0 THEN CAST({_NO_DIVISOR} AS INTERVAL) ELSE windowpane_whole_interval("
+        "windowpane_interval_months(i) / f, datepart('day', i) / f, windowpane_interval_micros(i) / f) END",
     ),
     _macro(
         "offset(minutes, sign)",

@@ -1,4 +1,4 @@
-"""LIKE and regular expressions.
+"""LIKE, SIMILAR TO and regular expressions.
 
 DuckDB's patterns (RE2) know no look-around and no back references: a literal with one of these is matched by Python's.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
 from windowpane.sql.scalar.signatures import Builder, accepted, counted
+from windowpane.sql.scalar.similar import SimilarPatternError, regular
 from windowpane.sql.types import BOOLEAN, INTEGER, VARCHAR, array_of, is_text
 
 _BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
@@ -44,6 +45,20 @@ def matches(value: Expr, pattern: Expr, flags: str = "") -> Expr:
     if _is_beyond(pattern):
         return build(BOOLEAN, f"(windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL)", one, other)
     return build(BOOLEAN, f"regexp_matches({{0}}, {{1}}{_options(flags)})", one, other)
+
+
+def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
+    """Return ``value SIMILAR TO pattern``; backslash is the escape character unless another one, or none, is named."""
+    one, other = texts("SIMILAR TO", value, pattern)
+    sign = Expr("'\\'", VARCHAR, literal="\\") if escape is None else convert(escape, VARCHAR)
+    if other.literal is not None and sign.literal is not None:
+        try:
+            expression = Expr(text_literal(regular(other.literal, sign.literal)), VARCHAR)
+        except SimilarPatternError as error:
+            raise MismatchError(f"{error}.") from None
+    else:
+        expression = build(VARCHAR, "windowpane_pattern_similar({0}, {1})", other, sign)
+    return build(BOOLEAN, "regexp_full_match({0}, {1}, 's')", one, expression)
 
 
 def _is_beyond(pattern: Expr) -> bool:

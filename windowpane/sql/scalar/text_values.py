@@ -72,6 +72,27 @@ def _boolean(text: str, body: str) -> str:
     raise _invalid(text, BOOLEAN)
 
 
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(u0{4}|U0{8})|.)", re.DOTALL)
+
+
+def escapes_are_text(literal: str) -> bool:
+    r"""Whether the bytes that ``\x..`` and octal escapes of a literal ``E'...'`` stand for make UTF-8, without zeros.
+
+    Example:
+        >>> escapes_are_text(r"E'\xc3\xa9'"), escapes_are_text(r"E'\x80'")
+        (True, False)
+    """
+
+    def byte(escape: re.Match[bytes]) -> bytes:
+        digits, base = (escape[1], 16) if escape[1] else (escape[2], 8)
+        return bytes([int(digits, base) & 0xFF]) if digits else b"\0" if escape[3] else escape[0][1:]
+
+    try:
+        return "\0" not in _ESCAPE.sub(byte, literal.encode()).decode()
+    except UnicodeDecodeError:
+        return False
+
+
 def has_zone(text: str) -> bool:
     """Whether a text literal names an offset or a zone behind its time."""
     return re.search(_ZONED, text) is not None

@@ -26,7 +26,6 @@ from windowpane.sql.types import (
     SqlType,
     is_instant,
     is_number,
-    numeric,
 )
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
@@ -49,33 +48,41 @@ def _date_trunc(arguments: Sequence[Expr]) -> Expr:
     if not is_instant(value.type):
         raise MismatchError(f"date_trunc takes a timestamp, not {value.type}. Cast the argument.")
     if len(arguments) == 3:
-        zone = convert(arguments[2], VARCHAR)
-        local = build(TIMESTAMP, "timezone({1}, {0})", convert(value, TIMESTAMPTZ), zone)
-        return build(TIMESTAMPTZ, "timezone({1}, {0})", _chosen(field, local, TIMESTAMP, _cut), zone)
+        named = convert(arguments[2], VARCHAR)
+        instant = convert(value, TIMESTAMPTZ)
+        local = build(TIMESTAMP, "timezone({1}, {0})", instant, named)
+        return _cut_there(field, instant, local, lambda cut: build(TIMESTAMPTZ, "timezone({1}, {0})", cut, named))
     return truncated(field, value)
 
 
 def truncated(field: Expr, value: Expr) -> Expr:
     """Return a timestamp cut down to a field, which it rises with unless the field is a column."""
     if value.type == TIMESTAMPTZ:
-        cut = _cut_there(field, value)
+        cut = _cut_here(field, value)
         return cut if field.columns or local_time(value).rises_with is None else rising(cut, value)
     cut = _chosen(field, value, value.type, _cut)
     return cut if field.columns else rising(cut, value)
 
 
-def _cut_there(field: Expr, value: Expr) -> Expr:
-    """Return an instant cut down by the clocks of the session's zone; an hour that clocks show twice stays the one it is."""
+def _cut_here(field: Expr, value: Expr) -> Expr:
     local = local_time(value)
-    cut = _chosen(field, local, TIMESTAMP, _cut)
     if zone.current() == zone.UTC:
-        return of_local_time(cut)
+        return of_local_time(_chosen(field, local, TIMESTAMP, _cut))
+    return _cut_there(field, value, local, of_local_time)
+
+
+def _cut_there(field: Expr, value: Expr, local: Expr, instant_of: Callable[[Expr], Expr]) -> Expr:
+    """Return an instant cut down by the clocks of a zone, which show ``local``.
+
+    An hour that they show twice stays the one it is.
+    """
+    cut = _chosen(field, local, TIMESTAMP, _cut)
     within_day = build(TIMESTAMPTZ, "({0} - ({1} - {2}))", value, local, cut)
     if field.literal is not None:
-        return within_day if field.literal.lower() in _SHORT else of_local_time(cut)
+        return within_day if field.literal.lower() in _SHORT else instant_of(cut)
     shorts = ", ".join(f"'{name}'" for name in _SHORT)
     template = f"CASE WHEN lower({{0}}) IN ({shorts}) THEN {{1}} ELSE {{2}} END"
-    return build(TIMESTAMPTZ, template, field, within_day, of_local_time(cut))
+    return build(TIMESTAMPTZ, template, field, within_day, instant_of(cut))
 
 
 def _chosen(field: Expr, value: Expr, kind: SqlType, cut: dict[str, str]) -> Expr:
@@ -107,50 +114,6 @@ def _interval_field(name: str) -> str:
 
 
 _interval_cut = {name: _interval_field(name) for name in _FIELDS if name != "week"}
-
-
-# --- extract -----------------------------------------------------------------------------------------------
-
-
-def extract(field: str, value: Expr) -> Expr:
-    """Return ``EXTRACT(field FROM value)``, a numeric."""
-    if value.type == UNKNOWN:
-        value = convert(value, TIMESTAMP)
-    if not (is_instant(value.type) or value.type in (INTERVAL,) or value.type.name == "time"):
-        raise MismatchError(f"extract takes a time, not {value.type}. Cast the argument.")
-    part = field.lower()
-    kind = numeric(6 if part in ("epoch", "second") else 3 if part.startswith("millisecond") else 0)
-    if part == "epoch":
-        if value.type == INTERVAL:
-            return build(kind, f"CAST(epoch({{0}}) AS {kind.duckdb})", value)
-        timed = convert(value, TIMESTAMP) if value.type == DATE else value
-        return build(kind, "(CAST(epoch_us({0}) AS DECIMAL(38, 6)) * 0.000001::DECIMAL(7, 6))::DECIMAL(38, 6)", timed)
-    if value.type == TIMESTAMPTZ:
-        value = local_time(value)
-    if part == "second":
-        return build(
-            kind, "(CAST(date_part('microsecond', {0}) AS DECIMAL(20, 0)) * 0.000001::DECIMAL(7, 6))::DECIMAL(38, 6)", value
-        )
-    return build(kind, f"CAST(date_part('{part}', {{0}}) AS {kind.duckdb})", value)
-
-
-def _date_part(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    if arguments[0].literal is None:
-        raise MismatchError("date_part takes the name of a field in quotes.")
-    return convert(extract(arguments[0].literal, arguments[1]), DOUBLE)
-
-
-def _part(field: str) -> Builder:
-    """Return Flink's function of a field, such as ``YEAR(at)``, a bigint."""
-
-    def bind(arguments: Sequence[Expr]) -> Expr:
-        counted(arguments, 1, 1)
-        part = extract(field, arguments[0])
-        offset = " + 1" if field == "dow" else ""  # Flink counts Sunday as 1
-        return build(BIGINT, f"CAST(trunc({{0}}){offset} AS BIGINT)", part)
-
-    return bind
 
 
 # --- text and times ----------------------------------------------------------------------------------------
@@ -298,7 +261,6 @@ WITH_UNIT = ("timestampdiff", "timestampadd")
 
 TIME_FUNCTIONS: dict[str, Builder] = {
     "date_trunc": _date_trunc,
-    "date_part": _date_part,
     "to_timestamp": _to_timestamp,
     "to_char": _to_char,
     "to_date": _to_date,
@@ -307,16 +269,6 @@ TIME_FUNCTIONS: dict[str, Builder] = {
     "to_timestamp_ltz": _to_timestamp_ltz,
     "floor_to": _rounded(floor_to),
     "ceil_to": _rounded(ceil_to),
-    "year": _part("year"),
-    "quarter": _part("quarter"),
-    "month": _part("month"),
-    "week": _part("week"),
-    "dayofyear": _part("doy"),
-    "dayofmonth": _part("day"),
-    "dayofweek": _part("dow"),
-    "hour": _part("hour"),
-    "minute": _part("minute"),
-    "second": _part("second"),
     "make_timestamp": fixed(
         TIMESTAMP, "make_timestamp(windowpane_year({0}), {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
     ),
