@@ -188,10 +188,10 @@ class _Replay:
             return Outcome(Kind.PASSED if right else Kind.WRONG, place, text, "", _said(expected), f"{found} rows")
         if _NOT_COMPARED.match(text):
             return Outcome(Kind.REFUSED, place, text, "plans and lists of the catalog are not compared")
-        got = lines_of(result.text_rows(), expected, self._settings)
+        got = lines_of(result.text_rows(), result.types, expected, self._settings)
         keys = result.order_keys() if result.ordering else []
-        right = same_rows(got, expected, keys, self._settings)
-        return Outcome(Kind.PASSED if right else Kind.WRONG, place, text, "", "\n".join(expected.lines), "\n".join(got))
+        kind = Kind.PASSED if same_rows(got, expected, keys, self._settings) else Kind.WRONG
+        return Outcome(kind, place, text, "", "\n".join(expected.lines), "\n".join(line.text for line in got))
 
     def _let(self, record: Let) -> Iterator[Outcome]:
         try:
@@ -232,7 +232,7 @@ def _count(result: Result) -> int:
 
 
 def _shown(result: Result, settings: Settings) -> list[str]:
-    return lines_of(result.text_rows(), ExpectedRows(()), settings)
+    return [line.text for line in lines_of(result.text_rows(), result.types, ExpectedRows(()), settings)]
 
 
 def _said(expected: ExpectedCount | ExpectedError | ExpectedRows) -> str:
