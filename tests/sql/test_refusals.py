@@ -18,7 +18,7 @@ def session():
 @pytest.mark.parametrize(
     ("query", "place", "construct"),
     [
-        ("SELECT * EXCEPT (v) FROM t", "line 1, column 18", "EXCEPT behind"),
+        ("SELECT count(* EXCEPT (v)) FROM t", "line 1, column 24", "EXCEPT behind"),
         ("SELECT v FROM t GROUP BY ALL", "line 1", "GROUP BY ALL"),
         ("SELECT v FROM t TABLESAMPLE BERNOULLI (10)", "line 1, column 40", "TABLESAMPLE"),
         ("SELECT v\nFROM t\nFOR UPDATE", "line 1", "FOR UPDATE"),

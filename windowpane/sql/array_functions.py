@@ -134,6 +134,18 @@ def _text_between(texts: str, sign: Expr) -> str:
     return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{1}} || other) END"
 
 
+def _split(arguments: Sequence[Expr]) -> Expr:
+    """Return ``string_to_array(text, sign[, text of NULL])``: without a sign each character is an element."""
+    _counted(arguments, 2, 3)
+    text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr("NULL", UNKNOWN))[:3])
+    template = (
+        "list_transform(CASE WHEN {0} IS NULL THEN NULL WHEN {0} = '' THEN [] "
+        "WHEN {1} IS NULL THEN regexp_extract_all({0}, '.', 0, 's') WHEN {1} = '' THEN [{0}] "
+        "ELSE string_split({0}, {1}) END, lambda part: nullif(part, {2}))"
+    )
+    return build(array_of(VARCHAR), template, text, sign, null)
+
+
 def _flat(value: Expr) -> Expr:
     """Return the elements of an array of arrays as one array."""
     while value.type.element is not None and value.type.element.element is not None:
@@ -203,17 +215,12 @@ def _contains(*, reversed_sides: bool = False) -> Builder:
 def _of_json(template: str, result: SqlType) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
         _counted(arguments, 1, 1)
-        if arguments[0].type != JSONB:
+        if arguments[0].type not in (JSONB, UNKNOWN):
             raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
-        return build(result, template, arguments[0])
+        return build(result, template, convert(arguments[0], JSONB))
 
     return bind
 
-
-_JSON_TYPES = (
-    "CASE WHEN json_type({0}) IN ('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT') THEN 'number' "
-    "WHEN json_type({0}) = 'VARCHAR' THEN 'string' ELSE lower(json_type({0})) END"
-)
 
 ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
@@ -229,6 +236,7 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_max": _of_array("list_max({0})"),
     "array_to_string": _to_string,
     "array_join": _to_string,
+    "string_to_array": _split,
     "array_reverse": _same_array("list_reverse({0})"),
     "array_sum": _of_elements("list_sum({0})"),
     "array_ndims": _dimensions,
@@ -238,6 +246,6 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_positions": _positions,
     "array_contains": _contains(),
     "array_contained": _contains(reversed_sides=True),
-    "jsonb_typeof": _of_json(_JSON_TYPES, VARCHAR),
-    "jsonb_array_length": _of_json("CAST(json_array_length({0}) AS INTEGER)", INTEGER),
+    "jsonb_typeof": _of_json("windowpane_jsonb_type({0})", VARCHAR),
+    "jsonb_array_length": _of_json("windowpane_jsonb_length({0})", INTEGER),
 }

@@ -16,11 +16,12 @@ from windowpane.sql.numerics.conversions import (
     open_numeric,
     text_of,
 )
-from windowpane.sql.scalar import array_text, text_values, zone
+from windowpane.sql.scalar import array_text, bytea_values, text_values, zone
 from windowpane.sql.types import (
     BOOLEAN,
     BYTEA,
     DATE,
+    DOUBLE,
     INTERVAL,
     JSONB,
     TIME,
@@ -170,7 +171,7 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
     if kind in (VARCHAR, UNKNOWN):
         return Expr(expr.sql, kind, literal=text, name=expr.name)
     if kind == BYTEA:
-        return Expr(_bytes_of(text_literal(_checked_bytes(text))), kind, name=expr.name)
+        return Expr(_bytes_literal(text), kind, name=expr.name)
     if kind.name == "numeric":
         return Expr(_numeric_literal(text, kind), kind, name=expr.name)
     if kind.element is not None:
@@ -180,6 +181,13 @@ def _literal_as(expr: Expr, kind: SqlType) -> Expr:
     try:
         return Expr(text_values.literal_sql(text, kind), kind, name=expr.name)
     except ValueError as error:
+        raise MismatchError(f"{error}.") from None
+
+
+def _bytes_literal(text: str) -> str:
+    try:
+        return f"unhex('{bytea_values.read(text).hex()}')"
+    except bytea_values.ByteaError as error:
         raise MismatchError(f"{error}.") from None
 
 
@@ -221,18 +229,9 @@ def _numeric_literal(text: str, kind: SqlType) -> str:
         raise MismatchError(str(error)) from None
 
 
-def _checked_bytes(text: str) -> str:
-    r"""Return the text of a bytea literal: ``\x`` and pairs of hexadecimal digits, or text without a backslash."""
-    digits = text[2:] if text.startswith("\\x") else ""
-    well_formed = re.fullmatch(r"([0-9a-fA-F]{2})*", digits) if text.startswith("\\x") else "\\" not in text
-    if not well_formed:
-        raise MismatchError(f"{text!r} is no bytea. Write \\x and two hexadecimal digits for each byte.")
-    return text
-
-
 def _bytes_of(sql: str) -> str:
-    """Return a text as bytes: those its hexadecimal digits mean, or its own."""
-    return f"(CASE WHEN starts_with({sql}, '\\x') THEN unhex(substring({sql}, 3)) ELSE encode({sql}) END)"
+    """Return a text as bytes: those its hexadecimal digits or its escapes mean, or its own."""
+    return f"(CASE WHEN contains({sql}, '\\') THEN windowpane_bytea_read({sql}) ELSE encode({sql}) END)"
 
 
 def settled(expr: Expr) -> Expr:
@@ -311,6 +310,8 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
         return _as_numeric(expr, kind)
     if expr.type == VARCHAR:
         return _cast_of_text(expr, kind)
+    if expr.type == JSONB and kind != JSONB:
+        return _cast_of_jsonb(expr, kind)
     if expr.type.element is not None and kind.element is not None:
         return _each_element(expr, kind, cast)
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
@@ -360,6 +361,19 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
     return build(kind, f"CAST({{0}} AS {kind.duckdb})", expr, name=expr.name)
 
 
+def _cast_of_jsonb(expr: Expr, kind: SqlType) -> Expr:
+    """Return jsonb that is a number or a boolean as one; its ``null`` is NULL.
+
+    As in RisingWave a fraction becomes an integer as a double does, halves to the even number.
+    """
+    wanted = "boolean" if kind == BOOLEAN else "number"
+    text = build(VARCHAR, f"windowpane_jsonb_scalar({{0}}, '{wanted}')", expr, name=expr.name)
+    if not is_integer(kind):
+        return cast(text, kind)
+    rounded = f"CASE WHEN regexp_full_match({{0}}, '-?[0-9]+') THEN CAST(CAST({{0}} AS HUGEINT) AS {kind.duckdb}) ELSE {{1}} END"
+    return build(kind, rounded, text, cast(cast(text, DOUBLE), kind), name=expr.name)
+
+
 def _with_text(kind: SqlType) -> SqlType:
     """Return the arrays of text with as many dimensions as a type."""
     return VARCHAR if kind.element is None else array_of(_with_text(kind.element))
@@ -373,6 +387,8 @@ def _castable(one: SqlType, other: SqlType) -> bool:
     if one.name == other.name or one in (UNKNOWN, VARCHAR):
         return True
     if is_number(one) and is_number(other):
+        return True
+    if one == JSONB and (is_number(other) or other == BOOLEAN):
         return True
     if one == BOOLEAN or other == BOOLEAN:
         return is_exact(one) or is_exact(other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.array_functions import ARRAY_FUNCTIONS
-from windowpane.sql.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expr import Expr, MismatchError, build, cast, convert, text_literal
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.operators import arithmetic, power, same_type
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
@@ -14,7 +14,7 @@ from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
 from windowpane.sql.scalar.signatures import Builder, counted
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
-from windowpane.sql.types import DOUBLE, UNKNOWN, is_exact, is_integer, is_number, numeric
+from windowpane.sql.types import DATE, DOUBLE, UNKNOWN, VARCHAR, is_exact, is_integer, is_number, numeric
 
 
 def _number(result: str, exact: str = "") -> Builder:
@@ -91,6 +91,16 @@ def _nullif(arguments: Sequence[Expr]) -> Expr:
     return build(one.type, "nullif({0}, {1})", one, other)
 
 
+def _type_name(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 1)
+    return Expr(text_literal(str(arguments[0].type)), VARCHAR)
+
+
+def _as_date(arguments: Sequence[Expr]) -> Expr:
+    counted(arguments, 1, 1)
+    return cast(arguments[0], DATE)
+
+
 FUNCTIONS: dict[str, Builder] = {
     **NUMBER_FUNCTIONS,
     "abs": _number("abs({0})"),
@@ -110,6 +120,8 @@ FUNCTIONS: dict[str, Builder] = {
     "least": _extreme("least"),
     "coalesce": _extreme("coalesce"),
     "nullif": _nullif,
+    "pg_typeof": _type_name,
+    "date": _as_date,
     **TEXT_FUNCTIONS,
     **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,

@@ -36,7 +36,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
         exp.Fetch: "count limit_options direction",
         exp.LimitOptions: "rows with_ties",
         exp.Column: "this table",
-        exp.Star: "",
+        exp.Star: "except_",
         exp.Window: "this partition_by order spec alias over",
         exp.WindowSpec: "kind start start_side end end_side exclude",
         exp.Cast: "this to",
@@ -60,7 +60,7 @@ _WORDS = {
         "A join without it gives another result: when a row of this side changes, results that stand already change with it, "
         "where a temporal join keeps what was there when its left row came.",
     ),
-    "except_": ("EXCEPT behind *", "List the columns."),
+    "except_": ("EXCEPT behind * in a call", "It stands in a select list."),
     "replace": ("REPLACE behind *", "List the columns."),
     "rename": ("RENAME behind *", "List the columns."),
     "all": ("GROUP BY ALL", "List the columns."),
@@ -92,3 +92,5 @@ def _unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         known = _READ.get(type(node))
         if known is not None:
             yield from ((node, part) for part, value in node.args.items() if value and part not in known)
+        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Anonymous) and node.args.get("except_"):
+            yield node, "except_"

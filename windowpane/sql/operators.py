@@ -224,6 +224,13 @@ def negate(operand: Expr) -> Expr:
     return build(operand.type, "(-{0})", operand)
 
 
+def inverted_bits(operand: Expr) -> Expr:
+    """Return ``~operand``."""
+    if not is_integer(operand.type):
+        raise MismatchError(f"operator does not exist: ~ {operand.type}. It takes an integer.")
+    return build(operand.type, f"CAST((~{{0}}) AS {operand.type.duckdb})", operand)
+
+
 def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
     """Return ``left operator right`` for & | # << >>."""
     if not (is_integer(left.type) and is_integer(right.type)):

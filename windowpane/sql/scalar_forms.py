@@ -12,19 +12,19 @@ from sqlglot import exp
 from windowpane.sql import operators
 from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
 from windowpane.sql.functions import FUNCTIONS
-from windowpane.sql.scalar import fields, patterns
+from windowpane.sql.scalar import fields, patterns, times
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
+    COLLATIONS,
     INTEGER,
     JSONB,
-    TIMESTAMP,
-    TIMESTAMPTZ,
     UNKNOWN,
     VARCHAR,
     SqlType,
     array_of,
     is_integer,
+    is_text,
 )
 
 Bind = Callable[[exp.Expr], Expr]
@@ -158,6 +158,16 @@ def _adjacent(bind: Bind, tree: exp.Expr) -> Expr:
     return _escape_string(bind, exp.Literal.string("".join(part.this for part in tree.expressions)))
 
 
+def _collated(bind: Bind, tree: exp.Expr) -> Expr:
+    """Return a text with the collation that all texts have: by code point."""
+    value, name = bind(tree.this), tree.expression
+    if not is_text(value.type):
+        raise MismatchError(f"collations are not supported by type {value.type}.")
+    if name.name not in COLLATIONS:
+        raise MismatchError(f"there is no collation {name.name!r}; there are {', '.join(COLLATIONS)}.")
+    return value
+
+
 # --- arrays and JSON ---------------------------------------------------------------------------------------
 
 
@@ -233,10 +243,7 @@ def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
 
 
 def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
-    value, zone = bind(tree.this), convert(bind(tree.args["zone"]), VARCHAR)
-    if value.type == TIMESTAMPTZ:
-        return build(TIMESTAMP, "timezone({1}, {0})", value, zone, name="timezone")
-    return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), zone, name="timezone")
+    return replace(times.at_zone((bind(tree.args["zone"]), bind(tree.this))), name="timezone")
 
 
 FORMS: dict[type[exp.Expr], Form] = {
@@ -253,6 +260,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Overlay: _overlay,
     exp.ByteString: _escape_string,
     exp.Concat: _adjacent,
+    exp.Collate: _collated,
     exp.Bracket: _bracket,
     exp.JSONExtract: _json("json_extract", JSONB),
     exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),

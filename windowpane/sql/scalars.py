@@ -365,6 +365,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Interval: ScalarBinder._interval,
     exp.Neg: _negated,
     exp.Not: _inverted,
+    exp.BitwiseNot: lambda binder, tree: operators.inverted_bits(binder.bind(tree.this)),
     exp.Paren: _parenthesis,
     exp.And: lambda binder, tree: binder._logical_operands("AND", tree),
     exp.Or: lambda binder, tree: binder._logical_operands("OR", tree),

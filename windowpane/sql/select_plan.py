@@ -16,7 +16,7 @@ from windowpane.sql.joins import Joins
 from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, TopN
 from windowpane.sql.operators import by_value, sortable
-from windowpane.sql.scalars import RESOLVED, name_of
+from windowpane.sql.scalars import RESOLVED, ScalarBinder, name_of
 from windowpane.sql.scope import Column, Scope
 from windowpane.sql.selects import Groups, SelectBinder, has_aggregates
 from windowpane.sql.series import SetCalls, one_row
@@ -216,21 +216,39 @@ class SelectPlan:
         items: list[tuple[str | None, exp.Expr]] = []
         for item in self.tree.expressions:
             if isinstance(item, exp.Star):
-                items += self._star(item, None)
+                items += self._star(item, item, None)
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-                items += self._star(item, name_of(item.args["table"]))
+                items += self._star(item.this, item, name_of(item.args["table"]))
             elif isinstance(item, exp.Alias):
                 items.append((name_of(item.args["alias"]), item.this))
             else:
                 items.append((None, item))
         return items
 
-    def _star(self, tree: exp.Expr, table: str | None) -> list[tuple[str | None, exp.Expr]]:
+    def _star(self, star: exp.Star, tree: exp.Expr, table: str | None) -> list[tuple[str | None, exp.Expr]]:
         if table is not None and table not in self.scope.tables():
             raise self.text.name_error(tree, f"there is no table {table!r} in FROM; there are {', '.join(self.scope.tables())}.")
         if not self.scope.visible:
             raise self.text.syntax_error(tree, "SELECT * needs a FROM.")
-        return [(column.name, _resolved(column)) for column in self.scope.of_table(table)]
+        excepted = self._excepted(star)
+        named: list[tuple[str | None, exp.Expr]] = [
+            (column.name, _resolved(column)) for column in self.scope.of_table(table) if column.id not in excepted
+        ]
+        if not named:
+            raise self.text.syntax_error(tree, "EXCEPT leaves no column.")
+        return named
+
+    def _excepted(self, star: exp.Star) -> set[str]:
+        """Return the ids of the columns that ``* EXCEPT (a, t.b)`` leaves out."""
+        binder, found = ScalarBinder(self.text, self.scope, "EXCEPT"), set[str]()
+        for tree in star.args.get("except_") or ():
+            if not (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)):
+                raise self.text.syntax_error(tree, "EXCEPT behind * takes names of columns.")
+            column = binder.column(tree).column
+            if column in found:
+                raise self.text.name_error(tree, f"EXCEPT names {name_of(tree.this)!r} twice.")
+            found.add(column)
+        return found
 
     def _without_aliases(self, tree: exp.Expr) -> exp.Expr:
         """Return an expression with the aliases of the select list written out where they are no columns."""

@@ -9,7 +9,7 @@ from windowpane.sql.cursor import Cursor
 from windowpane.sql.dialect import Token
 from windowpane.sql.dml.conflicts import IGNORE, OVERWRITE, Keep, OnConflict
 from windowpane.sql.statements import ColumnSpec, CreateTable, WatermarkSpec
-from windowpane.sql.types import UNKNOWN, SqlType, named
+from windowpane.sql.types import COLLATIONS, UNKNOWN, VARCHAR, SqlType, named
 
 _AFTER_TYPE = (",", ")", "PRIMARY KEY", "NOT", "NULL", "DEFAULT", "AS", "UNIQUE", "REFERENCES", "CHECK")
 _AFTER_EXPRESSION = (",", ")", "PRIMARY KEY", "NOT")
@@ -157,9 +157,19 @@ def _set_key(cursor: Cursor, items: _Items, key: tuple[str, ...]) -> None:
     cursor.take("NOT", "ENFORCED")
 
 
+def _collated(cursor: Cursor, tokens: list[Token], names: list[str]) -> SqlType:
+    """Return the type of a text with a collation: all texts are ordered by code point."""
+    kind, name = read_type(cursor, tokens), " ".join(names)
+    if kind != VARCHAR or name not in COLLATIONS:
+        raise cursor.unsupported(f"COLLATE {name} of {kind}", f"Texts have the collations {', '.join(COLLATIONS)}.")
+    return kind
+
+
 def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:
     """Return the type that the tokens before ``cursor`` name."""
     words = [token.text.lower() for token in tokens]
+    if "collate" in words:
+        return _collated(cursor, tokens[: words.index("collate")], [token.text for token in tokens[words.index("collate") + 1 :]])
     opening = words.index("(") if "(" in words else len(words)
     closing = words.index(")") if ")" in words else len(words)
     arguments = tuple(int(word) for word in words[opening + 1 : closing] if word.isdigit())

@@ -19,6 +19,8 @@ QUOTIENT_PLACES: Final = 28
 """Decimal places of a quotient."""
 VARIANCE_PLACES: Final = 18
 """Decimal places of a variance, which is a square: 20 digits before the point remain."""
+COLLATIONS: Final = ("C", "POSIX")
+"""Names of the order that texts have, by code point, as RisingWave knows them."""
 DIGITS: Final = 38
 """Digits of a ``numeric``."""
 

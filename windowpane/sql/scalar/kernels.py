@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from windowpane.sql.intervals import interval_text, read_span
-from windowpane.sql.scalar import array_text, json_values, regexps, similar
+from windowpane.sql.scalar import array_text, bytea_values, degrees, json_values, regexps, similar
 
 Kernel = Callable[..., pa.Array]
 
@@ -29,6 +30,23 @@ def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
 
 def _refused(message: str) -> str:
     raise ScalarValueError(message)
+
+
+def _gamma(x: float) -> float:
+    try:
+        value = math.gamma(x)
+    except (ValueError, OverflowError):
+        raise ScalarValueError("value out of range: overflow") from None
+    if value == 0:
+        raise ScalarValueError("value out of range: underflow")
+    return value
+
+
+def _lgamma(x: float) -> float:
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        raise ScalarValueError("value out of range: overflow") from None
 
 
 def _interval_parts(text: str) -> list[int]:
@@ -53,6 +71,23 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "pattern_similar": (_each(similar.regular, pa.string()), "VARCHAR"),
     "interval_parts": (_each(_interval_parts, pa.list_(pa.int64())), "BIGINT[]"),
     "interval_shown": (_each(interval_text, pa.string()), "VARCHAR"),
+    "bytea_read": (_each(bytea_values.read, pa.binary()), "BLOB"),
+    "bytea_encode": (_each(bytea_values.encode, pa.string()), "VARCHAR"),
+    "bytea_decode": (_each(bytea_values.decode, pa.binary()), "BLOB"),
+    "bytea_text": (_each(bytea_values.text_of, pa.string()), "VARCHAR"),
+    "bytea_of_text": (_each(bytea_values.bytes_of, pa.binary()), "BLOB"),
+    "bytea_get_byte": (_each(bytea_values.get_byte, pa.int32()), "INTEGER"),
+    "bytea_set_byte": (_each(bytea_values.set_byte, pa.binary()), "BLOB"),
+    "bytea_get_bit": (_each(bytea_values.get_bit, pa.int32()), "INTEGER"),
+    "bytea_set_bit": (_each(bytea_values.set_bit, pa.binary()), "BLOB"),
+    "bytea_bit_count": (_each(bytea_values.bit_count, pa.int64()), "BIGINT"),
+    "bytea_crc32": (_each(bytea_values.crc32, pa.int64()), "BIGINT"),
+    "bytea_reverse": (_each(bytea_values.reverse, pa.binary()), "BLOB"),
+    "bytea_trim": (_each(bytea_values.trim, pa.binary()), "BLOB"),
+    "bytea_part": (_each(bytea_values.part, pa.binary()), "BLOB"),
+    **{f"{name}d": (_each(function, pa.float64()), "DOUBLE") for name, function in degrees.FUNCTIONS.items()},
+    "gamma": (_each(_gamma, pa.float64()), "DOUBLE"),
+    "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),
 }
 """Name, kernel, and type of the result as DuckDB names it."""

@@ -36,6 +36,8 @@ def _invalid(kind: str) -> str:
 
 _LONG_INTERVAL = refused("'interval out of range: its hours are more than 2562047'")
 _NO_YEAR = refused("'date field value out of range: there is no year 0'")
+_NO_ARRAY = refused("'cannot get array length of a jsonb ' || windowpane_jsonb_type(j)")
+_NO_SCALAR = refused("'cannot cast jsonb ' || windowpane_jsonb_type(j) || ' to type ' || wanted")
 _NO_DATE = refused("'date out of range'")
 _NO_BOOLEAN = _invalid("'boolean'")
 _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
@@ -71,11 +73,25 @@ MACROS = (
         "coalesce(list_aggregate([upper(w[1]) || lower(w[2:]) FOR w IN regexp_extract_all(s, '[\\pL\\pN]+|[^\\pL\\pN]+')], "
         "'string_agg', ''), '') || left(s, 0)",
     ),
+    _macro(
+        "jsonb_type(j)",
+        "CASE WHEN json_type(j) IN ('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT') THEN 'number' "
+        "WHEN json_type(j) = 'VARCHAR' THEN 'string' ELSE lower(json_type(j)) END",
+    ),
     # --- jsonb: an object or array as text has spaces
     _macro(
         "jsonb_string(j, path)",
         "CASE WHEN json_type(j, path) IN ('OBJECT', 'ARRAY') THEN windowpane_jsonb_text(CAST(json_extract(j, path) AS VARCHAR)) "
         "ELSE json_extract_string(j, path) END",
+    ),
+    _macro(
+        "jsonb_length(j)",
+        f"CASE WHEN json_type(j) <> 'ARRAY' THEN CAST({_NO_ARRAY} AS INTEGER) ELSE CAST(json_array_length(j) AS INTEGER) END",
+    ),
+    _macro(
+        "jsonb_scalar(j, wanted)",
+        "CASE WHEN j IS NULL OR json_type(j) = 'NULL' THEN NULL WHEN windowpane_jsonb_type(j) = wanted THEN CAST(j AS VARCHAR) "
+        f"ELSE {_NO_SCALAR} END",
     ),
     # --- casts of text
     _macro(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.scalar import bytea
+from windowpane.sql.scalar.bytea import or_text
 from windowpane.sql.scalar.signatures import Builder, by_count, counted, fixed
 from windowpane.sql.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, is_text
 
@@ -70,19 +72,19 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "character_length": _length,
     "octet_length": _octets(1),
     "bit_length": _octets(8),
-    "substr": _SUBSTRING,
-    "substring": _SUBSTRING,
+    "substr": or_text(bytea.substring, _SUBSTRING),
+    "substring": or_text(bytea.substring, _SUBSTRING),
     "overlay": _OVERLAY,
     "left": fixed(VARCHAR, "left({0}, {1})", VARCHAR, INTEGER),
     "right": fixed(VARCHAR, "right({0}, {1})", VARCHAR, INTEGER),
     "strpos": fixed(INTEGER, "CAST(strpos({0}, {1}) AS INTEGER)", VARCHAR, VARCHAR),
     "position": fixed(INTEGER, "CAST(strpos({1}, {0}) AS INTEGER)", VARCHAR, VARCHAR),
-    "trim": _trim("trim"),
-    "btrim": _trim("trim"),
-    "ltrim": _trim("ltrim"),
-    "rtrim": _trim("rtrim"),
+    "trim": or_text(bytea.trimmed("both"), _trim("trim")),
+    "btrim": or_text(bytea.trimmed("both"), _trim("trim")),
+    "ltrim": or_text(bytea.trimmed("left"), _trim("ltrim")),
+    "rtrim": or_text(bytea.trimmed("right"), _trim("rtrim")),
     "replace": fixed(VARCHAR, "replace({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
-    "reverse": fixed(VARCHAR, "reverse({0})", VARCHAR),
+    "reverse": or_text(bytea.REVERSED, fixed(VARCHAR, "reverse({0})", VARCHAR)),
     "repeat": fixed(VARCHAR, "repeat({0}, {1})", VARCHAR, INTEGER),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
@@ -90,10 +92,11 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "split_part": fixed(VARCHAR, "windowpane_split_part({0}, {1}, {2})", VARCHAR, VARCHAR, INTEGER),
     "starts_with": fixed(BOOLEAN, "starts_with({0}, {1})", VARCHAR, VARCHAR),
     "ends_with": fixed(BOOLEAN, "ends_with({0}, {1})", VARCHAR, VARCHAR),
-    "md5": fixed(VARCHAR, "md5({0})", VARCHAR),
+    "md5": or_text(fixed(VARCHAR, "md5({0})", BYTEA), fixed(VARCHAR, "md5({0})", VARCHAR)),
     "ascii": fixed(INTEGER, "ascii({0})", VARCHAR),
     "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
     "to_hex": fixed(VARCHAR, "lower(to_hex({0}))", BIGINT),
+    **bytea.BYTEA_FUNCTIONS,
     "concat": _concat,
     "concat_ws": _concat_ws,
 }

@@ -184,6 +184,29 @@ def _escaped(sql: str) -> str:
     return sql.replace("{", "{{").replace("}", "}}")
 
 
+def at_zone(arguments: Sequence[Expr]) -> Expr:
+    """Return ``timezone(zone, time)``: the local time of an instant there, or the instant of a local time."""
+    counted(arguments, 2, 2)
+    named, value = convert(arguments[0], VARCHAR), arguments[1]
+    if value.type == TIMESTAMPTZ:
+        return build(TIMESTAMP, "timezone({1}, {0})", value, named)
+    if not (is_instant(value.type) or value.type == UNKNOWN):
+        raise MismatchError(f"it takes a timestamp, not {value.type}. Cast the argument.")
+    return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), named)
+
+
+_MAKE_TIMESTAMP = fixed(
+    TIMESTAMP, "make_timestamp(windowpane_year({0}), {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
+)
+
+
+def _make_timestamptz(arguments: Sequence[Expr]) -> Expr:
+    """Return the instant at which clocks show a time: those of a zone, or of the session's."""
+    counted(arguments, 6, 7)
+    local = _MAKE_TIMESTAMP(arguments[:6])
+    return of_local_time(local) if len(arguments) == 6 else at_zone((arguments[6], local))
+
+
 # --- units -------------------------------------------------------------------------------------------------
 
 _UNITS = {
@@ -269,9 +292,9 @@ TIME_FUNCTIONS: dict[str, Builder] = {
     "to_timestamp_ltz": _to_timestamp_ltz,
     "floor_to": _rounded(floor_to),
     "ceil_to": _rounded(ceil_to),
-    "make_timestamp": fixed(
-        TIMESTAMP, "make_timestamp(windowpane_year({0}), {1}, {2}, {3}, {4}, {5})", BIGINT, BIGINT, BIGINT, BIGINT, BIGINT, DOUBLE
-    ),
+    "make_timestamp": _MAKE_TIMESTAMP,
+    "make_timestamptz": _make_timestamptz,
+    "timezone": at_zone,
     "make_time": fixed(TIME, "make_time({0}, {1}, {2})", BIGINT, BIGINT, DOUBLE),
     "make_date": fixed(DATE, "make_date(CAST(windowpane_year({0}) AS INTEGER), {1}, {2})", INTEGER, INTEGER, INTEGER),
 }

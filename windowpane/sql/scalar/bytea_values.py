@@ -1,0 +1,190 @@
+"""Values of bytea: how texts write them, and their bytes and bits. The kernels' side of ``bytea``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import textwrap
+import zlib
+
+_BASE64_LINE = 76
+_ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2}|)", re.DOTALL)
+
+
+class ByteaError(ValueError):
+    """A text that means no bytes, or a place that a value does not have; DuckDB passes its words on."""
+
+
+def read(text: str) -> bytes:
+    r"""Return what a text means: pairs of hexadecimal digits behind ``\x``, else text, with escapes such as ``\001``.
+
+    Raises:
+        ByteaError: it means nothing.
+
+    Example:
+        >>> read(r"\x6162"), read(r"a\001\\")
+        (b'ab', b'a\x01\\')
+    """
+    return _of_hex(text[2:]) if text.startswith("\\x") else _of_escapes(text)
+
+
+def _of_hex(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise ByteaError(
+            f"invalid hexadecimal data: {digits!r} is no pairs of digits. Write \\x and two hexadecimal digits for each byte"
+        ) from None
+
+
+def _of_escapes(text: str) -> bytes:
+    def byte(found: re.Match[bytes]) -> bytes:
+        if not found[1]:
+            raise ByteaError(
+                f"invalid input syntax for type bytea: {text!r}. Write \\x and two hexadecimal digits for each byte, "
+                "or a backslash and three octal digits"
+            )
+        return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
+
+    return _ESCAPE.sub(byte, text.encode())
+
+
+def _of_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except binascii.Error as error:
+        raise ByteaError(f"invalid base64: {error}") from None
+
+
+def _escaped(value: bytes) -> str:
+    return "".join("\\\\" if byte == 0x5C else chr(byte) if 0 < byte < 0x80 else f"\\{byte:03o}" for byte in value)
+
+
+def _unknown(form: str) -> ByteaError:
+    return ByteaError(f"unrecognized encoding: {form!r}. There are hex, base64 and escape")
+
+
+def encode(value: bytes, form: str) -> str:
+    """Return bytes as text: ``hex``, ``base64`` in lines of 76 characters, or ``escape``.
+
+    Raises:
+        ByteaError: there is no such form.
+    """
+    match form.lower():
+        case "hex":
+            return value.hex()
+        case "base64":
+            return "\n".join(textwrap.wrap(base64.b64encode(value).decode(), _BASE64_LINE))
+        case "escape":
+            return _escaped(value)
+    raise _unknown(form)
+
+
+def decode(text: str, form: str) -> bytes:
+    """Return the bytes that a text of such a form stands for.
+
+    Raises:
+        ByteaError: there is no such form, or the text has not.
+    """
+    match form.lower():
+        case "hex":
+            return _of_hex(text)
+        case "base64":
+            return _of_base64(text)
+        case "escape":
+            return _of_escapes(text)
+    raise _unknown(form)
+
+
+def _check_utf8(encoding: str) -> None:
+    if encoding.lower() not in ("utf8", "utf-8"):
+        raise ByteaError(f"unrecognized encoding: {encoding!r}. There is UTF8")
+
+
+def text_of(value: bytes, encoding: str) -> str:
+    """Return bytes as the text they are.
+
+    Raises:
+        ByteaError: they are none, or the encoding is not UTF8.
+    """
+    _check_utf8(encoding)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ByteaError('invalid byte sequence for encoding "UTF8"') from None
+
+
+def bytes_of(text: str, encoding: str) -> bytes:
+    """Return the bytes of a text.
+
+    Raises:
+        ByteaError: the encoding is not UTF8.
+    """
+    _check_utf8(encoding)
+    return text.encode()
+
+
+def _check_place(place: int, size: int) -> None:
+    if not 0 <= place < size:
+        raise ByteaError(f"index {place} out of valid range, 0..{size - 1}")
+
+
+def get_byte(value: bytes, place: int) -> int:
+    """Return the byte at a place counted from 0."""
+    _check_place(place, len(value))
+    return value[place]
+
+
+def set_byte(value: bytes, place: int, new: int) -> bytes:
+    """Return bytes with another one at a place counted from 0."""
+    _check_place(place, len(value))
+    return value[:place] + bytes([new & 0xFF]) + value[place + 1 :]
+
+
+def get_bit(value: bytes, place: int) -> int:
+    """Return a bit by its place: those of the first byte from its lowest on, then those of the next."""
+    _check_place(place, 8 * len(value))
+    return value[place // 8] >> place % 8 & 1
+
+
+def set_bit(value: bytes, place: int, new: int) -> bytes:
+    """Return bytes with another bit at a place."""
+    _check_place(place, 8 * len(value))
+    if new not in (0, 1):
+        raise ByteaError(f"value {new} is invalid, new bit must be 0 or 1")
+    changed = value[place // 8] & ~(1 << place % 8) | new << place % 8
+    return set_byte(value, place // 8, changed)
+
+
+def bit_count(value: bytes) -> int:
+    """Return how many bits are one."""
+    return int.from_bytes(value).bit_count()
+
+
+def crc32(value: bytes) -> int:
+    """Return the CRC-32 of bytes."""
+    return zlib.crc32(value)
+
+
+def reverse(value: bytes) -> bytes:
+    """Return bytes from the last to the first."""
+    return value[::-1]
+
+
+def trim(value: bytes, removed: bytes, side: str) -> bytes:
+    """Return bytes without those of a set at both ends, or at the ``left`` or ``right`` one."""
+    if side == "left":
+        return value.lstrip(removed)
+    return value.rstrip(removed) if side == "right" else value.strip(removed)
+
+
+def part(value: bytes, start: int, count: int) -> bytes:
+    """Return a number of bytes from a place counted from 1.
+
+    Raises:
+        ByteaError: the number is negative.
+    """
+    if count < 0:
+        raise ByteaError("negative substring length not allowed")
+    return value[max(start, 1) - 1 : max(start + count, 1) - 1]
