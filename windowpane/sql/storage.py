@@ -78,6 +78,8 @@ class Storage:
         self._lock = threading.RLock()
         self._depth = 0
         self._numbers = 0
+        self._temporaries: dict[str, int] = {}
+        self._retained: set[str] = set()
         self._is_trying = False
         self._type_names: dict[str, str] = {}
 
@@ -135,8 +137,16 @@ class Storage:
         return self._type_names[kind]
 
     def is_empty(self, relation: str) -> bool:
-        """Whether a relation has no rows."""
+        """Whether a relation has no rows; of a temporary one it is known without a query."""
+        if relation in self._temporaries:
+            return self._temporaries[relation] == 0
         return not self.run(f"SELECT 1 FROM {relation} LIMIT 1")
+
+    def count(self, relation: str) -> int:
+        """Return how many rows a relation has; of a temporary one it is known without a query."""
+        if relation in self._temporaries:
+            return self._temporaries[relation]
+        return int(self.value(f"SELECT count(*) FROM {relation}"))
 
     def has_state(self, name: str) -> bool:
         """Whether operators keep a table of this name."""
@@ -147,8 +157,18 @@ class Storage:
         """Keep the result of a query until the transaction ends, and return the name to read it by."""
         self._numbers += 1
         name = f'temp."windowpane {self._numbers}"'
-        self.run(f"CREATE TEMP TABLE {name} AS {query}")
+        self._temporaries[name] = int(self.run(f"CREATE TEMP TABLE {name} AS {query}")[0][0])
         return name
+
+    def retain(self, name: str) -> None:
+        """Keep a temporary relation beyond its transaction, until it is released."""
+        self._retained.add(name)
+
+    def release(self, name: str) -> None:
+        """Remove a relation that was retained."""
+        self.run(f"DROP TABLE IF EXISTS {name}")
+        self._temporaries.pop(name, None)
+        self._retained.discard(name)
 
     def temporary_from(self, table: pa.Table) -> str:
         """Keep an Arrow table until the transaction ends, and return the name to read it by."""
@@ -206,16 +226,20 @@ class Storage:
         except BaseException:
             with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
                 self._connection.execute("ROLLBACK")
-            self._numbers = 0
+            self._end_temporaries()
             self._end_trying()
             raise
         finally:
             self._depth = 0
 
     def _drop_temporaries(self) -> None:
-        for number in range(1, self._numbers + 1):
-            self.run(f'DROP TABLE temp."windowpane {number}"')
-        self._numbers = 0
+        for name in self._temporaries.keys() - self._retained:
+            self.run(f"DROP TABLE {name}")
+        self._end_temporaries()
+
+    def _end_temporaries(self) -> None:
+        self._temporaries.clear()
+        self._retained.clear()
 
 
 _PART_BYTES = 64 * 2**20

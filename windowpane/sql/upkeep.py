@@ -1,8 +1,8 @@
 """Keeps materialized views and sinks up to date: one flush takes all changes of tables through every view, in order.
 
-State in memory is only what the store can give again: the last changelog of each view (``None`` stands for all rows, of a view
-that had none before), and caches of operators, which are
-dropped when a transaction is rolled back.
+State in memory is only what the store can give again: the name of the last changelog of each view, a temporary relation
+(``None`` stands for all rows, of a view that had none before), and caches of operators, which are dropped when a transaction is
+rolled back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windowpane.sql.served import ServedViews
 from windowpane.sql.sinks import Delivery
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, netted, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, netted, settled, with_words
 from windowpane.sql.tables import TableWriter
 
 T = TypeVar("T")
@@ -61,7 +61,8 @@ class Upkeep:
     def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, served: ServedViews | None) -> None:
         """Keep up what ``catalog`` holds; ``served`` are its views elsewhere, if they stand there."""
         self._storage, self._catalog, self._clock, self._served = storage, catalog, clock, served
-        self._changes: dict[str, pa.Table | None] = {}
+        self._changes: dict[str, str | None] = {}
+        self._had_rows: set[str] = set()
         self._sinks: dict[str, Delivery] = {}
         self._stale = StaleViews(storage)
         self.bad_values = BadValues(storage)
@@ -98,6 +99,7 @@ class Upkeep:
     def forget(self) -> None:
         """Drop what is only held in memory of a transaction that was rolled back."""
         self._clock.reload()
+        self._had_rows.clear()
         for view in self._catalog.views():
             view.job.forget()
         self._sinks = {}
@@ -129,7 +131,7 @@ class Upkeep:
             ViewFailure: a view cannot take its changes; see ``attempt``.
         """
         changes, stale = self._pending(), self._stale.reasons()
-        self._changes.clear()
+        self._forget_changes()
         for view in self._catalog.views():
             self._follow(view, changes, is_stale=view.relation.name in stale)
         self._fill_outboxes(changes)
@@ -277,7 +279,8 @@ class Upkeep:
         self._tried.pop(view.relation.name, None)
         if self._served is not None:
             self._served.drop(view)
-        self._changes.pop(view.relation.name, None)
+        self._forget_changes(view.relation.name)
+        self._had_rows.discard(view.relation.name)
 
     def gather(self) -> None:
         """Wait until tables with a connector hold what there is to read."""
@@ -338,23 +341,38 @@ class Upkeep:
             return None
         relation, query = view.relation, f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
         names = [column.name for column in relation.columns]
-        if isinstance(delta, Inserts) and self._storage.is_empty(relation.storage):
+        if isinstance(delta, Inserts) and self._is_unfilled(relation):
             apply_to(self._storage, relation.storage, Inserts(query), names, relation.key)
+            self._forget_changes(relation.name)
             self._changes[relation.name] = None
             return None if self._storage.is_empty(relation.storage) else whole(relation)
-        named = kept(self._storage, Inserts(query) if isinstance(delta, Inserts) else query)
+        batch = settled(self._storage, like(query, delta), names)
+        named = None if batch is None else kept(self._storage, batch)
         if named is not None:
             apply_to(self._storage, relation.storage, named, names, relation.key)
-            self._changes[relation.name] = self._storage.arrow(f"SELECT * FROM {named}")
+            self._forget_changes(relation.name)
+            self._storage.retain(named)
+            self._changes[relation.name] = named
         return named
+
+    def _is_unfilled(self, relation: Relation) -> bool:
+        """Whether a view has no rows; it is asked until it has some."""
+        if relation.name not in self._had_rows and not self._storage.is_empty(relation.storage):
+            self._had_rows.add(relation.name)
+        return relation.name not in self._had_rows
+
+    def _forget_changes(self, *names: str) -> None:
+        """Forget the last changelog of views, or of all."""
+        for name in names or tuple(self._changes):
+            changes = self._changes.pop(name, None)
+            if changes is not None:
+                self._storage.release(changes)
 
     def changelog(self, view: ViewInfo) -> pa.Table:
         """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``."""
         relation = view.relation
-        changes = self._changes.get(relation.name)
-        if changes is None:
-            some = "" if relation.name in self._changes else " LIMIT 0"
-            changes = self._storage.arrow(f"SELECT * FROM {whole(relation)}{some}")
+        some = "" if relation.name in self._changes else " LIMIT 0"
+        changes = self._storage.arrow(f"SELECT * FROM {self._changes.get(relation.name) or whole(relation)}{some}")
         return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
 
     def explain(self, node: Node) -> list[str]:

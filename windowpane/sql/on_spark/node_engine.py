@@ -88,8 +88,9 @@ class NodeEngine:
             return BucketOutput()
         with self._storage.transaction():
             result = self._operated(store, batch)
-            changes = [] if result is None else [(MAIN, self._storage.arrow(f"SELECT * FROM {result}"))]
-        return BucketOutput([*changes, *handed_on])
+            changes = None if result is None else self._storage.arrow(f"SELECT * FROM {result}")
+        given = [(MAIN, changes)] if changes is not None and changes.num_rows else []
+        return BucketOutput([*given, *handed_on])
 
     def _operated(self, store: BlobStore, batch: _Batch) -> str | None:
         deltas: Deltas = [

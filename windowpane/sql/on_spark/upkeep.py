@@ -32,7 +32,6 @@ from windowpane.sql.relations import PlainView
 from windowpane.sql.served import ServedViews
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import netted
 from windowpane.sql.tables import TableWriter
 from windowpane.sql.upkeep import Upkeep, ViewFailure, whole
 
@@ -127,7 +126,7 @@ class StreamedUpkeep(Upkeep):
         """Take the changes of tables, and let them wait for the views that read them."""
         changes = self._pending()
         number = self._mail.begin(self._clock.values)
-        self._changes.clear()
+        self._forget_changes()
         for name, delta in changes.items():
             self._post(name, delta, number)
         self._fill_outboxes(changes)
@@ -269,7 +268,7 @@ class StreamedUpkeep(Upkeep):
         if not changes:
             return self._keep(view, None)
         delta = typed(self._storage, changes, column_types(columns))
-        return self._keep(view, netted(self._storage, f"SELECT * FROM {delta}", [column.id for column in columns]))
+        return self._keep(view, delta)
 
     def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
         if delta is not None:

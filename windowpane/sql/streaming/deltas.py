@@ -29,17 +29,30 @@ class Inserts(str):
     __slots__ = ()
 
 
+class Netted(str):
+    """A batch in which every row counts once; some came, some went."""
+
+    __slots__ = ()
+
+
+def like(query: str, *deltas: str | None) -> str:
+    """Return a query that keeps rows of batches as they are, marked by what is known of all of them."""
+    given = [delta for delta in deltas if delta is not None]
+    if all(isinstance(delta, Inserts) for delta in given):
+        return Inserts(query)
+    return Netted(query) if len(given) == 1 and isinstance(given[0], Netted) else query
+
+
 def kept(storage: Storage, delta: str) -> str | None:
     """Return a batch that can be read many times, ``None`` if it is empty; one that is a query runs now."""
     if delta.startswith("("):
-        kind = Inserts if isinstance(delta, Inserts) else str
-        delta = kind(storage.temporary(f"SELECT * FROM {delta}"))
+        delta = like(storage.temporary(f"SELECT * FROM {delta}"), delta)
     return None if storage.is_empty(delta) else delta
 
 
 def settled(storage: Storage, delta: str, columns: Sequence[str]) -> str | None:
-    """Return a batch in which every row counts once, ``None`` if nothing is left of it; one of inserts stays as it is."""
-    return delta if isinstance(delta, Inserts) else netted(storage, f"SELECT * FROM {delta}", columns)
+    """Return a batch in which every row counts once, ``None`` if nothing is left of it; one that is so already stays as it is."""
+    return delta if isinstance(delta, Inserts | Netted) else netted(storage, f"SELECT * FROM {delta}", columns)
 
 
 def netted(storage: Storage, query: str, columns: Sequence[str]) -> str | None:
@@ -49,7 +62,7 @@ def netted(storage: Storage, query: str, columns: Sequence[str]) -> str | None:
     by = f"GROUP BY {names} " if names else ""
     items = f"{names}, " if names else ""
     name = storage.temporary(f"SELECT {items}sum({weight})::INTEGER AS {weight} FROM ({query}) {by}HAVING sum({weight}) <> 0")
-    return None if storage.is_empty(name) else name
+    return None if storage.is_empty(name) else Netted(name)
 
 
 def difference(storage: Storage, old: str | None, new: str, columns: Sequence[str]) -> str | None:

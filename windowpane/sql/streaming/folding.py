@@ -9,15 +9,18 @@ values it saw. A group without rows is not there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, difference, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, same
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas
 
 _ROWS = "windowpane_rows"
+_OLD = "windowpane_old_"
 
 
 def folds(node: Node) -> bool:
@@ -46,6 +49,7 @@ class Folded:
         self.state_columns = [tuple(kinds)]
         columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in kinds.items())
         storage.run(f"CREATE TABLE IF NOT EXISTS {self.tables[0]} ({columns})")
+        self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the groups that a batch touches."""
@@ -59,20 +63,45 @@ class Folded:
         items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in self._node.input.columns)
         return self._storage.temporary(f"SELECT {items}, 0 AS {quoted(WEIGHT)} LIMIT 0")
 
-    def _taken(self, batch: str, initial: bool) -> str | None:
+    def _taken(self, batch: str, initial: bool) -> str:
         state, groups = self.tables[0], self._node.groups
-        folded = self._storage.temporary(self._batch_sql(batch))
-        columns = [column.id for column in self._node.columns]
-        if initial or (groups and self._storage.is_empty(state)):
+        self._had_rows = self._had_rows or not self._storage.is_empty(state)
+        if initial or (groups and not self._had_rows):
+            folded = self._storage.temporary(self._batch_sql(batch))
             self._storage.run(f"INSERT INTO {state} SELECT * FROM {folded} WHERE {_ROWS} > 0")
-            return difference(self._storage, None, f"({self._result_sql(folded)})", columns)
-        touched = f"SELECT s.* FROM {state} AS s SEMI JOIN {folded} AS b ON {same('s', 'b', groups)}"
-        before = self._storage.temporary(touched)
-        merged = self._storage.temporary(self._merged_sql(before, folded))
-        self._storage.run(f"DELETE FROM {state} AS s USING {folded} AS b WHERE {same('s', 'b', groups)}")
-        self._storage.run(f"INSERT INTO {state} SELECT * FROM {merged} WHERE {_ROWS} > 0")
-        old = f"({self._result_sql(before)})"
-        return difference(self._storage, old, f"({self._result_sql(merged)})", columns)
+            there = f" WHERE {_ROWS} > 0" if groups else ""
+            return Inserts(f"(SELECT {self._row('', 1)} FROM {folded}{there})")
+        merged = self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})"))
+        self._storage.run(f"DELETE FROM {state} AS s USING {merged} AS b WHERE {same('s', 'b', groups)}")
+        columns = ", ".join(map(quoted, self.state_columns[0]))
+        self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {merged} WHERE {_ROWS} > 0")
+        return Netted(f"({self._changed_sql(merged)})")
+
+    def _changed_sql(self, merged: str) -> str:
+        """Return the rows of the result that a batch changed, as they were and as they are; without GROUP BY there is one."""
+        was, now = self._values(_OLD), self._values("")
+        differs = [f"{old} IS DISTINCT FROM {new}" for old, new in zip(was, now, strict=True) if old != new]
+        if not self._node.groups:
+            return f"SELECT {self._row('', 1)} FROM {merged} WHERE FALSE" if not differs else self._both(merged, differs, "", "")
+        differs.append(f"({_OLD}{_ROWS} > 0) <> ({_ROWS} > 0)")
+        return self._both(merged, differs, f"{_OLD}{_ROWS} > 0 AND ", f"{_ROWS} > 0 AND ")
+
+    def _both(self, merged: str, differs: Sequence[str], was: str, now: str) -> str:
+        changed = f"({' OR '.join(differs)})"
+        went = f"SELECT {self._row(_OLD, -1)} FROM {merged} WHERE {was}{changed}"
+        return f"{went} UNION ALL SELECT {self._row('', 1)} FROM {merged} WHERE {now}{changed}"
+
+    def _values(self, prefix: str) -> list[str]:
+        """Return the columns of the result over groups whose sums, extremes and numbers have a prefix."""
+        width = len(self._node.groups)
+        calls = zip(self._folds, self._node.columns[width:], strict=True)
+        values = [f"CAST({_value(fold, index, prefix)} AS {column.type.duckdb})" for index, (fold, column) in enumerate(calls)]
+        return [*map(quoted, self._node.groups), *values]
+
+    def _row(self, prefix: str, weight: int) -> str:
+        values = zip(self._values(prefix), self._node.columns, strict=True)
+        items = [value if value == quoted(column.id) else f"{value} AS {quoted(column.id)}" for value, column in values]
+        return ", ".join([*items, f"{weight} AS {quoted(WEIGHT)}"])
 
     def _batch_sql(self, batch: str) -> str:
         items = [quoted(group) for group in self._node.groups]
@@ -82,25 +111,20 @@ class Folded:
         by = f" GROUP BY {', '.join(map(quoted, self._node.groups))}" if self._node.groups else ""
         return f"SELECT {', '.join(items)} FROM {batch}{by}"
 
-    def _merged_sql(self, before: str, folded: str) -> str:
+    def _merged_sql(self, batch: str) -> str:
+        """Return the groups of a folded batch as they are with it, and beside that as they were without."""
         items = [f"b.{quoted(group)}" for group in self._node.groups]
-        items.append(f"coalesce(s.{_ROWS}, 0) + b.{_ROWS} AS {_ROWS}")
+        items += [f"coalesce(s.{_ROWS}, 0) + b.{_ROWS} AS {_ROWS}", f"coalesce(s.{_ROWS}, 0) AS {_OLD}{_ROWS}"]
         for index, fold in enumerate(self._folds):
             combined = f"{fold.combined}(s.a{index}, b.a{index})" if fold.combined else f"coalesce(s.a{index}, 0) + b.a{index}"
             items += [f"CAST({combined} AS {fold.kept}) AS a{index}", f"coalesce(s.n{index}, 0) + b.n{index} AS n{index}"]
-        return f"SELECT {', '.join(items)} FROM {folded} AS b LEFT JOIN {before} AS s ON {same('s', 'b', self._node.groups)}"
-
-    def _result_sql(self, groups: str) -> str:
-        """Return groups as rows of the result; without GROUP BY there is one, even of no rows."""
-        items = [quoted(group) for group in self._node.groups]
-        for index, (fold, column) in enumerate(zip(self._folds, self._node.columns[len(items) :], strict=True)):
-            items.append(f"CAST({_value(fold, index)} AS {column.type.duckdb}) AS {quoted(column.id)}")
-        if self._node.groups:
-            return f"SELECT {', '.join(items)} FROM {groups} WHERE {_ROWS} > 0"
-        return f"SELECT {', '.join(items) or '1'} FROM (SELECT 1) LEFT JOIN {groups} ON TRUE"
+            items += [f"s.a{index} AS {_OLD}a{index}", f"s.n{index} AS {_OLD}n{index}"]
+        condition = same("s", "b", self._node.groups)
+        return f"SELECT {', '.join(items)} FROM {batch} AS b LEFT JOIN {self.tables[0]} AS s ON {condition}"
 
     def forget(self) -> None:
-        """Nothing is cached."""
+        """Ask again whether there are groups."""
+        self._had_rows = False
 
     def drop(self) -> None:
         """Remove the groups."""
@@ -129,9 +153,10 @@ def _seen(fold: Fold) -> str:
     return f"coalesce({_filtered(f'sum({quoted(WEIGHT)})', is_there, fold.condition)}, 0)"
 
 
-def _value(fold: Fold, index: int) -> str:
+def _value(fold: Fold, index: int, prefix: str) -> str:
     if fold.function == "count":
-        return f"coalesce(n{index}, 0)"
+        return f"coalesce({prefix}n{index}, 0)"
     if fold.combined is not None:
-        return f"a{index}"
-    return f"CASE WHEN n{index} > 0 THEN a{index}{f' / n{index}' if fold.function == 'avg' else ''} END"
+        return f"{prefix}a{index}"
+    average = f" / {prefix}n{index}" if fold.function == "avg" else ""
+    return f"CASE WHEN {prefix}n{index} > 0 THEN {prefix}a{index}{average} END"

@@ -9,7 +9,7 @@ from windowpane.sql.failures.trying import tried
 from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import kept, settled
+from windowpane.sql.streaming.deltas import kept
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
@@ -83,12 +83,9 @@ class Job:
         return _relations(self.node)
 
     def run(self, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
-        """Return the netted changes of the view, given those of the relations it reads, by name."""
+        """Return the changes of the view, given those of the relations it reads, by name; some may take others back."""
         self.has_bad_values = False
-        delta = self._run(self.node, changes, initial)
-        if delta is None:
-            return None
-        return settled(self._storage, delta, [column.id for column in self.node.columns])
+        return self._run(self.node, changes, initial)
 
     def _run(self, node: Node, changes: Mapping[str, str], initial: bool) -> str | None:
         if isinstance(node, Scan):

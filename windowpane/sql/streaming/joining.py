@@ -40,6 +40,7 @@ class Joined:
         self.state_columns = [tuple(column.id for column in source.columns) for source in node.inputs]
         for table, source in zip(self.tables, node.inputs, strict=True):
             create_state(storage, table, source)
+        self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the result; rows may come and go in one batch."""
@@ -52,7 +53,8 @@ class Joined:
             None if delta is None else settled(self._storage, delta, columns)
             for delta, columns in zip(deltas, self.state_columns, strict=True)
         ]
-        if initial or all(self._storage.is_empty(table) for table in self.tables):
+        self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
+        if initial or not self._had_rows:
             return self._filled(batches)
         batches = [None if batch is None else kept(self._storage, batch) for batch in batches]
         if all(batch is None for batch in batches):
@@ -104,7 +106,8 @@ class Joined:
         return [self._storage.temporary(query)]
 
     def forget(self) -> None:
-        """Nothing is cached."""
+        """Ask again whether there are rows."""
+        self._had_rows = False
 
     def drop(self) -> None:
         """Remove the kept inputs."""

@@ -30,7 +30,7 @@ from windowpane.sql.nodes import (
 )
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, difference, kept, like, same, settled
 from windowpane.sql.streaming.freeing import free
 
 Deltas = Sequence[str | None]
@@ -59,6 +59,7 @@ class Linear:
         """Run ``node``."""
         self._node, self._storage = node, storage
         self._is_second_filter = isinstance(node, FILTERING) and any(map(_is_filtered, node.inputs))
+        self._keeps_rows_apart = _keeps_rows_apart(node)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return what the node makes of the batch."""
@@ -72,7 +73,9 @@ class Linear:
         if not parts:
             return None
         query = f"({' UNION ALL '.join(parts)})"
-        return Inserts(query) if all(delta is None or isinstance(delta, Inserts) for delta in deltas) else query
+        if all(delta is None or isinstance(delta, Inserts) for delta in deltas):
+            return Inserts(query)
+        return Netted(query) if self._keeps_rows_apart and isinstance(deltas[0], Netted) else query
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -128,6 +131,7 @@ class Keyed:
         self._keys = [keys_of(node, index) for index in range(len(node.inputs))]
         for table, source in zip(self.tables, node.inputs, strict=True):
             create_state(storage, table, source)
+        self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the touched keys."""
@@ -152,10 +156,11 @@ class Keyed:
 
     @property
     def _is_first(self) -> bool:
-        """Whether there were no rows yet, and so no result: groups without GROUP BY have one of no rows."""
+        """Whether there are no rows, and so no result: groups without GROUP BY have one of no rows. It is asked until there are."""
         if isinstance(self._node, Aggregate) and not self._node.groups:
             return False
-        return all(self._storage.is_empty(table) for table in self.tables)
+        self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
+        return not self._had_rows
 
     def _filled(self, batches: Sequence[str | None]) -> str | None:
         """Return the result of the first batch, which is all of the state."""
@@ -205,7 +210,8 @@ class Keyed:
         self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
     def forget(self) -> None:
-        """Nothing is cached."""
+        """Ask again whether there are rows."""
+        self._had_rows = False
 
     def drop(self) -> None:
         """Remove the kept inputs."""
@@ -269,8 +275,7 @@ class CloseSorter:
         if not held:
             return delta
         passed = " OR ".join(f"{quoted(name)} < {value}" for name, value in held)
-        kind = Inserts if isinstance(delta, Inserts) else str
-        return kind(f"(SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE)")
+        return like(f"(SELECT * FROM {delta} WHERE ({passed}) IS NOT TRUE)", delta)
 
     def _remember(self, limits: Sequence[tuple[str, str | None]]) -> None:
         if self._limits is not None:
@@ -291,6 +296,13 @@ class CloseSorter:
 
 LINEAR = (Scan, Filter, Project, TimeWindows, Expand, Unnest, UnionAll)
 FILTERING = (Filter, TimeWindows)
+
+
+def _keeps_rows_apart(node: Node) -> bool:
+    """Whether two rows that differ in the input differ in the result, if both are there."""
+    if isinstance(node, Project):
+        return {quoted(column.id) for column in node.input.columns} <= set(node.items)
+    return isinstance(node, Filter)
 
 
 def _is_filtered(node: Node) -> bool:
