@@ -56,6 +56,7 @@ class Definitions:
         """Insert the rows of files that are new into their tables."""
         for table in self._catalog.tables():
             self._upkeep.take_files(table, self.writer(Text(table.text)))
+        self._upkeep.end_files()
 
     def flush(self) -> None:
         """Take in new files, and bring every view up to date."""

@@ -1,6 +1,7 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
-Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice.
+Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. It is read
+once, and again after a transaction that was rolled back.
 """
 
 from __future__ import annotations
@@ -46,7 +47,44 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     refuse_other_options(options, ("path",), place)
 
 
-def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter, passed_over: Container[str] = ()) -> None:
+class TakenFiles:
+    """The files that were taken, by table."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Keep them in ``storage``."""
+        self._storage = storage
+        self._held: dict[str, set[str]] | None = None
+        self._new: list[tuple[str, str]] = []
+
+    def of(self, table: str) -> set[str]:
+        """Return the files of a table."""
+        if self._held is None:
+            self._held = {}
+            for name, path in self._storage.run("SELECT relation, path FROM windowpane.files"):
+                self._held.setdefault(name, set()).add(path)
+        return self._held.setdefault(table, set())
+
+    def add(self, table: str, path: str) -> None:
+        """Note that a file was taken."""
+        self.of(table).add(path)
+        self._new.append((table, path))
+
+    def save(self) -> None:
+        """Write what was noted, in the transaction that took the files."""
+        if self._new:
+            rows = ", ".join(f"({text_literal(table)}, {text_literal(path)})" for table, path in self._new)
+            self._storage.run(f"INSERT INTO windowpane.files VALUES {rows}")
+            self._new.clear()
+
+    def forget(self) -> None:
+        """Read again what is stored."""
+        self._held = None
+        self._new.clear()
+
+
+def take_new_files(
+    storage: Storage, info: TableInfo, writer: TableWriter, files: TakenFiles, passed_over: Container[str] = ()
+) -> None:
     """Insert the rows of the files that are new, but for those that are passed over.
 
     Raises:
@@ -55,17 +93,16 @@ def take_new_files(storage: Storage, info: TableInfo, writer: TableWriter, passe
     connector = info.options.get("connector")
     if connector is None:
         return
-    name = info.relation.name
-    taken = {row[0] for row in storage.run("SELECT path FROM windowpane.files WHERE relation = ?", [name])}
+    taken = files.of(info.relation.name)
     columns = tuple(column.name for column in info.relation.visible if column.name not in info.generated)
     types = {column.name: column.type for column in info.relation.columns}
-    for path in sorted(_files(info.options["path"])):
-        if path not in taken and path not in passed_over:
-            try:
-                writer.append((_query(storage, connector, path, {column: types[column] for column in columns}), columns), info)
-            except (SqlRunError, StoreError, duckdb.Error) as error:
-                raise UnreadableFileError(path, connector, _said(error)) from error
-            storage.run("INSERT INTO windowpane.files VALUES (?, ?)", [name, path])
+    new = [path for path in sorted(_files(info.options["path"])) if path not in taken and path not in passed_over]
+    for path in new:
+        try:
+            writer.append((_query(storage, connector, path, {column: types[column] for column in columns}), columns), info)
+        except (SqlRunError, StoreError, duckdb.Error) as error:
+            raise UnreadableFileError(path, connector, _said(error)) from error
+        files.add(info.relation.name, path)
 
 
 def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str:

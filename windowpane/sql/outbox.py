@@ -61,5 +61,5 @@ def next_batch(storage: Storage, above: int = 0) -> int:
     last = int(storage.value("SELECT coalesce(max(value), 0) FROM windowpane.counters WHERE name = '/batch'"))
     number = max(last, above) + 1
     storage.run("DELETE FROM windowpane.counters WHERE name = '/batch'")
-    storage.run("INSERT INTO windowpane.counters VALUES ('/batch', ?)", [number])
+    storage.run("INSERT INTO windowpane.counters (name, value) VALUES ('/batch', ?)", [number])
     return number

@@ -27,6 +27,7 @@ from windowpane.sql.far_instants import cells
 from windowpane.sql.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.numerics.registry import register as register_numerics
 from windowpane.sql.scalar.registry import register as register_scalars
+from windowpane.sql.waiting import Waiting
 from windowpane.stores.duck_file import open_file
 from windowpane.windowing.intervals import Interval
 
@@ -37,7 +38,8 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT)",
+    "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
+    "ALTER TABLE windowpane.counters ADD COLUMN IF NOT EXISTS flushed BIGINT",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
     "CREATE TABLE IF NOT EXISTS windowpane.streams "
@@ -81,6 +83,7 @@ class Storage:
         self._temporaries: dict[str, int] = {}
         self._retained: set[str] = set()
         self._is_trying = False
+        self.waiting = Waiting(self)
         self._type_names: dict[str, str] = {}
 
     def close(self) -> None:
@@ -222,11 +225,13 @@ class Storage:
         try:
             yield
             self._drop_temporaries()
+            self.waiting.save()
             self.run("COMMIT")
         except BaseException:
             with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
                 self._connection.execute("ROLLBACK")
             self._end_temporaries()
+            self.waiting.forget()
             self._end_trying()
             raise
         finally:

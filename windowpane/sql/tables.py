@@ -27,7 +27,7 @@ from windowpane.sql.selects import SelectBinder
 from windowpane.sql.statements import CreateTable, Delete, Insert, Update
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, netted, same
 from windowpane.sql.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
 
 
@@ -144,7 +144,7 @@ def drop(storage: Storage, info: TableInfo) -> None:
     """Remove a table."""
     storage.run(f"DROP TABLE {info.relation.storage}")
     storage.run(f"DROP TABLE {info.pending}")
-    storage.run("DELETE FROM windowpane.counters WHERE name = ?", [info.relation.name])
+    storage.waiting.drop(info.relation.name)
 
 
 def _open_literals(tree: exp.Expr) -> set[int]:
@@ -197,7 +197,8 @@ class TableWriter:
             message = f"INSERT names {len(statement.columns)} columns, but has {len(source[1])} values."
             raise self._text.syntax_error(statement.query, message)
         if statement.conflict is None:
-            return self.append(source, info)
+            reads_tables = literals is None and statement.query.find(exp.Table) is not None
+            return self.append(source, info, reads_tables=reads_tables)
         self._check_target(statement.conflict, info)
         return self._append_unless(source, info, statement.conflict)
 
@@ -326,12 +327,32 @@ class TableWriter:
         except MismatchError as error:
             raise self._text.type_error(tree, f"{name}: {error}") from None
 
-    def append(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
+    def append(self, source: tuple[str, tuple[str, ...]], info: TableInfo, *, reads_tables: bool = False) -> int:
         """Insert the rows of a query with columns of the given stored names, and return how many it has."""
+        if info.has_row_id and not (reads_tables or info.watermark or info.generated):
+            return self._append_at_once(source, info)
         rows = self._made(source, info)
-        count = int(self._storage.value(f"SELECT count(*) FROM {rows}"))
         self._store(self._on_time(rows, info), info)
+        return self._storage.count(rows)
+
+    def _append_at_once(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
+        """Insert rows without keeping them elsewhere first."""
+        relation, last = info.relation, self._storage.waiting.last_number(info.relation.name)
+        names = ", ".join(quoted(column.name) for column in relation.visible)
+        number = f"{last} + row_number() OVER () AS {quoted(ROW_ID)}"
+        query = f"SELECT {self._all_columns(source[1], info)}, {number} FROM ({source[0]})"
+        count = int(self._storage.run(f"INSERT INTO {relation.storage} ({names}, {quoted(ROW_ID)}) {query}")[0][0])
+        self._storage.waiting.number(relation.name, count)
+        self.delta = newer_rows(relation, last)
+        self._check_nulls(self.delta, relation)
         return count
+
+    def _all_columns(self, names: tuple[str, ...], info: TableInfo) -> str:
+        """Return the columns of a table as SQL over the given ones."""
+        return ", ".join(
+            quoted(column.name) if column.name in names else f"{_default_sql(info, column.name)} AS {quoted(column.name)}"
+            for column in info.relation.visible
+        )
 
     def _taken(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
         return self._on_time(self._made(source, info), info)
@@ -340,13 +361,8 @@ class TableWriter:
         """Return the rows of an INSERT with all their columns, numbered in order."""
         query, names = source
         relation = info.relation
-        items = []
-        for column in relation.visible:
-            if column.name in names:
-                items.append(quoted(column.name))
-            else:
-                items.append(f"{_default_sql(info, column.name)} AS {quoted(column.name)}")
-        rows = self._storage.temporary(f"SELECT {', '.join(items)}, row_number() OVER () AS windowpane_n FROM ({query})")
+        items = self._all_columns(names, info)
+        rows = self._storage.temporary(f"SELECT {items}, row_number() OVER () AS windowpane_n FROM ({query})")
         if info.generated:
             made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
             rows = self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
@@ -356,7 +372,7 @@ class TableWriter:
     def _check_nulls(self, rows: str, relation: Relation) -> None:
         for column in relation.visible:
             required = column.not_null
-            if required and self._storage.value(f"SELECT count(*) FROM {rows} WHERE {quoted(column.name)} IS NULL"):
+            if required and not self._storage.is_empty(f"{rows} WHERE {quoted(column.name)} IS NULL"):
                 raise SqlRunError(
                     f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there. Nothing was inserted."
                 )
@@ -377,9 +393,13 @@ class TableWriter:
         relation, weight = info.relation, quoted(WEIGHT)
         names = ", ".join(quoted(column.name) for column in relation.visible)
         if info.has_row_id:
-            first = self._next_row_id(info, int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}")))
-            number = f"{first} + windowpane_n AS {quoted(ROW_ID)}"
-            self.apply(Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})"), info)
+            last = self._storage.waiting.last_number(relation.name)
+            number = f"{last} + windowpane_n AS {quoted(ROW_ID)}"
+            count = int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}"))
+            self._storage.waiting.number(relation.name, count)
+            self.delta = Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})")
+            columns = [column.name for column in relation.columns]
+            apply_to(self._storage, relation.storage, self.delta, columns, relation.key)
             return
         new = self._storage.temporary(winners(rows, relation, info.conflict))
         if self._storage.is_empty(relation.storage):
@@ -388,21 +408,16 @@ class TableWriter:
         old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
         self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
 
-    def _next_row_id(self, info: TableInfo, count: int) -> int:
-        name = info.relation.name
-        last = self._storage.run("SELECT value FROM windowpane.counters WHERE name = ?", [name])
-        first = int(last[0][0]) if last else 0
-        self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [name])
-        self._storage.run("INSERT INTO windowpane.counters VALUES (?, ?)", [name, first + count])
-        return first
-
     def apply(self, delta: str, info: TableInfo) -> None:
         """Change the rows of a table, and let the changes wait for the next flush."""
         names = [column.name for column in info.relation.columns]
         listed = ", ".join(map(quoted, [*names, WEIGHT]))
         apply_to(self._storage, info.relation.storage, delta, names, info.relation.key)
         self.delta = delta
-        self._storage.run(f"INSERT INTO {info.pending} ({listed}) SELECT {listed} FROM {delta}")
+        name, waiting = info.relation.name, self._storage.waiting
+        flushed = f" WHERE {quoted(ROW_ID)} <= {waiting.flushed(name)}" if info.has_row_id else ""
+        self._storage.run(f"INSERT INTO {info.pending} ({listed}) SELECT {listed} FROM {delta}{flushed}")
+        waiting.add_changes(name)
 
     def update(self, statement: Update, info: TableInfo) -> int:
         """Change rows, and return how many."""
@@ -466,6 +481,28 @@ class TableWriter:
             f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs
         )
         return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
+
+
+def newer_rows(relation: Relation, number: int) -> Inserts:
+    """Return the rows of a table behind a number as a batch."""
+    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} WHERE {quoted(ROW_ID)} > {number})")
+
+
+def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
+    """Return what waits of a table for the next flush, ``None`` if nothing does."""
+    relation, waiting = info.relation, storage.waiting
+    rows = newer_rows(relation, waiting.flushed(relation.name))
+    new = rows if waiting.has_new_rows(relation.name, rows) else None
+    changes: str | None = None
+    if waiting.has_changes(relation.name, info.pending):
+        if storage.is_empty(f"{info.pending} WHERE {quoted(WEIGHT)} < 0"):
+            changes = Inserts(info.pending)
+        else:
+            changes = netted(storage, f"SELECT * FROM {info.pending}", [column.name for column in relation.columns])
+    if new is None or changes is None:
+        return new or changes
+    names = ", ".join(quoted(name) for name in [*(column.name for column in relation.columns), WEIGHT])
+    return Netted(f"(SELECT {names} FROM {changes} UNION ALL SELECT {names} FROM {new})")
 
 
 def _first_scan(node: Node) -> Node:

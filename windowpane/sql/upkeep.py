@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from windowpane.errors import UnreadableFileError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
-from windowpane.sql import file_sources, views
+from windowpane.sql import file_sources, tables, views
 from windowpane.sql.catalog import Catalog, SinkInfo, TableInfo, ViewInfo, shown_name
 from windowpane.sql.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
@@ -29,7 +29,7 @@ from windowpane.sql.served import ServedViews
 from windowpane.sql.sinks import Delivery
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, netted, settled, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, settled, with_words
 from windowpane.sql.tables import TableWriter
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Upkeep:
         self._changes: dict[str, str | None] = {}
         self._had_rows: set[str] = set()
         self._sinks: dict[str, Delivery] = {}
-        self._stale = StaleViews(storage)
+        self._stale, self._files = StaleViews(storage), file_sources.TakenFiles(storage)
         self.bad_values = BadValues(storage)
         self.unreadable: dict[str, UnreadableFileError] = {}
         self._tried: dict[str, str] = {}
@@ -99,6 +99,8 @@ class Upkeep:
     def forget(self) -> None:
         """Drop what is only held in memory of a transaction that was rolled back."""
         self._clock.reload()
+        self._stale.forget()
+        self._files.forget()
         self._had_rows.clear()
         for view in self._catalog.views():
             view.job.forget()
@@ -252,19 +254,14 @@ class Upkeep:
         read = set().union(*(view.reads for view in self._catalog.views()), (box.relation.name for box in self._outboxes()))
         for table in self._catalog.tables():
             relation = table.relation
-            if relation.name not in read or self._storage.is_empty(table.pending):
-                continue
-            if self._storage.is_empty(f"{table.pending} WHERE {quoted(WEIGHT)} < 0"):
-                changes[relation.name] = Inserts(table.pending)
-                continue
-            delta = netted(self._storage, f"SELECT * FROM {table.pending}", [column.name for column in relation.columns])
+            delta = tables.waiting_changes(self._storage, table) if relation.name in read else None
             if delta is not None:
                 changes[relation.name] = delta
         return changes
 
     def _clear_pending(self) -> None:
         for table in self._catalog.tables():
-            self._storage.run(f"DELETE FROM {table.pending}")
+            self._storage.waiting.end(table.relation.name, table.pending)
 
     def fill(self, view: ViewInfo) -> None:
         """Run a new view on what its relations hold."""
@@ -295,7 +292,11 @@ class Upkeep:
 
     def take_files(self, table: TableInfo, writer: TableWriter) -> None:
         """Insert the rows of files that are new into a table with a connector."""
-        file_sources.take_new_files(self._storage, table, writer, self.unreadable)
+        file_sources.take_new_files(self._storage, table, writer, self._files, self.unreadable)
+
+    def end_files(self) -> None:
+        """Remember which files were taken."""
+        self._files.save()
 
     def add_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector: the next flush does."""

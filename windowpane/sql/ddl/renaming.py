@@ -97,6 +97,8 @@ _NAMED_BY = (
 
 def move_stored(storage: Storage, old: str, new: str) -> None:
     """Give what the store keeps of an entry its new name: its rows, its pending changes, its outbox and its operators' state."""
+    storage.waiting.save()
+    storage.waiting.forget()
     for table, column in _NAMED_BY:
         storage.run(f"UPDATE windowpane.{table} SET {column} = ? WHERE {column} = ?", [new, old])
     length = len(old) + 2

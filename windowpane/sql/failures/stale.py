@@ -20,15 +20,23 @@ class StaleViews:
     def __init__(self, storage: Storage) -> None:
         """Keep it in ``storage``."""
         self._storage = storage
+        self._held: dict[str, str] | None = None
 
     def reasons(self) -> dict[str, str]:
-        """Return the reason of each stale view."""
-        return dict(self._storage.run("SELECT view, reason FROM windowpane.stale ORDER BY view"))
+        """Return the reason of each stale view, in order of their names."""
+        if self._held is None:
+            self._held = dict(self._storage.run("SELECT view, reason FROM windowpane.stale ORDER BY view"))
+        return dict(self._held)
+
+    def forget(self) -> None:
+        """Read again what is stored, after it changed or a transaction was rolled back."""
+        self._held = None
 
     def add(self, view: str, reason: str) -> None:
         """Let a view stay behind."""
         self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
         self._storage.run("INSERT INTO windowpane.stale VALUES (?, ?)", [view, reason])
+        self.forget()
 
     def hold(self, view: str, changes: Mapping[str, str]) -> None:
         """Let changes wait for a stale view, by relation."""
@@ -53,6 +61,7 @@ class StaleViews:
         self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
         for relation in relations:
             self._storage.run(f"DROP TABLE IF EXISTS {_table(view, relation)}")
+        self.forget()
 
 
 def _name(view: str, relation: str) -> str:

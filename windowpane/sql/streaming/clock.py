@@ -71,8 +71,11 @@ class Watermarks:
         if value is None:
             return
         literal = f"CAST({text_literal(value)} AS {kind.duckdb})"
-        self._storage.run("DELETE FROM windowpane.watermarks WHERE relation = ?", [relation])
-        self._storage.run("INSERT INTO windowpane.watermarks VALUES (?, ?)", [relation, literal])
+        held = self._values.get(relation)
+        if held is None:
+            self._storage.run("INSERT INTO windowpane.watermarks VALUES (?, ?)", [relation, literal])
+        elif held != literal:
+            self._storage.run("UPDATE windowpane.watermarks SET value = ? WHERE relation = ?", [literal, relation])
         self._values[relation] = literal
 
     def drop(self, relation: str) -> None:

@@ -156,7 +156,7 @@ class Keyed:
 
     @property
     def _is_first(self) -> bool:
-        """Whether there are no rows, and so no result: groups without GROUP BY have one of no rows. It is asked until there are."""
+        """Whether there are no rows, and so no result: groups without GROUP BY have one of no rows."""
         if isinstance(self._node, Aggregate) and not self._node.groups:
             return False
         self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
