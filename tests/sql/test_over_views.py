@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from windowpane.errors import InvalidSpecError
 from windowpane.sql import Session
 
 
@@ -139,3 +140,12 @@ def test_qualify_is_a_top_n_too(session: Session) -> None:
     )
     session.run("INSERT INTO t VALUES (1, 1, 10), (2, 1, 30), (3, 2, 20); FLUSH")
     assert text(session, "SELECT * FROM best ORDER BY id") == [["2"], ["3"]]
+
+
+def test_a_partition_that_no_engine_orders_is_refused_on_window_close() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (tags text[], at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
+        over = "SELECT at, count(*) OVER (PARTITION BY tags ORDER BY at) AS n FROM t EMIT ON WINDOW CLOSE"
+        with pytest.raises(InvalidSpecError, match=r"EMIT ON WINDOW CLOSE: column .* of type list"):
+            session.run(f"CREATE MATERIALIZED VIEW v AS {over}")
+        assert session.query("SHOW MATERIALIZED VIEWS").rows() == []

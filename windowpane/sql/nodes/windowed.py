@@ -61,7 +61,7 @@ class Over(Unary):
     def detail(self) -> str:
         by = f" partition by {', '.join(self.partition)}" if self.partition else ""
         order = f" order by {', '.join(item.sql for item in self.order)}" if self.order else ""
-        closes = ", once closed" if self.closes else ""
+        closes = ", when closed" if self.closes else ""
         return f"{', '.join(call.text for call in self.calls)}{by}{order}{closes}"
 
 

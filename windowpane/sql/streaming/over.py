@@ -12,23 +12,20 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.eowc import OverCloseEngine, OverCloser, refusal
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
-from windowpane.errors import UnrepresentableValueError, WindowpaneError
-from windowpane.operators.over_on_close import OverOnClose
+from windowpane.errors import InvalidSpecError, WindowpaneError
 from windowpane.over_planner import choose_over_engine, make_over_engine
 from windowpane.sql.expr import quoted
-from windowpane.sql.far_instants import cells
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.keyed import KeyedState
-from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.over_spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over_types import output_schema
 from windowpane.windowing.times import MIN
@@ -122,6 +119,13 @@ def arrow_schema(storage: Storage, node: Over) -> tuple[pa.Schema, pa.Schema]:
     return pa.schema(list(schema)[:width]), pa.schema(list(schema)[width:])
 
 
+def result_items(node: Over) -> str:
+    """Return what selects the columns of a node from an engine's rows: the input's, and the results in the node's types."""
+    width = len(node.input.columns)
+    results = (f"CAST({quoted(each.id)} AS {each.type.duckdb}) AS {quoted(each.id)}" for each in node.columns[width:])
+    return ", ".join([*(quoted(each.id) for each in node.columns[:width]), *results])
+
+
 class EngineOver:
     """An OVER window that is kept up to date by the engine the planner chooses; all partitions are one bucket."""
 
@@ -130,8 +134,6 @@ class EngineOver:
         self._node, self._storage, self._program = node, storage, program
         self._blobs = blobs
         self._engine: Engine = make_over_engine(program)
-        results = node.columns[len(node.input.columns) :]
-        self._casts = ", ".join(f"CAST({quoted(column.id)} AS {column.type.duckdb}) AS {quoted(column.id)}" for column in results)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch of changes, and return those of the result."""
@@ -148,9 +150,8 @@ class EngineOver:
         if not tables:
             return None
         merged = to_weights(pa.concat_tables(tables).drop_columns([TIME, JUDGED]))
-        columns = ", ".join(map(quoted, names))
         with self._storage.reading(merged) as given:
-            result = self._storage.temporary(f"SELECT {columns}, {self._casts}, {quoted(WEIGHT)} FROM {given}")
+            result = self._storage.temporary(f"SELECT {result_items(self._node)}, {quoted(WEIGHT)} FROM {given}")
         return Inserts(result) if pc.min(merged.column(WEIGHT)).as_py() > 0 else result
 
     def forget(self) -> None:
@@ -182,50 +183,41 @@ class ClosingOver:
     """
 
     def __init__(self, node: Over, storage: Storage, blobs: Blobs) -> None:
-        """Run ``node`` with state in ``blobs``."""
+        """Run ``node`` with state in ``blobs``.
+
+        Raises:
+            InvalidSpecError: the engine cannot run it.
+        """
         self._node, self._storage = node, storage
         self._blobs = blobs
-        self._columns, self._outputs = arrow_schema(storage, node)
-        self._operator: tuple[OverOnClose, KeyedState, SortedPages] | None = None
-
-    def _opened(self) -> tuple[OverOnClose, KeyedState, SortedPages]:
-        if self._operator is None:
-            pages = SortedPages(self._blobs, "s")
-            state = KeyedState(pages)
-            self._operator = OverOnClose(over_spec(self._node), self._columns, self._outputs, state), state, pages
-        return self._operator
+        spec, (columns, _) = over_spec(node), arrow_schema(storage, node)
+        names = [column.id for column in node.columns[len(node.input.columns) :]]
+        program = OverProgram(spec, columns, output_schema(spec, columns, names), Emit.CLOSE, append_only=True)
+        refused = refusal(program)
+        if refused is not None:
+            raise InvalidSpecError(f"OVER with EMIT ON WINDOW CLOSE: {refused}. Leave out EMIT ON WINDOW CLOSE.")
+        self._engine = OverCloseEngine(program)
+        self._closer: OverCloser | None = None
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take released rows in, and return those that are complete."""
         if deltas[0] is None:
             return None
-        operator, state, pages = self._opened()
         order = ", ".join(quoted(name) for name in (self._node.order[0].column, *self._node.input.key))
-        rows = self._rows(f"SELECT * EXCLUDE ({quoted(WEIGHT)}) FROM {deltas[0]} ORDER BY {order}")
-        if not rows:
+        rows = self._storage.arrow(f"SELECT *, CAST(NULL AS BIGINT) AS {quoted(TIME)} FROM {deltas[0]} ORDER BY {order}")
+        if not rows.num_rows:
             return None
-        emitted = operator.process(rows)
-        state.flush()
-        pages.flush()
+        self._closer = self._closer or OverCloser(self._engine, self._blobs)
+        complete = self._closer.take(rows, MIN)
         self._blobs.save()
-        if not emitted:
+        if complete is None or not complete.num_rows:
             return None
-        table = pa.Table.from_pylist(emitted, schema=pa.schema([*self._columns, *self._outputs]))
-        return Inserts(self._storage.temporary_from(table.append_column(WEIGHT, pa.array([1] * len(emitted), pa.int32()))))
-
-    def _rows(self, query: str) -> list[dict[str, Any]]:
-        table = self._storage.arrow(query)
-        for column in self._node.input.columns:
-            try:
-                table[column.id].to_pylist()
-            except (OverflowError, ValueError) as error:
-                far = next(cell for cell in cells(table[column.id]) if isinstance(cell, str))
-                raise UnrepresentableValueError(column.name, far, error) from None
-        return list(table.to_pylist())
+        with self._storage.reading(complete.drop_columns([TIME])) as given:
+            return Inserts(self._storage.temporary(f"SELECT {result_items(self._node)}, 1::INT AS {quoted(WEIGHT)} FROM {given}"))
 
     def forget(self) -> None:
         """Read the state again from the database."""
-        self._operator = None
+        self._closer = None
         self._blobs.forget()
 
     def drop(self) -> None:
