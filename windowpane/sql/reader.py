@@ -16,6 +16,7 @@ from windowpane.sql.dml.literal_rows import cut_rows
 from windowpane.sql.places import place_at
 from windowpane.sql.scalar import zone
 from windowpane.sql.scalar.text_values import escapes_are_text
+from windowpane.sql.scalar_forms import row_values
 from windowpane.sql.statements import (
     CreateIndex,
     CreateSink,
@@ -249,16 +250,26 @@ def _update(cursor: Cursor) -> Update:
 
 
 def _assignments(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
-    assignments = [_assignment(cursor)]
+    assignments = _assignment(cursor)
     while cursor.take(","):
-        assignments.append(_assignment(cursor))
-    return tuple(assignments)
+        assignments += _assignment(cursor)
+    return assignments
 
 
-def _assignment(cursor: Cursor) -> tuple[str, exp.Expr]:
-    name = cursor.name()
+def _assignment(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
+    """Return ``a = value``, or the parts of ``(a, b) = (one, other)``."""
+    is_row = cursor.peek() == "("
+    names = cursor.names() if is_row else (cursor.name(),)
     cursor.expect("=")
-    return name, cursor.parse_until(",", "WHERE", "RETURNING")
+    tree = cursor.parse_until(",", "WHERE", "RETURNING")
+    if not is_row:
+        return ((names[0], tree),)
+    values = [tree.this] if isinstance(tree, exp.Paren) else row_values(tree)
+    if values is None:
+        raise cursor.unsupported("a row from what is no list of values", "Write SET (a, b) = (one, other).")
+    if len(values) != len(names):
+        raise cursor.syntax_error(f"{len(names)} columns are set to {len(values)} values.")
+    return tuple(zip(names, values, strict=True))
 
 
 def _where(cursor: Cursor) -> exp.Expr | None:

@@ -157,6 +157,13 @@ def _open_literals(tree: exp.Expr) -> set[int]:
     }
 
 
+def _is_default(tree: exp.Expr) -> bool:
+    """Whether an expression is the word DEFAULT; a column of that name is quoted."""
+    if isinstance(tree, exp.Column) and not tree.args.get("table"):
+        tree = tree.this
+    return isinstance(tree, exp.Var | exp.Identifier) and not tree.args.get("quoted") and tree.name.upper() == "DEFAULT"
+
+
 def _default_sql(info: TableInfo, name: str) -> str:
     """Return the value of a column that INSERT leaves out, or of DEFAULT, as SQL."""
     default = info.defaults.get(name)
@@ -284,9 +291,7 @@ class TableWriter:
             if len(row) != len(names):
                 raise self._text.syntax_error(row[0] if row else tree, "the rows of VALUES have different lengths.")
             cells = [
-                _default_sql(info, name)
-                if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT"
-                else self._assigned(binder.bind(cell), types[name], name, cell)
+                _default_sql(info, name) if _is_default(cell) else self._assigned(binder.bind(cell), types[name], name, cell)
                 for cell, name in zip(row, names, strict=True)
             ]
             written.append(f"({', '.join(cells)})")
@@ -442,7 +447,11 @@ class TableWriter:
         changed: dict[str, str] = {}
         for name, tree in assignments:
             self._check_assignable(name, info, tree)
-            changed[name] = self._assigned(binder.bind(tree), types[name], name, tree)
+            if name in changed:
+                raise self._text.name_error(tree, f"SET names column {name!r} twice.")
+            changed[name] = (
+                _default_sql(info, name) if _is_default(tree) else self._assigned(binder.bind(tree), types[name], name, tree)
+            )
         return changed
 
     def _check_assignable(self, name: str, info: TableInfo, tree: exp.Expr) -> None:
