@@ -77,6 +77,8 @@ PASSED, WRONG = ("passed", ""), ("wrong", "")
         ("system ok\nrm -rf x\n----\nout\n\n\n", ("refused", "commands of the shell are not run")),
         ("statement ok\nSELECT 1 / 0\n", WRONG),
         ("query I retry 3 backoff 1s\nSELECT a FROM t WHERE a = 1\n----\n1\n", PASSED),
+        ("statement ok\n\nSELECT 1\n", PASSED),
+        ("statement ok\n", WRONG),
         ("nonsense\n", WRONG),
         ("halt\n\nstatement ok\nNONSENSE\n", None),
     ],
@@ -108,6 +110,29 @@ def test_what_hangs_on_a_refused_statement_is_refused_with_it(outcomes) -> None:
 
     hangs = ("refused", f"hangs on: {reason}")
     assert outcomes(records) == [("refused", reason), hangs, ("refused", reason), hangs, PASSED, PASSED, WRONG]
+
+
+def test_what_reads_a_relation_that_lacks_something_lacks_it_too(outcomes) -> None:
+    records = (
+        "statement ok\nCREATE MATERIALIZED VIEW v AS SELECT a FROM t\n\n"
+        "statement ok\nCREATE MATERIALIZED VIEW n AS SELECT count(*) FROM v\n\n"
+        "statement error\nDROP TABLE t\n\n"
+        "statement ok\nDROP TABLE t\n\n"
+        "query I\nSELECT * FROM n\n----\n4\n\n"
+        "statement ok\nALTER MATERIALIZED VIEW v AS SELECT a FROM t UNION ALL SELECT 1\n\n"
+        "query I\nSELECT * FROM n\n----\n4\n"
+    )
+    dropped, altered = "'v' reads 't'", "ALTER MATERIALIZED VIEW AS SELECT is not supported"
+
+    got = outcomes(records)
+    assert got == [PASSED, PASSED, PASSED, ("refused", dropped), WRONG, ("refused", altered), ("refused", f"hangs on: {altered}")]
+
+
+def test_a_table_lacks_what_a_refused_sink_would_bring(outcomes) -> None:
+    records = "statement ok\nCREATE SINK s INTO t AS SELECT 1, 'y'\n\nquery I\nSELECT count(*) FROM t\n----\n4\n"
+    reason = "CREATE SINK INTO a table is not supported"
+
+    assert outcomes(records) == [("refused", reason), ("refused", f"hangs on: {reason}")]
 
 
 def test_an_exception_of_another_kind_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,12 +52,13 @@ class _Lines:
         return self._lines[self.number - 1]
 
     def block(self, until: str | None = None) -> tuple[str, bool]:
-        """Return the lines up to an empty one, or to one that is ``until``, and whether it was that."""
-        found: list[str] = []
-        while (line := self.next()) not in (None, "", until) or (line == until and not found):
-            found.append(str(line))
-        if not found:
+        """Return the lines up to an empty one, or to one that is ``until``, and whether it was that; the first may be any."""
+        first = self.next()
+        if first is None:
             raise MalformedRecordError("the record has no text")
+        found = [first]
+        while (line := self.next()) not in (None, "", until):
+            found.append(str(line))
         return "\n".join(found), line is not None and line == until
 
     def rows(self) -> tuple[str, ...]:
