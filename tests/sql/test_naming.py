@@ -27,6 +27,23 @@ def test_a_name_of_windowpanes_own_is_refused(name: str, statement: str) -> None
         assert session.relations() == ["t"]
 
 
+@pytest.mark.parametrize("name", ["ctid", "tableoid", "xmin", "cmin", "xmax", "cmax"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'CREATE TABLE x (a int, "{}" int)',
+        "CREATE TABLE x (a int, {} int)",
+        "CREATE MATERIALIZED VIEW x AS SELECT 1 AS {}",
+        "CREATE MATERIALIZED VIEW x ({}) AS SELECT 1",
+    ],
+)
+def test_a_system_column_of_postgresql_is_refused(name: str, statement: str) -> None:
+    with Session(":memory:") as session:
+        with pytest.raises(SqlNameError, match=f"column '{name}' of 'x' conflicts with a system column name"):
+            session.run(statement.format(name))
+        session.run(f'CREATE TABLE x ("{name.title()}" int)')
+
+
 @pytest.mark.parametrize("name", HIDDEN)
 def test_in_a_query_it_is_a_name_like_others(name: str) -> None:
     with Session(":memory:") as session:

@@ -10,6 +10,8 @@ from windowpane.sql.places import Place
 
 _RESERVED = re.compile(r"_row_id|_key_\d+|_change_type|windowpane_.*", re.IGNORECASE)
 """Hidden columns of tables, views and changelogs."""
+_SYSTEM = ("ctid", "tableoid", "xmin", "cmin", "xmax", "cmax")
+"""Columns that every table of PostgreSQL has."""
 
 
 def check_relation(name: str, others: Iterable[str], place: Place) -> None:
@@ -29,12 +31,15 @@ def check_columns(relation: str, names: Sequence[str], place: Place) -> None:
     """Refuse names of the columns of a table or materialized view.
 
     Raises:
-        SqlNameError: one is empty, is windowpane's own, or stands there twice, perhaps in other case.
+        SqlNameError: one is empty, is windowpane's own or PostgreSQL's, or stands there twice, perhaps in other case.
     """
     for index, name in enumerate(names):
         _check_length(name, place)
         if _RESERVED.fullmatch(name):
             message = f"column {name!r} of {relation!r}: the name is windowpane's own. Choose another, with AS in a query."
+            raise SqlNameError(message, place.line, place.column)
+        if name in _SYSTEM:
+            message = f"column {name!r} of {relation!r} conflicts with a system column name. Choose another, with AS in a query."
             raise SqlNameError(message, place.line, place.column)
         for other in (other for other in names[:index] if other.lower() == name.lower()):
             what = "stands there twice" if other == name else f"differs from {other!r} only in case"
