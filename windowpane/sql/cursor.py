@@ -216,9 +216,18 @@ class Cursor:
     def _parse(self, tokens: list[Token]) -> exp.Expr:
         if not tokens:
             raise self.syntax_error(f"expected an expression, found {self._found()}.")
+        self._refuse_changelog(tokens)
         tree = parse_tokens(rewrite_table_calls(tokens), self._text)
         refuse_unread(tree, Text(self._text))
         return tree
+
+    def _refuse_changelog(self, tokens: list[Token]) -> None:
+        words = [_word(token) for token in tokens]
+        for index in range(len(words) - 2):
+            if words[index : index + 3] == ["AS", "CHANGELOG", "FROM"]:
+                place = place_at(self._text, tokens[index].start)
+                message = "AS CHANGELOG FROM is not supported. session.changelog(name) says what a flush has changed in a view."
+                raise UnsupportedSqlError(message, place.line, place.column)
 
     def _found(self) -> str:
         return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"

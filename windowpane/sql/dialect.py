@@ -50,6 +50,10 @@ class Parser(RisingWaveParser):
             return exp.Anonymous(this=f"{name}_to", expressions=[exp.Literal.string(unit.name if unit else ""), *arguments])
         return exp.Anonymous(this=name, expressions=arguments)
 
+    def _parse_using_identifiers(self) -> list[exp.Expr]:
+        """Parse the names of USING: columns of both sides, so none stands behind a table."""
+        return self._parse_wrapped_id_vars()
+
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """Keep the text of an interval whole: sqlglot takes its first unit, and drops a clock behind it."""
         written = this.name if this and this.is_string else ""

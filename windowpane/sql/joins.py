@@ -91,7 +91,7 @@ class Joins:
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
         using = join.args.get("using")
         if using:
-            return [name_of(each.this if isinstance(each, exp.Column) else each) for each in using]
+            return [name_of(each) for each in using]
         if str(join.args.get("method") or "").upper() != "NATURAL":
             return []
         theirs = [column.name for column in other.of_table()]
@@ -141,13 +141,17 @@ def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
     grouped: list[list[exp.Expr]] = []
     behind_comma = False
     for join in joins:
-        is_comma = not any(value for part, value in join.args.items() if part != "this")
-        behind_comma = behind_comma or is_comma
-        if is_comma or not behind_comma:
+        behind_comma = behind_comma or is_comma(join)
+        if is_comma(join) or not behind_comma:
             grouped.append([join])
         else:
             grouped[-1].append(join)
     return [part for group in grouped for part in ([[join] for join in group] if any(map(_looks_aside, group)) else [group])]
+
+
+def is_comma(join: exp.Expr) -> bool:
+    """Whether a join is written as a comma."""
+    return not any(value for part, value in join.args.items() if part != "this")
 
 
 def _looks_aside(join: exp.Expr) -> bool:

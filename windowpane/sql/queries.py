@@ -13,7 +13,7 @@ from windowpane.sql import build_plan as plan
 from windowpane.sql.bound import BoundQuery, Tables, output_number
 from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, settled
 from windowpane.sql.frame_reader import constant_as
-from windowpane.sql.joins import Joins
+from windowpane.sql.joins import Joins, is_comma
 from windowpane.sql.macros import NOW
 from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.operators import by_value
@@ -28,6 +28,8 @@ from windowpane.sql.series import one_row, set_in_from, unnest
 from windowpane.sql.table_functions import NAMES, TableFunctions, read_call
 from windowpane.sql.ties import Inner
 from windowpane.sql.types import INTEGER, SqlType, common
+
+_MOST_ROWS = 2**63 - 1
 
 
 class QueryBinder:
@@ -69,18 +71,27 @@ class QueryBinder:
         tables = dict(tables or {})
         if isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
             return self._bind_wrapped(tree, tables)
-        self._take_with(tree, tables)
+        named = self._take_with(tree, tables)
+        bound = self._bind_body(tree, tables)
+        self._check_unread(named)
+        return bound
+
+    def _bind_body(self, tree: exp.Expr, tables: Tables) -> BoundQuery:
         if isinstance(tree, exp.Select):
             return SelectPlan(self, tree, tables).bind()
         if isinstance(tree, exp.SetOperation):
             return self._set_operation(tree, tables)
         if isinstance(tree, exp.Values):
             return self._values(tree)
+        if isinstance(tree, exp.Table):
+            raise self.text.syntax_error(tree, "a relation alone in parentheses. Leave them out.")
         raise self.text.unsupported(tree, f"{tree.key.upper()} as a query", "SELECT, VALUES, UNION, EXCEPT and INTERSECT are.")
 
     def _bind_wrapped(self, tree: exp.Subquery, tables: Tables) -> BoundQuery:
-        self._take_with(tree, tables)
-        return self.ordered(self.bind(tree.this, tables), tree)
+        named = self._take_with(tree, tables)
+        bound = self.ordered(self.bind(tree.this, tables), tree)
+        self._check_unread(named)
+        return bound
 
     def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
         """Return a subquery as a plan, and what ties it to the query around it.
@@ -94,22 +105,37 @@ class QueryBinder:
             bound = self.bind(tree, tables)
             return Inner(bound, is_single=not bound.node.key)
         tables = dict(tables)
-        self._take_with(tree, tables)
-        return SelectPlan(self, tree, tables, around).inner()
+        named = self._take_with(tree, tables)
+        inner = SelectPlan(self, tree, tables, around).inner()
+        self._check_unread(named)
+        return inner
 
-    def _take_with(self, tree: exp.Expr, tables: Tables) -> None:
+    def _take_with(self, tree: exp.Expr, tables: Tables) -> list[_Fixed]:
+        """Add the common table expressions of a query to ``tables``, and return them."""
         clause = tree.args.get("with_")
         if clause is None:
-            return
+            return []
         if clause.args.get("recursive"):
             raise self.text.unsupported(clause, "WITH RECURSIVE", "Write the steps out.")
-        taken = set[str]()
+        taken = dict[str, _Fixed]()
         for table in clause.expressions:
             name = name_of(table.args["alias"].this)
             if name in taken:
                 raise self.text.name_error(table, f"WITH names {name!r} twice.")
-            taken.add(name)
-            tables[name] = _Fixed(table, dict(tables))
+            tables[name] = taken[name] = _Fixed(table, dict(tables))
+        return list(taken.values())
+
+    def _check_unread(self, named: Sequence[_Fixed]) -> None:
+        """Bind the common table expressions that nobody has read, too: what they name must be there."""
+        for table in reversed(named):
+            if not table.is_read:
+                aside = self.over(self.schema)
+                aside._bind_named(table)
+                self.reads += aside.reads
+
+    def _bind_named(self, table: _Fixed) -> BoundQuery:
+        table.is_read = True
+        return self.bind(table.table.this, table.tables)
 
     def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
         """Return the value of a constant expression, as a type if one is given."""
@@ -126,13 +152,17 @@ class QueryBinder:
             found = int(found)
         if not isinstance(found, int) or isinstance(found, bool) or found < 0:
             raise self.text.type_error(tree, f"{what} is a whole number that is not negative, not {found!r}.")
+        if found > _MOST_ROWS:
+            raise self.text.type_error(tree, f"{what} of {found} is out of range for type bigint.")
         return found
 
     def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         """Return what stands in FROM, and the names that can be used of it."""
         alias = tree.args.get("alias")
-        if isinstance(tree, exp.Subquery | exp.Values):
-            bound = self.bind(tree.this if isinstance(tree, exp.Subquery) else tree, tables)
+        if isinstance(tree, exp.Subquery) and _is_join(tree.this):
+            return self._in_parentheses(tree, tables)
+        if isinstance(tree, exp.Subquery | exp.Values) or isinstance(tree.this, exp.Values):
+            bound = self.bind(tree if isinstance(tree, exp.Values) else tree.this, tables)
             bound = self.ordered(bound, tree, keep_limit=True) if isinstance(tree, exp.Subquery) else bound
             node, scope = self._as_table(bound, "")
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
@@ -147,11 +177,21 @@ class QueryBinder:
                 tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
             )
         self.relation_places |= {column.id: tree for column in node.columns}
-        node, scope = self._joined(tree, node, scope, tables)
-        return node, self.aliased(scope, alias)
+        return self._joined(tree, node, self.aliased(scope, alias), tables)
 
     def _joined(self, tree: exp.Expr, node: Node, scope: Scope, tables: Tables) -> tuple[Node, Scope]:
+        """Return a relation with those that are joined to it before others: ``a JOIN b JOIN c ON ... ON ...``."""
         return Joins(self, tables).apply(node, scope, tree.args.get("joins") or [])
+
+    def _in_parentheses(self, tree: exp.Subquery, tables: Tables) -> tuple[Node, Scope]:
+        """Return ``(a JOIN b ...)``; an alias behind it hides the names of its tables, and what USING has merged."""
+        if any(is_comma(join) for join in tree.this.args.get("joins") or []):
+            raise self.text.syntax_error(tree.this, "a comma stands between relations in parentheses. Write CROSS JOIN there.")
+        node, scope = self.relation(tree.this, tables)
+        alias = tree.args.get("alias")
+        if alias is not None:
+            scope = self.aliased(Scope(tuple(visible for visible in scope.visible if not visible.merged)), alias)
+        return self._joined(tree, node, scope, tables)
 
     def aliased(self, scope: Scope, alias: exp.Expr | None) -> Scope:
         """Return a scope under the names of an alias."""
@@ -179,7 +219,7 @@ class QueryBinder:
             raise self.text.unsupported(tree, f"the schema {name_of(schema)!r}", "There is one schema, public.")
         common_table = tables.get(name) if schema is None else None
         if isinstance(common_table, _Fixed):
-            node, scope = self._as_table(self.bind(common_table.table.this, common_table.tables), name)
+            node, scope = self._as_table(self._bind_named(common_table), name)
             return node, self.aliased(scope, common_table.table.args["alias"])
         found = self.schema.find(name)
         if found is None:
@@ -192,10 +232,8 @@ class QueryBinder:
         inner = QueryBinder(self.schema, Text(view.script), self._evaluator, streaming=self.streaming, ids=self.ids)
         bound = inner.bind(view.query)
         self.window_places.update(dict.fromkeys(inner.window_places, view.query))
-        outputs = tuple(
-            column.renamed(view.column_names[index]) if index < len(view.column_names) else column
-            for index, column in enumerate(bound.outputs)
-        )
+        names = view.column_names or tuple(column.name for column in bound.outputs)
+        outputs = tuple(column.renamed(name) for column, name in zip(bound.outputs, names, strict=True))
         return self._as_table(replace(bound, outputs=outputs), view.name)
 
     def _scan(self, found: Relation) -> tuple[Node, Scope]:
@@ -261,12 +299,13 @@ class QueryBinder:
             raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
         types = [self._set_type(tree, one, other) for one, other in zip(left.outputs, right.outputs, strict=True)]
         columns = tuple(self.ids.column(one.name, kind) for one, kind in zip(left.outputs, types, strict=True))
-        sides = [self._with_types(side, types) for side in (left, right)]
+        distinct = bool(tree.args.get("distinct"))
+        sides = [self._with_types(side, types, distinct=distinct) for side in (left, right)]
         if isinstance(tree, exp.Union):
             node = plan.union_all(sides, columns, self.ids)
-            if tree.args.get("distinct"):
+            if distinct:
                 node = plan.distinct(node, [column.id for column in columns])
-        elif not tree.args.get("distinct"):
+        elif not distinct:
             raise self.text.unsupported(
                 tree, f"{tree.key.upper()} ALL", f"{tree.key.upper()} without ALL is, and gives each row once."
             )
@@ -280,11 +319,11 @@ class QueryBinder:
             raise self.text.type_error(tree, f"{tree.key.upper()} types {one.type} and {other.type} cannot be matched. Cast one.")
         return shared
 
-    def _with_types(self, bound: BoundQuery, types: Sequence[SqlType]) -> Node:
+    def _with_types(self, bound: BoundQuery, types: Sequence[SqlType], *, distinct: bool) -> Node:
         items = []
         for column, kind in zip(bound.outputs, types, strict=True):
-            value = by_value(convert(column_expr(column.id, column.type, column.name), kind))
-            items.append((self.ids.column(column.name, kind), value))
+            value = convert(column_expr(column.id, column.type, column.name), kind)
+            items.append((self.ids.column(column.name, kind), by_value(value) if distinct else value))
         return plan.project(bound.node, items)
 
     def ordered(self, bound: BoundQuery, tree: exp.Expr, *, keep_limit: bool = False) -> BoundQuery:
@@ -322,9 +361,16 @@ class QueryBinder:
         return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties))
 
 
+def _is_join(tree: exp.Expr) -> bool:
+    """Whether what stands in parentheses in FROM is a join, and no query."""
+    if isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
+        return not tree.args.get("alias") and _is_join(tree.this)
+    return isinstance(tree, exp.Table | exp.Subquery) and bool(tree.args.get("joins"))
+
+
 class _Fixed(exp.Expr):
     """A common table expression, with the ones it can name."""
 
     def __init__(self, table: exp.Expr, tables: Tables) -> None:
         super().__init__()
-        self.table, self.tables = table, tables
+        self.table, self.tables, self.is_read = table, tables, False

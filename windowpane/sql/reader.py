@@ -150,10 +150,13 @@ def _index(cursor: Cursor, text: str) -> CreateIndex:
     name = cursor.name()
     cursor.expect("ON")
     relation, columns = cursor.name(), cursor.index_columns()
-    for words in (("INCLUDE",), ("DISTRIBUTED", "BY")):
-        if cursor.take(*words):
-            columns += cursor.names()
-    return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
+    included = cursor.names() if cursor.take("INCLUDE") else ()
+    place = cursor.place
+    spread = cursor.names() if cursor.take("DISTRIBUTED", "BY") else ()
+    if spread != columns[: len(spread)]:
+        message = f"DISTRIBUTED BY takes the first columns of an index, here {', '.join(columns)}."
+        raise SqlSyntaxError(message, place.line, place.column)
+    return CreateIndex(cursor.start_place, text, name, relation, columns + included, guarded)
 
 
 def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
@@ -173,6 +176,10 @@ def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
 def _sink(cursor: Cursor, text: str) -> CreateSink:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
+    if cursor.peek() == "INTO":
+        raise cursor.unsupported(
+            "CREATE SINK INTO a table", "Read the query itself as a materialized view, several of them by UNION ALL."
+        )
     if cursor.take("FROM"):
         source = cursor.name()
         return CreateSink(cursor.start_place, text, name, source, None, False, cursor.options(), guarded)

@@ -25,7 +25,7 @@ from windowpane.sql.table_functions import TableFunctions
 from windowpane.sql.temporal import asks_the_clock, in_time
 from windowpane.sql.ties import Inner, Ties
 from windowpane.sql.top_n import rewrite
-from windowpane.sql.types import JSONB, TIMESTAMPTZ
+from windowpane.sql.types import TIMESTAMPTZ
 from windowpane.sql.windows import WindowCalls
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class SelectPlan:
             outer.boolean(part)
         bound = [(name, outer.bind(item)) for name, item in items]
         order = self._order(bound, outer)
+        first_of = self._first_of(bound, order, outer)
         if self.groups is not None:
             self.node = self.subqueries.apply(self.groups.apply(self.node))
         if condition is not None and having is not None:
@@ -84,7 +85,7 @@ class SelectPlan:
         self.query.window_places.update(self.windows.places)
         self._filter(qualified, outer)
         self.node = self.sets.apply(self.node)
-        return self._project(bound, order)
+        return self._project(bound, order, first_of)
 
     def inner(self) -> Inner:
         """Return the plan of a subquery, and what ties it to the query around it."""
@@ -180,9 +181,9 @@ class SelectPlan:
         self.tree = window.select(self.tree, dict(zip(("start", "end", "rowtime"), columns, strict=True)), self.text)
 
     def _group(self) -> None:
-        clause = self.tree.args.get("group")
-        parts = [*self.tree.expressions, self.tree.args.get("having"), self.tree.args.get("qualify"), self.tree.args.get("order")]
-        if clause is None and not any(part is not None and has_aggregates(part) for part in parts):
+        clause, having = self.tree.args.get("group"), self.tree.args.get("having")
+        parts = [*self.tree.expressions, self.tree.args.get("qualify"), self.tree.args.get("order")]
+        if clause is None and having is None and not any(part is not None and has_aggregates(part) for part in parts):
             return
         inner = self._binder("an aggregate")
         groups = Groups(self.text, self.ids, inner)
@@ -265,22 +266,39 @@ class SelectPlan:
 
     def _order(self, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> list[tuple[Expr, exp.Expr]]:
         clause = self.tree.args.get("order")
-        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
-        order = []
-        for item in [] if clause is None else clause.expressions:
-            tree = item.this
-            if isinstance(tree, exp.Literal) and not tree.is_string:
-                if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
-                    raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
-                value = bound[int(tree.this) - 1][1]
-            elif isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
-                value = names[name_of(tree.this)]
-            else:
-                value = binder.bind(tree)
-            order.append((value, item))
-        return order
+        items = [] if clause is None else clause.expressions
+        return [(self._output(item.this, bound, binder), item) for item in items]
 
-    def _project(self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]]) -> BoundQuery:
+    def _output(self, tree: exp.Expr, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> Expr:
+        """Return an output column by its number or name, or any other expression, as ORDER BY and DISTINCT ON take them."""
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
+                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
+            return bound[int(tree.this) - 1][1]
+        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
+        if isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
+            return names[name_of(tree.this)]
+        return binder.bind(tree)
+
+    def _first_of(
+        self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], binder: SelectBinder
+    ) -> list[Expr]:
+        """Return the expressions of DISTINCT ON; ORDER BY begins with them, in any order among themselves."""
+        distinct = self.tree.args.get("distinct")
+        if distinct is None or distinct.args.get("on") is None:
+            return []
+        chosen = [self._output(part, bound, binder) for part in distinct.args["on"].expressions]
+        wanted = {value.sql for value in chosen}
+        first = set(list(dict.fromkeys(value.sql for value, _ in order))[: len(wanted)])
+        if not (first <= wanted or wanted <= first):
+            raise self.text.syntax_error(
+                self.tree.args["order"], "ORDER BY begins with the expressions of DISTINCT ON. Write them first."
+            )
+        return chosen
+
+    def _project(
+        self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], first_of: list[Expr]
+    ) -> BoundQuery:
         items: dict[str, tuple[Column, Expr]] = {}
 
         def place(name: str, value: Expr) -> Column:
@@ -303,7 +321,8 @@ class SelectPlan:
             column = self.node.column(name)
             place(column.name, column_expr(name, column.type, column.name))
         tied = [column.id for column in self._tied]
-        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, tied)
+        first = [place("first of", by_value(value)).id for value in first_of]
+        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, first, tied)
         return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree, tied)
 
     def _tied_value(self, value: Expr) -> Expr:
@@ -313,26 +332,19 @@ class SelectPlan:
         key = self.groups.keys[by_value(settled(value)).sql]
         return column_expr(key.id, key.type, key.name)
 
-    def _distinct(self, node: Node, outputs: tuple[Column, ...], order: list[Order], tied: list[str]) -> Node:
-        clause = self.tree.args.get("distinct")
-        if clause is None:
+    def _distinct(
+        self, node: Node, outputs: tuple[Column, ...], order: list[Order], first_of: list[str], tied: list[str]
+    ) -> Node:
+        if self.tree.args.get("distinct") is None:
             return node
-        chosen = clause.args.get("on")
-        if chosen is None:
-            hidden = [item for item in order if item.column not in {column.id for column in outputs}]
-            if hidden:
-                raise self.text.type_error(
-                    self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
-                )
-            return plan.distinct(node, [*(column.id for column in outputs), *tied])
-        ids = []
-        for part in chosen.expressions:
-            value = self._binder("DISTINCT ON").bind(part)
-            match = [column for column in node.columns if value.is_column and column.id == value.column]
-            if not match or value.type == JSONB:
-                raise self.text.unsupported(part, "an expression in DISTINCT ON", "Select it under a name in a subquery first.")
-            ids.append(match[0].id)
-        return plan.top(node, [*ids, *tied], order, 1)
+        if first_of:
+            return plan.top(node, [*first_of, *tied], order, 1)
+        hidden = [item for item in order if item.column not in {column.id for column in outputs}]
+        if hidden:
+            raise self.text.type_error(
+                self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
+            )
+        return plan.distinct(node, [*(column.id for column in outputs), *tied])
 
 
 def _resolved(column: Column) -> exp.Column:

@@ -143,6 +143,8 @@ class Groups:
     def apply(self, node: Node) -> Node:
         """Return the groups of a node."""
         keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
+        if not keys and not self._calls:
+            self._calls["count(*)"] = _Call(self.ids.column("count", BIGINT), "0", Fold.of_count())
         node = self.computed.apply(node)
         if self.sets:
             node = expand(node, self._masked, self._number, len(self.sets))

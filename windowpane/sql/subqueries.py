@@ -44,6 +44,15 @@ class _Value:
     joined: tuple[_Beside, ...]
 
 
+def _selecting(tree: exp.Expr) -> exp.Expr:
+    """Return the query of EXISTS, which may select nothing, with something to select."""
+    if not isinstance(tree, exp.Select) or tree.expressions:
+        return tree
+    selecting = tree.copy()
+    selecting.set("expressions", [exp.Literal.number(1)])
+    return selecting
+
+
 class Subqueries:
     """The subqueries of one SELECT."""
 
@@ -74,7 +83,7 @@ class Subqueries:
         return True
 
     def _exists(self, tree: exp.Expr, negated: bool) -> None:
-        inner = self._inner(tree.this)
+        inner = self._inner(_selecting(tree.this))
         self._refuse_constant(tree, inner)
         node = inner.query.node if inner.condition is not None else self._present(inner)
         self._join(inner, "anti" if negated else "semi", node)
@@ -177,7 +186,7 @@ class Subqueries:
     def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         if isinstance(tree, exp.In):
             return self._membership(tree, binder)
-        inner = self._tied_by_equality(tree, tree.this)
+        inner = self._tied_by_equality(tree, _selecting(tree.this) if isinstance(tree, exp.Exists) else tree.this)
         if isinstance(tree, exp.Exists):
             return self._presence(tree, inner)
         if len(inner.query.outputs) != 1:

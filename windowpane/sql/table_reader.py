@@ -114,7 +114,7 @@ def _items(cursor: Cursor, items: _Items) -> None:
             _watermark(cursor, items)
         else:
             _column(cursor, items)
-        if cursor.take(")"):
+        if cursor.take(")") or cursor.take(",", ")"):
             return
         cursor.expect(",")
 
@@ -125,7 +125,10 @@ def _watermark(cursor: Cursor, items: _Items) -> None:
         raise cursor.unsupported("a second watermark", "A table has one.")
     column = cursor.name()
     cursor.expect("AS")
-    items.watermark = WatermarkSpec(column, cursor.parse_until(",", ")"), place)
+    items.watermark = WatermarkSpec(column, cursor.parse_until(",", ")", "WITH TTL"), place)
+    if cursor.peek() == "WITH":
+        instead = "Rows stay in a table until they are deleted; a view with a condition on now() lets them go."
+        raise cursor.unsupported("WATERMARK ... WITH TTL", instead)
 
 
 def _column(cursor: Cursor, items: _Items) -> None:
@@ -178,7 +181,9 @@ def read_type(cursor: Cursor, tokens: list[Token]) -> SqlType:
     name = " ".join(word for word in rest if word not in ("[", "]")) + arrays
     found = named(name, arguments)
     if found is None:
+        length = f"({', '.join(map(str, arguments))})" if arguments else ""
+        shown = name.removesuffix(arrays) + length + arrays or "of this column"
         raise cursor.unsupported(
-            f"the type {name or 'of this column'!r}", "Numbers, text, bytea, dates, times, intervals, jsonb and arrays are."
+            f"the type {shown!r}", "Numbers, text without a length, bytea, dates, times, intervals, jsonb and arrays are."
         )
     return found

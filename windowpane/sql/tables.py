@@ -69,10 +69,15 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
         small=statement.small,
     )
     types = {column.name: column.type for column in columns}
+    generated = _generated(statement, scope, types, text)
+    for name in statement.primary_key:
+        if NOW in generated.get(name, ""):
+            message = f"column {name!r} of the primary key is computed from the clock. Leave it out of the key."
+            raise text.type_error(None, message)
     return TableInfo(
         relation,
         _defaults(statement, text),
-        _generated(statement, scope, types, text),
+        generated,
         watermark,
         statement.options,
         statement.text,

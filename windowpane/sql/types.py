@@ -21,6 +21,8 @@ VARIANCE_PLACES: Final = 18
 """Decimal places of a variance, which is a square: 20 digits before the point remain."""
 COLLATIONS: Final = ("C", "POSIX")
 """Names of the order that texts have, by code point, as RisingWave knows them."""
+_LONGEST_TEXT: Final = 2_147_483_647
+"""The length of Flink's STRING, which is none."""
 DIGITS: Final = 38
 """Digits of a ``numeric``."""
 
@@ -157,13 +159,15 @@ def array_of(element: SqlType) -> SqlType:
 
 
 def named(name: str, arguments: tuple[int, ...] = ()) -> SqlType | None:
-    """Return the type called ``name`` (lower case), ``None`` if there is none; lengths of strings do not matter."""
+    """Return the type called ``name`` (lower case), ``None`` if there is none: a varchar has no length, or the largest."""
     if name.endswith("[]"):
         element = named(name[:-2].strip(), arguments)
         return None if element is None else array_of(element)
     found = _NAMES.get(name)
     if found == NUMERIC and arguments:
         return _declared(arguments[0], arguments[1] if len(arguments) > 1 else 0)
+    if found == VARCHAR and arguments not in ((), (_LONGEST_TEXT,)):
+        return None
     return found
 
 

@@ -78,22 +78,21 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
 
 
 def check_count(statement: CreateView, bound: BoundQuery, text: Text) -> None:
-    """Refuse more names of columns than there are columns.
+    """Refuse more or fewer names of columns than there are columns.
 
     Raises:
-        SqlNameError: there are more.
+        SqlNameError: there are more, or fewer.
     """
-    named, there = len(statement.column_names), len(bound.outputs)
-    if named > there:
-        raise text.name_error(None, f"{statement.name!r} names {named} columns, but its query has {there}.")
+    given, found = len(statement.column_names), len(bound.outputs)
+    if statement.column_names and given != found:
+        raise text.name_error(None, f"{statement.name!r} names {given} columns, but its query has {found}. Name each of them.")
 
 
 def _names(statement: CreateView, bound: BoundQuery, text: Text) -> list[str]:
-    given = list(statement.column_names)
     check_count(statement, bound, text)
+    given = statement.column_names or tuple(column.name for column in bound.outputs)
     names: list[str] = []
-    for index, column in enumerate(bound.outputs):
-        name = given[index] if index < len(given) else column.name
+    for name in given:
         unique, number = name, 0
         while unique in names:
             number += 1

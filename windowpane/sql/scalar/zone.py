@@ -37,4 +37,4 @@ def _zones() -> dict[str, str]:
 
 def known(name: str) -> str | None:
     """Return a zone's name as the time zone database writes it, ``None`` if there is none."""
-    return UTC if name.lower() in ("utc", "gmt", "z", "default") else _zones().get(name.lower())
+    return UTC if name.lower() in ("utc", "z", "default") else _zones().get(name.lower())
