@@ -221,7 +221,7 @@ def test_a_table_that_is_there(open_session, there) -> None:
     ("query", "refusal", "words"),
     [
         (f"SELECT k AS {'n' * 64} FROM t", StoreError, "longer than the 63 bytes"),
-        ("SELECT k AS xmin FROM t", StoreError, "xmin"),
+        ("SELECT k AS xmin FROM t", SqlNameError, "column 'xmin' of 'm' conflicts with a system column name"),
         ("SELECT ARRAY[ARRAY[k]] AS nested FROM t", UnsupportedTypeError, "column 'nested': there is no PostgreSQL type"),
     ],
 )

@@ -92,7 +92,9 @@ def comparable_jsonb(operator: str, value: Expr) -> Expr:
 
 
 def by_value(value: Expr) -> Expr:
-    """Return an expression that is the same for equal values: of jsonb, 1 and 1.0 are equal."""
+    """Return an expression that is the same for equal values: 1 and 1.0 of jsonb, 1 day and 24 hours of interval."""
+    if value.type == INTERVAL:
+        return build(INTERVAL, "windowpane_interval_value({0})", value, name=value.name)
     if value.type != JSONB:
         return value
     return build(JSONB, "CAST(windowpane_jsonb_value(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)

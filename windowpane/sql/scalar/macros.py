@@ -157,6 +157,18 @@ MACROS = (
         "interval_micros(i)",
         "(datepart('hour', i) * 3600000000 + datepart('minute', i) * 60000000 + datepart('microsecond', i))",
     ),
+    # The interval of the same length whose days are fewer than 30 and whose clock is below 24 hours, if there is one.
+    _macro(
+        "interval_length(i)",
+        "((windowpane_interval_months(i) * 30 + datepart('day', i))::HUGEINT * 86400000000 + windowpane_interval_micros(i))",
+    ),
+    _macro(
+        "interval_value(i)",
+        "CASE WHEN abs(windowpane_interval_length(i)) // 2592000000000 > 2147483647 THEN i "
+        "ELSE to_months(CAST(windowpane_interval_length(i) // 2592000000000 AS INTEGER)) "
+        "+ to_days(CAST(windowpane_interval_length(i) % 2592000000000 // 86400000000 AS INTEGER)) "
+        "+ to_microseconds(CAST(windowpane_interval_length(i) % 86400000000 AS BIGINT)) END",
+    ),
     _macro(
         "interval_of(parts)",
         "to_months(CAST(parts[1] AS INTEGER)) + to_days(CAST(parts[2] AS INTEGER)) + to_microseconds(parts[3])",
