@@ -14,6 +14,7 @@ from windowpane.sql.places import Place, Text, place_at
 from windowpane.sql.table_calls import rewrite_table_calls
 
 _NAMED = (TokenType.IDENTIFIER,)
+_ORDER_OF_INDEX = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
 _EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
 
 
@@ -113,16 +114,16 @@ class Cursor:
         self.expect(")")
         return tuple(names)
 
-    def index_columns(self) -> tuple[str, ...]:
-        """Return the columns of an index; the order of each (``DESC NULLS LAST``) is passed over."""
+    def index_columns(self) -> list[tuple[str, str]]:
+        """Return the items of an index, each with the column it begins with; the order of each is passed over."""
+        items: list[tuple[str, str]] = []
         self.expect("(")
-        names = [self.name()]
-        self.until(",", ")")
-        while self.take(","):
-            names.append(self.name())
-            self.until(",", ")")
+        while not items or self.take(","):
+            column = self.name()
+            behind = [token.text for token in self.until(",", ")") if _word(token) not in _ORDER_OF_INDEX]
+            items.append((column, " ".join([column, *behind])))
         self.expect(")")
-        return tuple(names)
+        return items
 
     def options(self) -> dict[str, str]:
         """Return ``WITH (name = value, ...)`` if it comes next."""

@@ -149,14 +149,15 @@ def _index(cursor: Cursor, text: str) -> CreateIndex:
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     cursor.expect("ON")
-    relation, columns = cursor.name(), cursor.index_columns()
+    relation, items = cursor.name(), cursor.index_columns()
     included = cursor.names() if cursor.take("INCLUDE") else ()
     place = cursor.place
-    spread = cursor.names() if cursor.take("DISTRIBUTED", "BY") else ()
-    if spread != columns[: len(spread)]:
-        message = f"DISTRIBUTED BY takes the first columns of an index, here {', '.join(columns)}."
+    spread = cursor.index_columns() if cursor.take("DISTRIBUTED", "BY") else []
+    if spread != items[: len(spread)]:
+        message = f"DISTRIBUTED BY takes what an index begins with, here {', '.join(text for _, text in items)}."
         raise SqlSyntaxError(message, place.line, place.column)
-    return CreateIndex(cursor.start_place, text, name, relation, columns + included, guarded)
+    columns = tuple(column for column, _ in items) + included
+    return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
 
 
 def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
