@@ -11,5 +11,5 @@ from tests.sql.mutations import run
 def test_a_mutated_statement_is_refused_or_runs_and_the_session_goes_on(seed: int) -> None:
     outcome = run(seed, 150)
     assert outcome.crashes == []
-    assert outcome.counts["ran"] > 20
+    assert outcome.counts["ran"] > 15
     assert outcome.counts["refused"] > 60

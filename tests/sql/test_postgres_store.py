@@ -19,6 +19,7 @@ from windowpane.errors import (
     ChangedViewSchemaError,
     InvalidSpecError,
     MisplacedStateError,
+    SqlNameError,
     StoreError,
     UnexpectedError,
     UnsupportedTypeError,

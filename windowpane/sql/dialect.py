@@ -51,7 +51,7 @@ class Parser(RisingWaveParser):
         return exp.Anonymous(this=name, expressions=arguments)
 
     def _parse_using_identifiers(self) -> list[exp.Expr]:
-        """Parse the names of USING: columns of both sides, so none stands behind a table."""
+        """Parse names of columns; of ``t.a`` sqlglot keeps the last word, and it takes one without parentheses."""
         return self._parse_wrapped_id_vars()
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
@@ -62,10 +62,6 @@ class Parser(RisingWaveParser):
             interval.set("this", exp.Literal.string(written))
             interval.set("unit", None)
         return interval
-
-    def _parse_using_identifiers(self) -> list[exp.Expr]:
-        """Parse names of columns; of ``t.a`` sqlglot keeps the last word."""
-        return self._parse_wrapped_csv(self._parse_id_var, optional=True)
 
     def _parse_null(self) -> exp.Expr | None:
         """Parse NULL; UNKNOWN is a name but behind IS."""
