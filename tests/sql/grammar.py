@@ -1,7 +1,7 @@
-"""A grammar of SQL: queries over a few tables, as windowpane has them and as DuckDB has them, and changes of the tables.
+"""A grammar of SQL: random queries over a few tables that change.
 
 DuckDB gets the query as it is written where both understand it, so orders name where NULLs stand and OVER windows their frames:
-the defaults differ. Windows of time are written out for it.
+the defaults differ.
 """
 
 from __future__ import annotations
@@ -9,19 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-TABLES = {"a": ("id", "g", "h", "v"), "b": ("id", "g", "w"), "d": ("id", "g", "p", "r")}
-"""Tables that change; their columns are integers, but for the numerics of ``d``."""
-
-DECLARED = (
-    "CREATE TABLE a (id int PRIMARY KEY, g int, h int, v int)",
-    "CREATE TABLE b (id int PRIMARY KEY, g int, w int)",
-    "CREATE TABLE d (id int PRIMARY KEY, g int, p numeric(10, 2), r numeric(6, 3))",
-    "CREATE TABLE f (id int PRIMARY KEY, k int, ts timestamp)",
-)
-EVENTS = "CREATE TABLE e (id int PRIMARY KEY, k int, x int, ts timestamp{}){}"
-WATERMARK = (", WATERMARK FOR ts AS ts - INTERVAL '2 minutes'", " APPEND ONLY")
-"""What windowpane declares beside the columns of ``e``, whose rows stay and come nearly in order."""
 
 FRAMES = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
@@ -32,9 +19,22 @@ FRAMES = (
     "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
     "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
 )
-_GAP = 4
-_LIMIT = "(SELECT max(ts) - INTERVAL '2 minutes' FROM e)"
-"""The watermark of ``e``, for DuckDB."""
+AGGREGATES = (
+    "count(*)",
+    "count(h)",
+    "sum(v)",
+    "avg(v)",
+    "min(h)",
+    "max(v)",
+    "count(DISTINCT v)",
+    "sum(DISTINCT h)",
+    "sum(v) FILTER (WHERE h > 4)",
+    "bool_or(v > 3)",
+    "array_agg(v ORDER BY id)",
+    "string_agg(h::text, ',' ORDER BY id)",
+    "var_pop(v)",
+    "sum(v * h) - min(v)",
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Query:
     text: str
     oracle: str
     closes: bool = False
+    columns: Sequence[str] = ()
+    """Two columns of integers that other views may read, if any; the first one is ``id`` only where it is a key."""
 
     @property
     def view(self) -> str:
@@ -66,24 +68,30 @@ class Grammar:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
-    def query(self, views: Sequence[str] = ()) -> Query:
-        """Return a query; ``views`` are names of views of ``id`` and ``x`` that it may read."""
-        if views and self.rng.random() < 0.5:
-            return _same(self.above(self.rng.choice(views)))
-        if self.rng.random() < 0.3:
-            return self.rng.choice([self.sessions, self.windows, self.closing_windows, self.closing_over])()
+    def query(self) -> Query:
+        """Return a query."""
         shapes = [
-            self.filtered,
             self.grouped,
             self.over,
             self.top,
+            self.first,
             self.united,
             self.nested,
             self.tied,
             self.valued,
             self.numbers,
+            self.numbers,
+            self.comma,
+            self.comma,
+            self.totals,
+            self.sideways,
+            self.compared,
+            self.sparse,
         ]
-        return _same(self.rng.choice([*shapes, *[self.joined] * 5, self.comma, self.comma, self.comma, self.sparse])())
+        shape = self.rng.choice([*shapes, *[self.joined] * 4, None, None])
+        if shape is None:
+            return _same(self.filtered(), ("id", "x"))
+        return _same(shape())
 
     # --- one table -------------------------------------------------------------------------------------
 
@@ -110,11 +118,20 @@ class Grammar:
 
     def grouped(self) -> str:
         keys = self.rng.choice(["g", "g, h", "v % 3", "GROUPING SETS ((g, h), (g), h)"])
-        calls = self.rng.sample(
-            ["count(*)", "count(h)", "sum(v)", "min(h)", "max(v)", "count(DISTINCT v)", "sum(v) FILTER (WHERE h > 4)"], 3
+        calls = self.rng.sample(AGGREGATES, 3)
+        having = self.rng.choice(
+            [
+                "",
+                "",
+                " HAVING count(*) > 1",
+                " HAVING sum(v) > 4 OR min(h) IS NULL",
+                " HAVING max(v) - min(v) < 5",
+                " HAVING avg(v) > 3",
+            ]
         )
-        having = self.rng.choice(["", " HAVING count(*) > 1"])
         named = ", ".join(f"{call} AS c{index}" for index, call in enumerate(calls))
+        if self.rng.random() < 0.15:
+            return f"SELECT {named} FROM a WHERE {self.condition()}{having}"
         return f"SELECT {named} FROM a WHERE {self.condition()} GROUP BY {keys}{having}"
 
     def numbers(self) -> str:
@@ -126,12 +143,38 @@ class Grammar:
             "sum(p) / nullif(sum(r), 0)",
             "min(p) + 1",
             "sum(r) * 2",
+            "sum(u)",
+            "avg(u)",
+            "sum(u * p)",
+            "max(u) - min(p)",
+            "sum(u) / nullif(count(u), 0)",
+            "avg(p) * count(*)",
+            "count(DISTINCT u)",
+            "sum(u) FILTER (WHERE u < r)",
         ]
         chosen = ", ".join(f"{call} AS c{index}" for index, call in enumerate(self.rng.sample(calls, 3)))
-        where = self.rng.choice(["", " WHERE p > r", " WHERE p * 2 <> 7.5", " WHERE r IS NOT NULL"])
-        if self.rng.random() < 0.5:
-            return f"SELECT g, {chosen} FROM d{where} GROUP BY g"
-        return f"SELECT id, p + r AS s, p * r AS m, p / nullif(r, 0) AS q, round(p, 1) AS t FROM d{where}"
+        where = self.rng.choice(
+            ["", " WHERE p > r", " WHERE p * 2 <> 7.5", " WHERE r IS NOT NULL", " WHERE u * r >= p", " WHERE u = p"]
+        )
+        form = self.rng.random()
+        if form < 0.5:
+            having = self.rng.choice(
+                ["", "", " HAVING sum(p) > sum(r)", " HAVING avg(u) < 100.5", " HAVING sum(u) / count(*) > 1.25"]
+            )
+            return f"SELECT g, {chosen} FROM d{where} GROUP BY g{having}"
+        if form < 0.6:
+            return f"SELECT {chosen} FROM d{where}"
+        if form < 0.7:
+            key = self.rng.choice(["u", "p", "u + p", "r * 2"])
+            return f"SELECT {key} AS k, count(*) AS n, min(id) AS m FROM d{where} GROUP BY {key}"
+        if form < 0.8:
+            call = self.rng.choice(["sum(u)", "max(p * r)", "avg(r)", "sum(p)"])
+            frame = f"PARTITION BY g ORDER BY id ASC NULLS LAST {self.rng.choice(FRAMES)}"
+            return f"SELECT id, {call} OVER ({frame}) AS c FROM d{where}"
+        more = self.rng.choice(
+            ["u * p AS e", "u / nullif(p, 0) AS e", "u - r AS e", "-u + 0.5 AS e", "abs(u) AS e", "u % 7 AS e"]
+        )
+        return f"SELECT id, p + r AS s, p * r AS m, p / nullif(r, 0) AS q, round(p, 1) AS t, {more} FROM d{where}"
 
     def window(self) -> str:
         order = self.rng.choice(["v ASC NULLS LAST, id ASC NULLS LAST", "v DESC NULLS FIRST, id DESC NULLS LAST"])
@@ -154,10 +197,34 @@ class Grammar:
         return f"SELECT id, {named} FROM a WHERE {self.condition()}"
 
     def top(self) -> str:
+        """Return the first rows of each partition; those of ``rank`` and ``dense_rank`` with their ties."""
+        form = self.rng.random()
+        if form < 0.3:
+            order = self.rng.choice(["v ASC NULLS LAST", "v DESC NULLS FIRST", "h ASC NULLS LAST, v ASC NULLS LAST"])
+            number = f"{self.rng.choice(['rank', 'dense_rank'])}() OVER (PARTITION BY g ORDER BY {order}) AS n"
+            return f"SELECT id, v, n FROM (SELECT *, {number} FROM a) AS t WHERE n <= {self.rng.randint(1, 2)}"
+        if form < 0.5:
+            return f"SELECT id, v FROM a WHERE {self.condition()} QUALIFY row_number() OVER ({self.window()}) = 1"
         low = self.rng.randint(1, 2)
         number = f"row_number() OVER ({self.window()}) AS n"
         outside = self.rng.choice(["", " AND g = 1", " AND g IS NOT NULL", " AND v > 2"])
         return f"SELECT id, v, n FROM (SELECT *, {number} FROM a) AS t WHERE n >= {low} AND n <= {low + 1}{outside}"
+
+    def first(self) -> str:
+        """Return the first rows of all, DISTINCT, or one row of each key."""
+        order = f"v {self.rng.choice(['ASC NULLS LAST', 'DESC NULLS FIRST'])}, id ASC NULLS LAST"
+        limit = f"LIMIT {self.rng.randint(1, 4)}{self.rng.choice(['', ' OFFSET 1'])}"
+        return self.rng.choice(
+            [
+                f"SELECT id, v FROM a WHERE {self.condition()} ORDER BY {order} {limit}",
+                f"SELECT sum(v) AS s, count(*) AS n FROM (SELECT v FROM a ORDER BY {order} {limit}) AS q",
+                f"SELECT q.id AS i, b.id AS j FROM (SELECT id, g FROM a ORDER BY {order} {limit}) AS q FULL JOIN b ON b.g = q.g",
+                f"SELECT DISTINCT g, h FROM a WHERE {self.condition()}",
+                "SELECT DISTINCT a.g AS x, b.w AS y FROM a LEFT JOIN b ON a.v = b.w",
+                f"SELECT DISTINCT ON (g) g, id, v FROM a ORDER BY g ASC NULLS LAST, {order}",
+                "SELECT count(*) AS n FROM (SELECT DISTINCT v FROM a) AS q",
+            ]
+        )
 
     # --- several tables --------------------------------------------------------------------------------
 
@@ -251,9 +318,58 @@ class Grammar:
         return f"SELECT {', '.join(f'{name} AS c{index}' for index, name in enumerate(columns))} FROM {source}{condition}"
 
     def united(self) -> str:
-        operation = self.rng.choice(["UNION ALL", "UNION", "EXCEPT", "INTERSECT"])
+        operation = self.rng.choice(["UNION ALL", "UNION", "UNION", "EXCEPT", "INTERSECT"])
         both = f"SELECT g, v FROM a {operation} SELECT g, w FROM b"
-        return self.rng.choice([both, f"SELECT v FROM ({both}) AS u WHERE g = 1 OR v > 5"])
+        groups = f"SELECT g, count(*) AS n FROM a GROUP BY g {operation} SELECT g, count(*) AS n FROM b GROUP BY g"
+        above = f"SELECT g, count(*) AS n, max(v) AS m FROM ({both}) AS u GROUP BY g"
+        return self.rng.choice([both, groups, above, f"SELECT v FROM ({both}) AS u WHERE g = 1 OR v > 5"])
+
+    def totals(self) -> str:
+        """Return a join of two groupings, or of two totals of whole tables."""
+        kind = self.rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "FULL JOIN"])
+        having = self.rng.choice(["", " HAVING count(*) > 1"])
+        if self.rng.random() < 0.5:
+            one = f"(SELECT g, count(*) AS n, sum(v) AS s FROM a WHERE {self.condition()} GROUP BY g{having}) AS p"
+            other = self.rng.choice(
+                ["(SELECT g, max(w) AS m FROM b GROUP BY g) AS q", "(SELECT h AS g, max(v) AS m FROM a GROUP BY h) AS q"]
+            )
+            tie = self.rng.choice(
+                ["p.g = q.g", "p.g = q.g", "p.n = q.m", "p.g = q.g AND p.n < q.m", "p.g IS NOT DISTINCT FROM q.g"]
+            )
+            return f"SELECT p.g AS x, q.g AS y, p.n AS n, p.s AS s, q.m AS m FROM {one} {kind} {other} ON {tie}"
+        one = f"(SELECT count(*) AS n, max(v) AS x FROM a WHERE {self.condition()}{having}) AS p"
+        other = f"(SELECT count(*) AS n, max(w) AS x FROM b{self.rng.choice(['', ' WHERE w > 7'])}) AS q"
+        tie = self.rng.choice(["p.x = q.x", "p.n = q.n", "p.n = q.n AND p.x > q.x", "p.n % 2 = q.n % 2"])
+        return f"SELECT p.n AS n, p.x AS x, q.n AS m, q.x AS y FROM {one} {kind} {other} ON {tie}"
+
+    def sideways(self) -> str:
+        """Return a LATERAL subquery."""
+        tie = self.rng.choice(["b.g = a.g", "b.g = a.g AND b.w > 2", "b.w = a.v"])
+        call = self.rng.choice(["max(w)", "count(*)", "sum(w) + count(w)"])
+        first = "SELECT w AS m FROM b WHERE {tie} ORDER BY w DESC NULLS LAST, id ASC NULLS LAST LIMIT {count}"
+        return self.rng.choice(
+            [
+                f"SELECT a.id AS i, l.m AS m FROM a, LATERAL (SELECT {call} AS m FROM b WHERE {tie}) AS l",
+                f"SELECT a.id AS i, l.m AS m FROM a, LATERAL ({first.format(tie=tie, count=2)}) AS l",
+                f"SELECT a.id AS i, l.m AS m FROM a LEFT JOIN LATERAL ({first.format(tie=tie, count=1)}) AS l ON true",
+            ]
+        )
+
+    def compared(self) -> str:
+        """Return rows compared with what subqueries give."""
+        negated, nested = self.rng.choice(["", "NOT "]), "SELECT id FROM d WHERE d.g = b.g"
+        return self.rng.choice(
+            [
+                f"SELECT id, v FROM a WHERE v > (SELECT {self.rng.choice(['avg(w)', 'min(w)', 'count(*)'])} FROM b)",
+                f"SELECT id FROM a WHERE g {negated}IN (SELECT g FROM b GROUP BY g HAVING count(*) > 1)",
+                "SELECT id FROM a WHERE (g, v) IN (SELECT g, w FROM b WHERE w IS NOT NULL AND g IS NOT NULL)",
+                "SELECT id FROM a WHERE v = ANY (SELECT w FROM b WHERE b.g = a.g)",
+                f"SELECT id FROM a WHERE {negated}EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w IN ({nested}))",
+                f"SELECT g, count(*) AS n FROM a WHERE {negated}EXISTS (SELECT 1 FROM b WHERE b.w = a.v) GROUP BY g",
+                "SELECT g, sum(v) AS s FROM a GROUP BY g HAVING sum(v) > (SELECT max(w) FROM b)",
+                f"SELECT id FROM a WHERE {negated}EXISTS (SELECT 1 FROM b WHERE b.g = a.g) OR v IN (SELECT w FROM b)",
+            ]
+        )
 
     def nested(self) -> str:
         inner = "SELECT g, sum(v) AS s, count(*) AS n FROM a GROUP BY g"
@@ -274,148 +390,22 @@ class Grammar:
         other = self.rng.choice(["EXISTS (SELECT 1 FROM b WHERE {tie})", "v IN (SELECT w FROM b WHERE {tie})"]).format(tie=tie)
         return f"SELECT id, (SELECT {value} FROM b WHERE {tie}) AS x, NOT {other} AS y FROM a WHERE {other} OR v > 4"
 
-    def above(self, view: str) -> str:
-        """Return a query over a view of ``id`` and ``x``."""
-        return self.rng.choice(
-            [
-                f"SELECT x, count(*) AS n, min(id) AS m FROM {view} GROUP BY x",
-                f"SELECT q.id, q.x, b.w FROM {view} AS q LEFT JOIN b ON b.g = q.x",
-                f"SELECT q.id, p.id AS other FROM {view} AS q FULL JOIN {view} AS p ON q.x = p.x + 1",
-                f"SELECT id, x, sum(x) OVER (PARTITION BY id % 2 ORDER BY id ASC NULLS LAST {FRAMES[0]}) AS s FROM {view}",
-                f"SELECT DISTINCT x FROM {view} WHERE x > 1",
-            ]
-        )
-
-    # --- windows of time -------------------------------------------------------------------------------
-
-    def sessions(self) -> Query:
-        """Return sessions; rows exactly a gap apart are in one."""
-        begins = (
-            f"SELECT *, CASE WHEN lag(ts) OVER (PARTITION BY k ORDER BY ts) + INTERVAL '{_GAP} minutes' >= ts"
-            " THEN 0 ELSE 1 END AS s FROM f WHERE ts IS NOT NULL"
-        )
-        numbered = f"SELECT *, sum(s) OVER (PARTITION BY k ORDER BY ts RANGE UNBOUNDED PRECEDING) AS n FROM ({begins})"
-        calls = "k, min(ts) AS window_start, max(ts) + INTERVAL '4 minutes' AS window_end, count(*) AS c, min(id) AS m"
-        source = f"SESSION(f PARTITION BY (k), ts, INTERVAL '{_GAP} minutes')"
-        return Query(
-            f"SELECT k, window_start, window_end, count(*) AS c, min(id) AS m FROM {source} GROUP BY k, window_start, window_end",
-            f"SELECT {calls} FROM ({numbered}) GROUP BY k, n",
-        )
-
-    def windows(self) -> Query:
-        kind = self.rng.choice(["tumble", "hop", "cumulate"])
-        return Query(_windowed(kind, "f", "min(id)"), _written_out(kind, "f", "min(id)"))
-
-    def closing_windows(self) -> Query:
-        """Return windows that come out once the watermark has passed their end."""
-        kind, call = self.rng.choice(["tumble", "hop", "cumulate"]), self.rng.choice(["sum(x)", "max(x)", "min(id)"])
-        return Query(_windowed(kind, "e", call), f"{_written_out(kind, 'e', call)} HAVING window_end <= {_LIMIT}", closes=True)
-
-    def closing_over(self) -> Query:
-        """Return calls that come out once, when the watermark and later rows of the partition have completed their frames."""
-        call, behind = self.rng.choice(
-            [
-                ("lag(x) OVER (PARTITION BY k ORDER BY ts{tie})", 0),
-                ("lag(x, 2) OVER (PARTITION BY k ORDER BY ts{tie})", 0),
-                ("lead(x) OVER (PARTITION BY k ORDER BY ts{tie})", 1),
-                ("sum(x) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", 0),
-                ("count(x) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)", 1),
-                ("max(x) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)", 0),
-                ("row_number() OVER (PARTITION BY k ORDER BY ts{tie})", 0),
-            ]
-        )
-        last = "row_number() OVER (PARTITION BY k ORDER BY ts DESC, id DESC)"
-        released = f"SELECT id, k, ts, {call.format(tie=', id')} AS c, {last} AS behind FROM e WHERE ts < {_LIMIT}"
-        text = f"SELECT id, k, ts, {call.format(tie='')} AS c FROM e"
-        return Query(text, f"SELECT id, k, ts, c FROM ({released}) WHERE behind > {behind}", closes=True)
+    def above(self, view: str, one: str, other: str) -> Query:
+        """Return a query over two columns of a view, the first of which is its key if it is ``id``."""
+        negated = self.rng.choice(["", "NOT "])
+        shapes = [
+            f"SELECT {other} AS x, count(*) AS n, min({one}) AS m FROM {view} GROUP BY {other}",
+            f"SELECT q.{one} AS i, q.{other} AS x, b.w AS w FROM {view} AS q LEFT JOIN b ON b.g = q.{other}",
+            f"SELECT q.{one} AS i, p.{one} AS j FROM {view} AS q FULL JOIN {view} AS p ON q.{other} = p.{other} + 1",
+            f"SELECT DISTINCT {other} AS x FROM {view} WHERE {other} > 1",
+            f"SELECT count(*) AS n, sum({other}) AS s FROM {view}",
+            f"SELECT id FROM a WHERE v {negated}IN (SELECT q.{other} FROM {view} AS q WHERE q.{one} = a.g)",
+        ]
+        if one == "id":
+            window = f"PARTITION BY id % 2 ORDER BY id ASC NULLS LAST {FRAMES[0]}"
+            shapes.append(f"SELECT id, {other} AS x, sum({other}) OVER ({window}) AS s FROM {view}")
+        return _same(self.rng.choice(shapes))
 
 
-def _same(text: str) -> Query:
-    return Query(text, text)
-
-
-_LENGTHS = {"tumble": "INTERVAL '5 minutes'", "hop": "INTERVAL '5 minutes', INTERVAL '15 minutes'"}
-_LENGTHS["cumulate"] = _LENGTHS["hop"]
-
-
-def _windowed(kind: str, table: str, call: str) -> str:
-    source = f"{kind.upper()}({table}, ts, {_LENGTHS[kind]})"
-    return f"SELECT window_start, window_end, k, count(*) AS n, {call} AS c FROM {source} GROUP BY window_start, window_end, k"
-
-
-def _written_out(kind: str, table: str, call: str) -> str:
-    floor = "time_bucket(INTERVAL '{} minutes', ts, TIMESTAMP '1970-01-01')"
-    start, end = {
-        "tumble": (floor.format(5), f"{floor.format(5)} + INTERVAL '5 minutes'"),
-        "hop": (f"{floor.format(5)} - n * INTERVAL '5 minutes'", f"{floor.format(5)} + (3 - n) * INTERVAL '5 minutes'"),
-        "cumulate": (floor.format(15), f"{floor.format(15)} + (n + 1) * INTERVAL '5 minutes'"),
-    }[kind]
-    rows = f"SELECT *, {start} AS window_start, {end} AS window_end FROM {table}, range({1 if kind == 'tumble' else 3}) AS r(n)"
-    # A row without a time has one window in TUMBLE, of NULL, and none in the others: as in RisingWave.
-    inside = rows if kind == "tumble" else f"SELECT * FROM ({rows}) WHERE ts < window_end"
-    return f"SELECT window_start, window_end, k, count(*) AS n, {call} AS c FROM ({inside}) GROUP BY window_start, window_end, k"
-
-
-class Changes:
-    """Changes of the tables, in words both engines know."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._keys: dict[str, list[int]] = {name: [] for name in (*TABLES, "e", "f")}
-        self._minute = 0
-
-    def change(self) -> str:
-        """Return a statement that changes a table."""
-        table = self._rng.choice([*TABLES, *TABLES, "e", "f"])
-        if table == "e":
-            return self._events()
-        known, columns, what = self._keys[table], TABLES.get(table, ("id", "k", "ts")), self._rng.random()
-        if known and what < 0.2:
-            gone = self._rng.choice(known)
-            known.remove(gone)
-            return f"DELETE FROM {table} WHERE id = {gone}"
-        if known and what < 0.3 and table in TABLES:
-            gone = self._rng.randint(0, 3)
-            return f"UPDATE {table} SET g = {self._cell(table, 'g')} WHERE g = {gone}"
-        if known and what < 0.5:
-            column = self._rng.choice(columns[1:])
-            return f"UPDATE {table} SET {column} = {self._cell(table, column)} WHERE id = {self._rng.choice(known)}"
-        return self._insert(table, columns)
-
-    def _insert(self, table: str, columns: Sequence[str]) -> str:
-        known, rows = self._keys[table], []
-        for _ in range(self._rng.randint(1, 4)):
-            known.append(max(known, default=0) + 1)
-            rows.append(f"({', '.join([str(known[-1]), *(self._cell(table, column) for column in columns[1:])])})")
-        return f"INSERT INTO {table} VALUES {', '.join(rows)}"
-
-    def _events(self) -> str:
-        """Return rows that come nearly in order, none behind the watermark of the chunks before."""
-        known, rows, latest = self._keys["e"], [], self._minute
-        for _ in range(self._rng.randint(1, 5)):
-            known.append(len(known) + 1)
-            minute = max(0, self._minute + self._rng.randint(-1, 9))
-            latest = max(latest, minute)
-            rows.append(f"({known[-1]}, {self._key()}, {self._whole(9)}, {_moment(minute)})")
-        self._minute = latest
-        return f"INSERT INTO e VALUES {', '.join(rows)}"
-
-    def _cell(self, table: str, column: str) -> str:
-        if column == "ts":
-            return "NULL" if self._rng.random() < 0.05 else _moment(self._rng.randint(0, 40))
-        if column in ("g", "k"):
-            return self._key()
-        if column in ("p", "r"):
-            digits = 2 if column == "p" else 3
-            return "NULL" if self._rng.random() < 0.15 else f"{self._rng.randint(-9999, 99999) / 10**digits:.{digits}f}"
-        return self._whole(9)
-
-    def _key(self) -> str:
-        return "NULL" if self._rng.random() < 0.15 else str(self._rng.randint(0, 3))
-
-    def _whole(self, most: int) -> str:
-        return "NULL" if self._rng.random() < 0.15 else str(self._rng.randint(0, most))
-
-
-def _moment(minute: int) -> str:
-    return f"TIMESTAMP '2024-01-01 {10 + minute // 60:02d}:{minute % 60:02d}:00'"
+def _same(text: str, columns: Sequence[str] = ()) -> Query:
+    return Query(text, text, columns=columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import partial
@@ -16,8 +17,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.sql.grammar import DECLARED, EVENTS, WATERMARK, Changes, Grammar, Query
+from tests.sql.grammar import Grammar, Query
 from tests.sql.in_process import spread_session
+from tests.sql.random_changes import DECLARED, Changes, declared_for_duckdb
+from tests.sql.windows_grammar import WindowsGrammar
 from windowpane.sql import Session
 
 __all__ = ["spread_session"]
@@ -43,10 +46,12 @@ class Script:
         self.seed, self._restarts = seed, restarts
         self._rng = random.Random(seed)
         self._changes = Changes(self._rng)
-        grammar = Grammar(self._rng)
-        self.queries = [grammar.query() for _ in range(5)]
-        readable = [f"mv{number}" for number, query in enumerate(self.queries) if " AS x FROM a WHERE" in query.text]
-        self.queries += [grammar.query(readable) for _ in range(2)]
+        grammar, windows = Grammar(self._rng), WindowsGrammar(self._rng)
+        self.queries = [windows.query() if self._rng.random() < 0.35 else grammar.query() for _ in range(5)]
+        readable = [(f"mv{number}", query.columns) for number, query in enumerate(self.queries) if query.columns]
+        for _ in range(2):
+            view = self._rng.choice([None, *readable])
+            self.queries.append(grammar.query() if view is None else grammar.above(view[0], *view[1]))
 
     def run(self, open_session: Callable[[], Session]) -> None:
         """Run it on sessions over one store."""
@@ -69,9 +74,7 @@ class Script:
     def _declare(self, session: Session, oracle: duckdb.DuckDBPyConnection) -> None:
         for statement in DECLARED:
             session.run(statement)
-            oracle.execute(statement.replace(" PRIMARY KEY", ""))
-        session.run(EVENTS.format(*WATERMARK))
-        oracle.execute(EVENTS.format("", ""))
+            oracle.execute(declared_for_duckdb(statement))
         for number, query in enumerate(self.queries):
             session.run(f"CREATE MATERIALIZED VIEW mv{number} AS {query.view}")
             oracle.execute(f"CREATE VIEW mv{number} AS {query.oracle}")
@@ -79,9 +82,10 @@ class Script:
     def _rounds(self, session: Session, oracle: duckdb.DuckDBPyConnection, count: int) -> None:
         for left in reversed(range(count)):
             for _ in range(self._rng.randint(2, 7)):
-                statement = self._changes.change()
+                statement, in_duckdb = self._changes.change()
                 session.run(statement)
-                oracle.execute(statement)
+                if in_duckdb:
+                    oracle.execute(in_duckdb)
             session.run("FLUSH")
             for number, query in enumerate(self.queries):
                 self._compare(session, oracle, number, query, asks=not left)
@@ -89,19 +93,29 @@ class Script:
     def _compare(self, session: Session, oracle: duckdb.DuckDBPyConnection, number: int, query: Query, *, asks: bool) -> None:
         expected = _rows(oracle.execute(f"SELECT * FROM mv{number}").fetchall())
         got = _rows(session.query(f"SELECT * FROM mv{number}").rows())
-        assert got == expected, f"seed {self.seed}: {query.view}"
+        assert got == expected, f"seed {self.seed}: {query.view}{_difference(got, expected)}"
         if asks and not query.closes:
             asked = _rows(session.query(query.text).rows())
-            assert asked == expected, f"seed {self.seed}, as a query: {query.text}"
+            assert asked == expected, f"seed {self.seed}, as a query: {query.text}{_difference(asked, expected)}"
 
 
 def _rows(rows: Iterable[Iterable[object]]) -> list[str]:
     return sorted(repr([_cell(cell) for cell in row]) for row in rows)
 
 
+def _difference(got: Iterable[str], expected: Iterable[str]) -> str:
+    """Return the rows of which there are too many or too few."""
+    many, few = Counter(got) - Counter(expected), Counter(expected) - Counter(got)
+    return "".join(f"\n  {word}: {', '.join(rows.elements())}" for word, rows in (("surplus", many), ("missing", few)) if rows)
+
+
 def _cell(cell: object) -> object:
     """Return a cell to compare: DuckDB divides and averages numerics as doubles."""
-    return round(float(cell), 5) + 0.0 if isinstance(cell, Decimal | float | int) and not isinstance(cell, bool) else cell
+    if isinstance(cell, list):
+        return [_cell(each) for each in cell]
+    if isinstance(cell, bool) or not isinstance(cell, Decimal | float | int):
+        return cell
+    return float(f"{round(float(cell), 8):.9g}") + 0.0
 
 
 def main(first: int, count: int) -> int:
