@@ -14,7 +14,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 
 from windowpane.errors import SqlError, StaleViewError, WindowpaneError
 from windowpane.sql import Session
@@ -95,6 +97,98 @@ CORPUS = (
     "SET streaming_expr_strict_mode = true",
     "SET rw_implicit_flush = false",
     "FLUSH",
+    "SELECT sum(n) / count(n), avg(n) OVER (PARTITION BY k ORDER BY id), n * n * n, round(n / 3, 5), trunc(n, -2), n % 0.7 FROM t",
+    "SELECT ARRAY[ARRAY[1, 2], ARRAY[3, 4]], ARRAY[[1], [2]], '{{1,2},{3,4}}'::int[][], a[1][2], array_ndims(a), array_cat(a, a) FROM m",
+    "SELECT array_to_string(a, ','), array_position(a, 1), array_remove(a, 2), 1 = ANY (a), 1 < ALL (a), unnest(a), array_sort(a) FROM m",
+    "SELECT age(at), date_part('epoch', at), to_timestamp(1.5), to_date('2024-01-01', 'YYYY-MM-DD'), justify_hours(iv), dt - dt FROM m",
+    "SELECT make_timestamp(2024, 1, 1, 0, 0, 0.5), make_time(1, 2, 3), at::date, at::time, z::text, iv::text, extract(epoch FROM iv) FROM m",
+    "SELECT date_bin(INTERVAL '5 minutes', at, at), tumble_start(at, INTERVAL '1 hour'), timestampadd(DAY, 1, at), FLOOR(at TO HOUR) FROM m",
+    "SELECT j #> '{a,0}', j #>> '{a}', jsonb_array_length(j), jsonb_array_elements(j), jsonb_object_keys(j), j = j, '[1]'::jsonb -> 0 FROM m",
+    "SELECT decode('ff', 'hex'), encode(by, 'base64'), by || by, octet_length(by), s::bytea, get_byte(by, 0) FROM m, t",
+    "SELECT regexp_match(s, '(o)(n)'), regexp_matches(s, 'o', 'g'), regexp_split_to_array(s, ''), regexp_count(s, 'o'), overlay(s PLACING 'x' FROM 1) FROM t",
+    "SELECT atan2(d, 1), degrees(d), cot(d), sinh(d), exp(n), log(2, n), cbrt(d), gcd(k, 4), k << 2, k & 1, k # 3, ~k, factorial(3) FROM t",
+    "SELECT mode() WITHIN GROUP (ORDER BY v), percentile_disc(0.5) WITHIN GROUP (ORDER BY n), bit_xor(v), every(b), first_value(v ORDER BY id) FROM t",
+    "SELECT (SELECT max(v) FROM t AS i WHERE i.k = o.k), l.x FROM t AS o, LATERAL (SELECT count(*) AS x FROM e WHERE e.k = o.k) AS l",
+    "SELECT id, count(*) OVER (PARTITION BY k ORDER BY v RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING EXCLUDE TIES), ntile(3) OVER (ORDER BY n) FROM t",
+    "SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY n DESC NULLS LAST) = 1",
+    "SELECT k, TUMBLE_START(ts, INTERVAL '10' MINUTE), count(*) FROM e GROUP BY k, TUMBLE(ts, INTERVAL '10' MINUTE)",
+    "SELECT generate_series(1, 5, 2), generate_series('2024-01-01'::timestamp, '2024-01-02', '6 hours') FROM t",
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    "SELECT * FROM t TABLESAMPLE BERNOULLI (10)",
+    "SELECT * FROM t FOR UPDATE",
+    "SELECT grouping(k, s), k, sum(v) FROM t GROUP BY ROLLUP (k, s)",
+    "INSERT INTO t VALUES (1, 9, 9, 9, 9, 'again', true) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id, v",
+    "INSERT INTO t DEFAULT VALUES",
+    "UPDATE t SET (v, n) = (1, 2.5) FROM e WHERE e.k = t.k RETURNING t.*",
+    "UPDATE t SET id = id + 10",
+    "DELETE FROM t USING e WHERE e.k = t.k RETURNING *",
+    "TRUNCATE TABLE t",
+    "MERGE INTO t USING e ON t.k = e.k WHEN MATCHED THEN UPDATE SET v = 1",
+    "COPY t FROM 'nothing.csv'",
+    "CREATE TABLE nested (id int PRIMARY KEY, a int[][], r struct<x int, y text>, n numeric(28, 10), iv interval DEFAULT '1 day')",
+    "CREATE TABLE late (at timestamptz, WATERMARK FOR at AS at - INTERVAL '1 day') APPEND ONLY WITH (retention_seconds = 5)",
+    "CREATE TABLE IF NOT EXISTS t (id int)",
+    "CREATE SOURCE src (k int, ts timestamp) WITH (connector = 'csv', path = 'no-such-folder')",
+    "CREATE SOURCE gen (k int) WITH (connector = 'datagen', fields.k.kind = 'sequence')",
+    "CREATE SINK filed FROM t WITH (connector = 'duckdb', path = ':memory:', table = 'filed')",
+    "CREATE MATERIALIZED VIEW mv AS SELECT k, window_start, window_end, count(*) AS c FROM SESSION(e PARTITION BY (k), ts, INTERVAL '4 minutes') "
+    "GROUP BY k, window_start, window_end EMIT ON WINDOW CLOSE",
+    "CREATE MATERIALIZED VIEW mv AS SELECT k, v, lag(v) OVER (PARTITION BY k ORDER BY ts) AS l, row_number() OVER (PARTITION BY k ORDER BY ts) AS r "
+    "FROM e EMIT ON WINDOW CLOSE",
+    "CREATE MATERIALIZED VIEW mv AS SELECT k, v FROM e WHERE ts > now() - INTERVAL '1 hour'",
+    "CREATE MATERIALIZED VIEW mv AS SELECT a[1] AS x, array_agg(j) AS js, count(DISTINCT iv) AS c FROM m GROUP BY a[1]",
+    "CREATE MATERIALIZED VIEW mv AS SELECT t.n / u.n AS q, stddev(t.n) AS sd FROM t JOIN t AS u ON t.k = u.k GROUP BY t.n / u.n",
+    "CREATE MATERIALIZED VIEW mv AS SELECT * FROM t FULL JOIN (SELECT k, avg(n) AS a FROM t GROUP BY k) AS q ON q.k = t.k ORDER BY id LIMIT 3",
+    "CREATE UNIQUE INDEX IF NOT EXISTS ux ON t (k DESC, s) INCLUDE (v)",
+    "CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql AS 'SELECT x'",
+    "CREATE SCHEMA other",
+    "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+    "CREATE SUBSCRIPTION sub FROM sane_count WITH (retention = '1D')",
+    "DECLARE cur SUBSCRIPTION CURSOR FOR sub FULL",
+    "DECLARE cur CURSOR FOR SELECT * FROM t",
+    "FETCH NEXT FROM cur",
+    "FETCH 5 FROM cur",
+    "CLOSE cur",
+    "ALTER TABLE t ADD COLUMN x int",
+    "ALTER TABLE t DROP COLUMN v",
+    "ALTER TABLE t ALTER COLUMN v TYPE text",
+    "ALTER MATERIALIZED VIEW sane_count RENAME TO counted",
+    "ALTER SINK sk SET PARALLELISM = 4",
+    "ALTER INDEX ix RENAME TO iy",
+    "DROP TABLE t CASCADE",
+    "DROP VIEW IF EXISTS pv RESTRICT",
+    "DROP SINK sk",
+    "DROP INDEX ix",
+    "DROP SOURCE src",
+    "SHOW COLUMNS FROM t",
+    "SHOW CREATE MATERIALIZED VIEW sane_count",
+    "SHOW INDEXES FROM t",
+    "SHOW TIME ZONE",
+    "SHOW ALL",
+    "SHOW JOBS",
+    "EXPLAIN SELECT * FROM t JOIN e ON t.k = e.k WHERE t.v > 1",
+    "EXPLAIN (VERBOSE, FORMAT JSON) SELECT 1",
+    "EXPLAIN ANALYZE SELECT count(*) FROM t",
+    "SET TIME ZONE 'Europe/Zurich'",
+    "SET timezone = 'Asia/Kathmandu'",
+    "SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE",
+    "RESET timezone",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "PREPARE p AS SELECT $1",
+    "EXECUTE p(1)",
+    "GRANT SELECT ON t TO me",
+    "COMMENT ON TABLE t IS 'x'",
+    "VACUUM",
+    "PRAGMA database_list",
+    "ATTACH 'x.db'",
+    "INSTALL json",
+    "CALL pragma_version()",
+    "CHECKPOINT",
+    "WAIT",
+    "USE dev",
+    "KILL 1",
 )
 VALUES = (
     "0", "-1", "1", "2", "NULL", "true", "2147483647", "-2147483648", "9223372036854775807", "9223372036854775808", "1e400",
@@ -103,7 +197,215 @@ VALUES = (
     "'2024-01-01 10:00 -07:00'", "'é\U0001f600'", "'a\0b'", "'\ud800'", "'%'", "'('", "'1 year 999999999999 days'", "INTERVAL '1 day'",
     "INTERVAL '-9999999 years'", "timestamp 'infinity'", "date '0001-01-01'", "ARRAY[1, NULL]", "ARRAY[]::int[]", "'two'", "'1.5'",
     f"'{'x' * 3000}'", "_row_id", "_change_type", "*", "()", "$1", "?", "@", "now()", "'[1,2,3]'", "1.5", "-0.0", "'\\'",
+    "'Infinity'::numeric", "'-inf'::real", "'NaN'::double precision", "'NaN'::numeric", "1e999999", "1e-999999", f"1{'0' * 400}", f"0.{'0' * 400}1",
+    "0x7f", "1_000", "0b11", "'99999-12-31 23:59:59.999999'", "'294277-01-01'::timestamp", "'5874898-01-01'::date", "'4714-11-24 BC'::date",
+    "'4713-01-01 00:00:00 BC'::timestamp", "'-0001-01-01'", "'+12024-01-01'", "'2024-01-01T10:00:00Z'", "'2024-01-01 10:00 Europe/Nowhere'",
+    "'2024-01-01 10:00 +99:99'", "'epoch'", "'now'", "'today'", "'allballs'", "'12:00:61'", "'25:00'", "'24:00:00'", "'23:59:60'", "time '24:00'",
+    "INTERVAL '178000000 years'", "INTERVAL '9223372036854775807 microseconds'", "INTERVAL '-9223372036854775808 microseconds'", "INTERVAL '0'",
+    "INTERVAL '1.5 months'", "'P1Y2M3DT4H'::interval", "'infinity'::interval", "INTERVAL '1' YEAR TO MONTH", "INTERVAL '999999999999999999999 days'",
+    "ARRAY[ARRAY[1], ARRAY[2, 3]]", "ARRAY[[1, 2], [3, NULL]]", "'{{1,2},{3}}'::int[]", "'{{{{}}}}'", "ARRAY[1, 'a']", "ARRAY[NULL]", "'{NULL,\"NULL\"}'::text[]",
+    "ARRAY[ARRAY[ARRAY['x']]]", "'[2:3]={1,2}'::int[]", "(1, 2)", "ROW(1, 'a')", "ROW(NULL)", "MAP {'a': 1}", "{'a': 1}", "'{\"a\":{\"b\":[1,null]}}'::jsonb",
+    "'{\"a\":1e400}'::jsonb", "'\"\\u0000\"'::jsonb", f"'{'[' * 2000}'::jsonb", f"'{'[' * 300}{']' * 300}'::jsonb", f"{'(' * 300}1{')' * 300}", f"{'-' * 99}1", f"{'NOT ' * 300}true",
+    "'it''s'", "'\"'", "'`'", "E'\\n\\x00'", "$$x$$", "$a$'$a$", "/*", "--", ";", "'\ufeff'", "\ufeff", "\0", "chr(0)", "chr(-1)", "chr(1114112)", "'\u202eabc'", "'\r\n'",
+    "'\ud83d'", '"\0"', '""', f'"{"n" * 5000}"', f"'{'é' * 100000}'", "repeat('x', 2147483647)", "repeat('ab', -1)", "lpad('', 2000000000, 'x')",
+    "pg_sleep(1)", "random()", "version()", "current_user", "pg_typeof(1)", "nextval('x')", "read_csv('/etc/hostname')", "t", "t.*", "sane", "NULL::int[]", "DEFAULT", "1 ORDER BY 1", "(SELECT 1 WHERE false)", "(SELECT v FROM t)", "_row_id", "rowid", "tableoid", "xmin",
 )  # fmt: skip
+FUNCTIONS = tuple(
+    [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "stddev",
+        "var_pop",
+        "bool_and",
+        "bit_xor",
+        "arg_min",
+        "string_agg",
+        "array_agg",
+        "first_value",
+        "last_value",
+        "any_value",
+        "approx_count_distinct",
+        "mode",
+        "percentile_cont",
+        "row_number",
+        "rank",
+        "ntile",
+        "lag",
+        "lead",
+        "nth_value",
+        "percent_rank",
+        "abs",
+        "ceil",
+        "floor",
+        "trunc",
+        "round",
+        "sign",
+        "sqrt",
+        "cbrt",
+        "exp",
+        "ln",
+        "log",
+        "log10",
+        "power",
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "acosh",
+        "degrees",
+        "radians",
+        "pi",
+        "mod",
+        "div",
+        "gcd",
+        "lcm",
+        "greatest",
+        "least",
+        "upper",
+        "lower",
+        "initcap",
+        "length",
+        "octet_length",
+        "bit_length",
+        "substring",
+        "left",
+        "right",
+        "position",
+        "strpos",
+        "trim",
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "replace",
+        "reverse",
+        "repeat",
+        "lpad",
+        "rpad",
+        "translate",
+        "overlay",
+        "split_part",
+        "starts_with",
+        "regexp_match",
+        "regexp_replace",
+        "regexp_count",
+        "regexp_split_to_array",
+        "md5",
+        "ascii",
+        "chr",
+        "to_hex",
+        "concat",
+        "concat_ws",
+        "date_trunc",
+        "extract",
+        "date_part",
+        "to_timestamp",
+        "to_char",
+        "to_date",
+        "make_timestamp",
+        "make_date",
+        "make_time",
+        "age",
+        "now",
+        "date_format",
+        "timestampdiff",
+        "timestampadd",
+        "to_timestamp_ltz",
+        "from_unixtime",
+        "year",
+        "second",
+        "array_length",
+        "cardinality",
+        "array_ndims",
+        "array_lower",
+        "array_upper",
+        "array_append",
+        "array_prepend",
+        "array_cat",
+        "array_remove",
+        "array_replace",
+        "array_position",
+        "array_positions",
+        "array_distinct",
+        "array_sort",
+        "array_reverse",
+        "array_min",
+        "array_max",
+        "array_sum",
+        "array_contains",
+        "array_to_string",
+        "jsonb_typeof",
+        "jsonb_array_length",
+        "coalesce",
+        "nullif",
+        "unnest",
+        "generate_series",
+        "range",
+        "generate_subscripts",
+        "regexp_matches",
+        "regexp_split_to_table",
+        "jsonb_array_elements",
+        "jsonb_object_keys",
+        "tumble",
+        "hop",
+        "cumulate",
+        "session",
+        "tumble_start",
+        "date_bin",
+        "session_start",
+        "proctime",
+        "grouping",
+        "encode",
+        "decode",
+        "nothing_of_the_kind",
+    ]
+)
+OPERATORS = tuple(
+    [
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "^",
+        "&",
+        "|",
+        "#",
+        "<<",
+        ">>",
+        "||",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "~",
+        "~*",
+        "!~",
+        "->",
+        "->>",
+        "#>",
+        "#>>",
+        "@>",
+        "?",
+        "AND",
+        "OR",
+        "IS",
+        "LIKE",
+        "ILIKE",
+        "IN",
+        "::",
+        "AT",
+    ]
+)
 TYPES = (
     "int", "bigint", "smallint", "numeric", "numeric(5, 2)", "real", "double precision", "text", "boolean", "date", "time",
     "timestamp", "timestamptz", "interval", "jsonb", "bytea", "int[]", "text[]", "uuid", "nothing",
@@ -163,9 +465,85 @@ def _spliced(random: random.Random, tokens: list[str]) -> None:
     tokens[at:at] = other[start : start + random.randint(1, 6)]
 
 
+def _called(random: random.Random, tokens: list[str]) -> None:
+    """Call another function."""
+    places = [index for index, token in enumerate(tokens[:-1]) if token.isidentifier() and tokens[index + 1] == "("]
+    if places:
+        tokens[random.choice(places)] = random.choice(FUNCTIONS)
+
+
+def _operated(random: random.Random, tokens: list[str]) -> None:
+    """Put another operator, or an operator and a value."""
+    places = [index for index, token in enumerate(tokens) if token.upper() in OPERATORS]
+    if places and random.random() < 0.6:
+        tokens[random.choice(places)] = random.choice(OPERATORS)
+    else:
+        at = random.randrange(len(tokens)) + 1
+        tokens[at:at] = [random.choice(OPERATORS), random.choice(VALUES)]
+
+
+def _as_view(random: random.Random, tokens: list[str]) -> None:
+    """Make a view of a query, or explain a statement."""
+    if tokens[0].upper() in ("SELECT", "WITH", "VALUES"):
+        name = f"of{random.randrange(10**6)}"
+        words = [
+            "CREATE MATERIALIZED VIEW {} AS",
+            "CREATE VIEW {} AS",
+            "CREATE TABLE {} AS",
+            "EXPLAIN",
+            "EXPLAIN CREATE MATERIALIZED VIEW {} AS",
+        ]
+        tokens[0:0] = random.choice([words[0], words[0], *words]).format(name).split()
+        if random.random() < 0.2:
+            tokens += ["EMIT", "ON", "WINDOW", "CLOSE"]
+    else:
+        tokens.insert(0, "EXPLAIN")
+
+
+def _repeated(random: random.Random, tokens: list[str]) -> None:
+    """Say a part many times."""
+    start = random.randrange(len(tokens))
+    end = start + random.randint(1, 4)
+    tokens[start:end] = tokens[start:end] * random.choice((2, 5, 80))
+
+
+def _followed(random: random.Random, tokens: list[str]) -> None:
+    """Let another statement follow."""
+    tokens += [";", *TOKEN.findall(random.choice(CORPUS))]
+
+
 MUTATORS: tuple[Mutator, ...] = (
     _dropped, _doubled, _swapped, _foreign, _valued, _valued, _any_valued, _typed, _typed, _cut, _spliced,
+    _called, _called, _operated, _as_view, _as_view, _repeated, _followed,
 )  # fmt: skip
+
+
+def called(random: random.Random) -> str:
+    """Return a statement that calls functions on values and columns of any type."""
+    columns = ("id", "k", "v", "n", "d", "s", "b", "at", "z", "dt", "tm", "iv", "j", "a", "by", "f")
+
+    def argument(depth: int) -> str:
+        what = random.random()
+        if what < 0.35:
+            return random.choice(VALUES)
+        if what < 0.75:
+            return random.choice(columns)
+        if what < 0.85 or not depth:
+            return f"{random.choice(VALUES)}::{random.choice(TYPES)}"
+        if what < 0.93:
+            return f"{argument(depth - 1)} {random.choice(OPERATORS)} {argument(depth - 1)}"
+        return call(depth - 1)
+
+    def call(depth: int) -> str:
+        return f"{random.choice(FUNCTIONS)}({', '.join(argument(depth) for _ in range(random.choice((0, 1, 1, 1, 2, 2, 3))))})"
+
+    item = call(2) if random.random() < 0.7 else f"{argument(1)} {random.choice(OPERATORS)} {argument(1)}"
+    over = random.choice(["", "", "", "", " OVER (PARTITION BY k ORDER BY id)", " FILTER (WHERE b)"])
+    query = f"SELECT {item}{over} AS x FROM t, m"
+    view = f"CREATE MATERIALIZED VIEW of{random.randrange(10**6)} AS {query}"
+    return random.choice(
+        [query, query, view, f"INSERT INTO t (id, s) SELECT id + 100, ({item})::text FROM t, m", f"DELETE FROM t WHERE {item}"]
+    )
 
 
 def mutated(random: random.Random, statement: str) -> str:
@@ -189,12 +567,17 @@ def statements(seed: int, count: int) -> Iterator[str]:
     """Yield mutated statements; one in ten stays as it is, so that there is something to go wrong with."""
     source = random.Random(seed)
     for _ in range(count):
-        statement = source.choice(CORPUS)
-        yield statement if source.random() < 0.1 else mutated(source, statement)
+        statement, what = source.choice(CORPUS), source.random()
+        yield statement if what < 0.1 else called(source) if what < 0.35 else mutated(source, statement)
 
 
 def run(seed: int, count: int, each: int = 50) -> Outcome:
     """Run mutated statements, a new session for every ``each`` of them; none may crash, and the session goes on after each."""
+    with TemporaryDirectory() as folder, chdir(folder):  # a mutation can name any file
+        return _outcome(seed, count, each)
+
+
+def _outcome(seed: int, count: int, each: int) -> Outcome:
     outcome, session = Outcome(), None
     for index, statement in enumerate(statements(seed, count)):
         if index % each == 0:

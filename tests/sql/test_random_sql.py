@@ -40,10 +40,13 @@ def test_views_spread_over_buckets_equal_duckdb_after_every_flush(spread_session
 
 
 class Script:
-    """A script: views, and rounds of changes, after each of which every view is compared; in the middle the session restarts."""
+    """A script: views, and rounds of changes, after each of which every view is compared.
+
+    In the middle of every second script the session restarts, so opening stores does not take the time of more scripts.
+    """
 
     def __init__(self, seed: int, *, restarts: bool = True) -> None:
-        self.seed, self._restarts = seed, restarts
+        self.seed, self._restarts = seed, restarts and not seed % 2
         self._rng = random.Random(seed)
         self._changes = Changes(self._rng)
         grammar, windows = Grammar(self._rng), WindowsGrammar(self._rng)

@@ -47,3 +47,20 @@ def test_parts_that_nobody_reads_are_refused(session: Session, query: str, place
 def test_a_way_out_that_gives_other_rows_says_what_differs(session: Session, query: str, difference: str) -> None:
     with pytest.raises(UnsupportedSqlError, match=difference):
         session.run(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {'(' * 300}1{')' * 300}",
+        f"SELECT {'abs(' * 300}1{')' * 300}",
+        f"SELECT {'NOT ' * 900}true",
+        f"SELECT id FROM t WHERE v = 0{' OR v = 1' * 2000}",
+        f"SELECT 1{' UNION ALL SELECT 1' * 2000}",
+        f"CREATE MATERIALIZED VIEW deep AS SELECT v{' + v' * 3000} AS x FROM t",
+    ],
+)
+def test_a_statement_that_is_nested_too_deeply_is_refused_and_the_session_goes_on(session: Session, query: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="line 2, column 3: parts stand inside one another too deeply"):
+        session.run(f"SELECT 1;\n  {query}")
+    assert session.query("SELECT count(*) FROM t").rows() == [(0,)]

@@ -184,9 +184,9 @@ def _closing_others(rng: random.Random) -> Sequence[tuple[str, str]]:
         ("SELECT id, k, x, ts FROM e WHERE x > 3", f"SELECT id, k, x, ts FROM e WHERE x > 3 AND ts < {_LIMIT}"),
         ("SELECT ts, sum(x) AS s FROM e GROUP BY ts", f"SELECT ts, sum(x) AS s FROM e GROUP BY ts HAVING ts < {_LIMIT}"),
         (
-            "SELECT date_trunc('hour', ts) AS h, count(*) AS n FROM e GROUP BY date_trunc('hour', ts)",
-            "SELECT date_trunc('hour', ts) AS h, count(*) AS n FROM e GROUP BY date_trunc('hour', ts)"
-            f" HAVING date_trunc('hour', ts) < date_trunc('hour', {_LIMIT})",
+            "SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM e GROUP BY date_trunc('minute', ts)",
+            "SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM e GROUP BY date_trunc('minute', ts)"
+            f" HAVING date_trunc('minute', ts) < date_trunc('minute', {_LIMIT})",
         ),
         (
             f"SELECT DISTINCT window_start, window_end, k FROM {windows}",

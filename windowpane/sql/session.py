@@ -144,7 +144,7 @@ class Session:
     def steps(self, text: str) -> Iterator[Result]:
         """Run the statements of a script one by one, yielding the outcome of each as it is there."""
         for cursor in split(text):
-            with _reported(cursor.text_of_all()):
+            with _reported(cursor.text_of_all(), cursor.place):
                 result = self._execute(read_statement(cursor), Text(text))
             yield result
 
@@ -175,7 +175,7 @@ class Session:
 
     def execute(self, statement: Statement, text: Text) -> Result:
         """Run one statement that was read already; ``text`` is what it stands in."""
-        with _reported(statement.text):
+        with _reported(statement.text, statement.place):
             return self._execute(statement, text)
 
     def _execute(self, statement: Statement, text: Text) -> Result:
@@ -332,13 +332,23 @@ class Session:
         return Result("SET_VARIABLE")
 
 
+_TOO_DEEP = (
+    "parts stand inside one another too deeply, deeper than Python's stack. A long chain of operators does it as well: write IN "
+    "in place of many OR, VALUES in place of many UNION ALL, or make a view of an inner part."
+)
+
+
 @contextmanager
-def _reported(statement: str) -> Iterator[None]:
+def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
     """The boundary of a statement: what fails and is no error of ours in words is a mistake of ours, and says so."""
     try:
         yield
     except WindowpaneError:
         raise
+    except RecursionError as error:
+        if place is None:
+            raise UnexpectedError(statement, error) from error
+        raise UnsupportedSqlError(_TOO_DEEP, place.line, place.column) from None
     except Exception as error:
         raise UnexpectedError(statement, error) from error
 
