@@ -96,7 +96,7 @@ SETS: dict[str, Builder] = {
     "generate_subscripts": _subscripts,
     "regexp_matches": every_match,
     "regexp_split_to_table": parts_between,
-    "jsonb_array_elements": _of_json("json_extract({0}, '$[*]')", JSONB, "ARRAY"),
+    "jsonb_array_elements": _of_json("CAST(json_extract({0}, '$[*]') AS JSON[])", JSONB, "ARRAY"),
     "jsonb_array_elements_text": _of_json(_TEXTS, VARCHAR, "ARRAY"),
     "jsonb_object_keys": _of_json("json_keys({0})", VARCHAR, "OBJECT"),
 }
