@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from windowpane.sql.expr import Expr, MismatchError, build, convert
-from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO, divide
+from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
 from windowpane.sql.numerics.registry import called
 from windowpane.sql.types import (
     DIGITS,
@@ -99,10 +99,11 @@ def power(base: Expr, exponent: Expr) -> Expr:
 
 
 def whole_quotient(arguments: Sequence[Expr]) -> Expr:
-    """Return ``div``: a quotient cut to an integer."""
+    """Return ``div``: a quotient cut to an integer; PostgreSQL has none of doubles, either."""
     left, right = (checked(argument) for argument in arguments)
-    if not (is_exact(left.type) and is_exact(right.type)):
-        return build(numeric(0), "CAST(trunc({0}) AS DECIMAL(38, 0))", divide(left, right))
+    inexact = next((argument.type for argument in (left, right) if not is_exact(argument.type)), None)
+    if inexact is not None:
+        raise MismatchError(f"it takes whole numbers and numerics, not {inexact}. Cast the argument to numeric.")
     operands = (convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type)))
     return build(numeric(0), called("div", "{0}", "{1}", REFUSED_BY_ZERO), *operands)
 
