@@ -93,7 +93,9 @@ class SelectPlan:
         determined = {column.id for column in self._tied}
         limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
         keys = tuple((outer, column) for (outer, _), column in zip(self.ties.keys, self._tied, strict=True))
-        return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, self._of_nothing)
+        none = isinstance(bound.node, TopN) and (bound.node.limit == 0 or bound.node.offset > 0)
+        of_nothing = () if none else self._of_nothing
+        return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, of_nothing)
 
     def _refuse_ties_elsewhere(self) -> None:
         parts = [self.tree.args.get(part) for part in ("group", "having", "qualify", "order")]
@@ -114,7 +116,7 @@ class SelectPlan:
             raise self.text.unsupported(
                 self.tree, "OVER in a subquery tied to the query around it", "Put it into FROM and join it."
             )
-        if self.groups is None or self.tree.args.get("group") is not None:
+        if self.groups is None or not self._is_total():
             return
         if self.tree.args.get("having") is None:
             self._of_nothing = tuple(self.groups.of_nothing(settled(value)) for _, value in bound)
@@ -124,6 +126,11 @@ class SelectPlan:
                 "HAVING without GROUP BY in a tied subquery",
                 "With GROUP BY it is, and has no row where nothing matches.",
             )
+
+    def _is_total(self) -> bool:
+        """Whether groups are one group of all rows, which there is without rows, too."""
+        clause = self.tree.args.get("group")
+        return sets_of([] if clause is None else clause.expressions) == [()]
 
     def _from(self) -> tuple[Node, Scope]:
         source = self.tree.args.get("from_")
@@ -188,10 +195,10 @@ class SelectPlan:
         inner = self._binder("an aggregate")
         groups = Groups(self.text, self.ids, inner)
         for _, value in self.ties.keys:
-            groups.add_key(value)
+            groups.add_key(value, is_tie=True)
         items = [] if clause is None else clause.expressions
         sets = [[self._group_key(part) for part in chosen] for chosen in sets_of(items)]
-        if any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items):
+        if not self._is_total() and any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items):
             groups.add_sets(sets)
         else:
             for value in sets[0]:

@@ -71,6 +71,8 @@ class Groups:
         self.text, self.ids, self.binder = text, ids, binder
         self.computed = Computed(ids)
         self.keys: dict[str, Column] = {}
+        self.only_ties = set[str]()
+        """Keys that tie a subquery to the query around it; only what GROUP BY names can be named."""
         self._calls: dict[str, _Call] = {}
         self.sets: list[set[str]] = []
         self._masked: list[tuple[str, Column, list[int]]] = []
@@ -101,9 +103,10 @@ class Groups:
         number = column_expr(self._number.id, INTEGER, "grouping")
         return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
 
-    def add_key(self, value: Expr) -> None:
+    def add_key(self, value: Expr, *, is_tie: bool = False) -> None:
         """Group by an expression, too."""
         value = by_value(settled(value))
+        (self.only_ties.add if is_tie else self.only_ties.discard)(value.sql)
         self.keys.setdefault(value.sql, self.computed.column(value, value.name))
 
     def call(self, tree: exp.Expr) -> Expr:
@@ -291,7 +294,7 @@ class SelectBinder(ScalarBinder):
             return None
         value = by_value(settled(self._groups.binder.bind(tree)))
         key = self._groups.keys.get(value.sql)
-        if key is not None:
+        if key is not None and value.sql not in self._groups.only_ties:
             return column_expr(key.id, key.type, value.name)
         if isinstance(tree, exp.Column):
             shown = tree.sql()
