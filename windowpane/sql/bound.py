@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from windowpane.sql.expr import Expr, text_literal
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.places import Text
 from windowpane.sql.scope import Column
+from windowpane.sql.types import UNKNOWN
 
 Tables = dict[str, exp.Expr]
 """Common table expressions by name."""
@@ -28,6 +30,20 @@ class BoundQuery:
     node: Node
     outputs: tuple[Column, ...]
     order: tuple[Order, ...] = ()
+
+
+def open_literals(tree: exp.Expr) -> dict[int, Expr]:
+    """Return the columns of a SELECT that are NULL or a text literal: their type is that of what they meet."""
+    if not isinstance(tree, exp.Select) or any(item.is_star for item in tree.expressions):
+        return {}
+    found = dict[int, Expr]()
+    for index, item in enumerate(tree.expressions):
+        value = item.unalias()
+        if isinstance(value, exp.Null):
+            found[index] = Expr("NULL", UNKNOWN)
+        elif isinstance(value, exp.Literal) and value.is_string:
+            found[index] = Expr(text_literal(value.this), UNKNOWN, literal=value.this)
+    return found
 
 
 def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Column | None:

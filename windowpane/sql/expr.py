@@ -22,6 +22,7 @@ from windowpane.sql.types import (
     BYTEA,
     DATE,
     DOUBLE,
+    INTEGER,
     INTERVAL,
     JSONB,
     TIME,
@@ -31,7 +32,6 @@ from windowpane.sql.types import (
     VARCHAR,
     SqlType,
     array_of,
-    is_exact,
     is_float,
     is_instant,
     is_integer,
@@ -345,6 +345,8 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
         return build(kind, "windowpane_interval_of(windowpane_interval_parts({0}))", expr, name=expr.name)
     if kind == BOOLEAN:
         return build(kind, "windowpane_boolean({0})", expr, name=expr.name)
+    if kind == TIME:
+        return build(kind, f"CAST(windowpane_clock({{0}}, '{kind}') AS TIME)", expr, name=expr.name)
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
         return build(kind, text_values.instant_of_text("windowpane_instant({0})"), expr, name=expr.name)
     if is_instant(kind):
@@ -391,7 +393,7 @@ def _castable(one: SqlType, other: SqlType) -> bool:
     if one == JSONB and (is_number(other) or other == BOOLEAN):
         return True
     if one == BOOLEAN or other == BOOLEAN:
-        return is_exact(one) or is_exact(other)
+        return INTEGER in (one, other)
     if is_instant(one):
         return is_instant(other) or (other.name == "time" and one.name != "date")
     return (one.name, other.name) in {("time", "interval"), ("interval", "time"), ("jsonb", "varchar"), ("array", "array")}

@@ -35,6 +35,7 @@ from windowpane.sql.types import (
     is_text,
 )
 
+_BITS = {"smallint": 16, "integer": 32, "bigint": 64}
 _LOOKED_INTO = ("AND", "OR", "=", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
 
 
@@ -240,6 +241,9 @@ def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
     kind = left.type if operator in ("<<", ">>") else same_type(left, right)[0].type
     if operator == "#":
         return build(kind, f"CAST(xor({{0}}, {{1}}) AS {kind.duckdb})", left, right)
+    if operator in ("<<", ">>"):
+        function = "shift_left" if operator == "<<" else "shift_right"
+        return build(kind, f"CAST(windowpane_{function}({{0}}, {{1}}, {_BITS[kind.name]}) AS {kind.duckdb})", left, right)
     return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", left, right)
 
 

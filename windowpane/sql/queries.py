@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from windowpane.sql import build_plan as plan
-from windowpane.sql.bound import BoundQuery, Tables, output_number
+from windowpane.sql.bound import BoundQuery, Tables, open_literals, output_number
 from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, settled
 from windowpane.sql.frame_reader import constant_as
 from windowpane.sql.joins import Joins, is_comma
@@ -27,7 +27,7 @@ from windowpane.sql.selects import SelectBinder
 from windowpane.sql.series import one_row, set_in_from, unnest
 from windowpane.sql.table_functions import NAMES, TableFunctions, read_call
 from windowpane.sql.ties import Inner
-from windowpane.sql.types import INTEGER, SqlType, common
+from windowpane.sql.types import INTEGER, UNKNOWN, VARCHAR, SqlType, common
 
 _MOST_ROWS = 2**63 - 1
 
@@ -297,10 +297,14 @@ class QueryBinder:
         left, right = self.bind(tree.this, tables), self.bind(tree.expression, tables)
         if len(left.outputs) != len(right.outputs):
             raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
-        types = [self._set_type(tree, one, other) for one, other in zip(left.outputs, right.outputs, strict=True)]
+        literals = (open_literals(tree.this), open_literals(tree.expression))
+        types = [
+            self._set_type(tree, _type_of(one, literals[0].get(index)), _type_of(other, literals[1].get(index)))
+            for index, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))
+        ]
         columns = tuple(self.ids.column(one.name, kind) for one, kind in zip(left.outputs, types, strict=True))
         distinct = bool(tree.args.get("distinct"))
-        sides = [self._with_types(side, types, distinct=distinct) for side in (left, right)]
+        sides = [self._with_types(tree, side, types, given) for side, given in zip((left, right), literals, strict=True)]
         if isinstance(tree, exp.Union):
             node = plan.union_all(sides, columns, self.ids)
             if distinct:
@@ -313,16 +317,21 @@ class QueryBinder:
             node = plan.set_operation(sides[0], sides[1], tree.key, columns)
         return self.ordered(BoundQuery(node, columns), tree)
 
-    def _set_type(self, tree: exp.Expr, one: Column, other: Column) -> SqlType:
-        shared = common(one.type, other.type)
+    def _set_type(self, tree: exp.Expr, one: SqlType, other: SqlType) -> SqlType:
+        shared = common(one, other)
         if shared is None:
-            raise self.text.type_error(tree, f"{tree.key.upper()} types {one.type} and {other.type} cannot be matched. Cast one.")
-        return shared
+            raise self.text.type_error(tree, f"{tree.key.upper()} types {one} and {other} cannot be matched. Cast one.")
+        return VARCHAR if shared == UNKNOWN else shared
 
-    def _with_types(self, bound: BoundQuery, types: Sequence[SqlType], *, distinct: bool) -> Node:
-        items = []
-        for column, kind in zip(bound.outputs, types, strict=True):
-            value = convert(column_expr(column.id, column.type, column.name), kind)
+    def _with_types(self, tree: exp.Expr, bound: BoundQuery, types: Sequence[SqlType], literals: Mapping[int, Expr]) -> Node:
+        """Return a side of a set operation with the types of its result; literals are read as these."""
+        items, distinct = [], bool(tree.args.get("distinct"))
+        for index, (column, kind) in enumerate(zip(bound.outputs, types, strict=True)):
+            try:
+                value = convert(literals.get(index) or column_expr(column.id, column.type, column.name), kind)
+            except MismatchError as error:
+                raise self.text.type_error(tree, str(error)) from None
+            value = replace(value, literal=None)
             items.append((self.ids.column(column.name, kind), by_value(value) if distinct else value))
         return plan.project(bound.node, items)
 
@@ -366,6 +375,10 @@ def _is_join(tree: exp.Expr) -> bool:
     if isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
         return not tree.args.get("alias") and _is_join(tree.this)
     return isinstance(tree, exp.Table | exp.Subquery) and bool(tree.args.get("joins"))
+
+
+def _type_of(column: Column, literal: Expr | None) -> SqlType:
+    return column.type if literal is None else literal.type
 
 
 class _Fixed(exp.Expr):

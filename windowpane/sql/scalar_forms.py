@@ -13,6 +13,7 @@ from windowpane.sql import operators
 from windowpane.sql.expr import Expr, MismatchError, build, convert, text_literal
 from windowpane.sql.functions import FUNCTIONS
 from windowpane.sql.scalar import fields, patterns, times
+from windowpane.sql.scalar.array_text import read_array
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -207,8 +208,47 @@ def _json(function: str, kind: SqlType) -> Form:
     return bound
 
 
+def _json_at(function: str, kind: SqlType) -> Form:
+    """Return ``#>`` or ``#>>``: what is at the end of a path such as ``'{a,0}'``, where ``-1`` is the last of an array."""
+
+    def bound(bind: Bind, tree: exp.Expr) -> Expr:
+        value, path = bind(tree.this), tree.expression
+        if value.type != JSONB:
+            raise MismatchError(f"operator does not exist: {value.type} #> ... Cast the left side to jsonb.")
+        if not (isinstance(path, exp.Literal) and path.is_string):
+            raise MismatchError("a path is a text literal, such as '{a,0}'.")
+        try:
+            steps = read_array(path.this, 1)
+        except ValueError as error:
+            raise MismatchError(f"{error}.") from None
+        pointer = ""
+        for step in steps:
+            if step is None:
+                return Expr(f"CAST(NULL AS {kind.duckdb})", kind)
+            pointer += _pointer(str(step))
+            if re.fullmatch(r"-\d{1,9}", str(step)):
+                value = build(JSONB, _FROM_THE_END.format(text_literal(_behind(pointer)), text_literal(pointer), step), value)
+                pointer = ""
+        return build(kind, f"{function}({{0}}, {{1}})", value, Expr(text_literal(pointer or "$"), VARCHAR))
+
+    return bound
+
+
+_OF_THE_ARRAY = "json_extract(json_extract({{0}}, {0}), '$[#{2}]')"
+_FROM_THE_END = f"CASE WHEN json_type({{{{0}}}}, {{0}}) = 'ARRAY' THEN {_OF_THE_ARRAY} ELSE json_extract({{{{0}}}}, {{1}}) END"
+
+
+def _pointer(key: str) -> str:
+    return "/" + key.replace("~", "~0").replace("/", "~1")
+
+
+def _behind(pointer: str) -> str:
+    """Return a pointer without its last step."""
+    return pointer.rpartition("/")[0] or "$"
+
+
 def _path(bind: Bind, tree: exp.Expr) -> Expr:
-    """Return the path of ``-> 'key'``, ``-> 0`` or ``#> '{a,0}'`` as DuckDB writes it; a key may be an expression."""
+    """Return the path of ``-> 'key'`` or ``-> 0`` as DuckDB writes it; a key may be an expression."""
     if isinstance(tree, exp.JSONPath):
         steps = tree.expressions[1:]
         numbers = [str(step.this) for step in steps if isinstance(step, exp.JSONPathSubscript)]
@@ -217,9 +257,7 @@ def _path(bind: Bind, tree: exp.Expr) -> Expr:
         if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
             return Expr(text_literal("$" + "".join(_step(step) for step in steps)), VARCHAR)
     if isinstance(tree, exp.Literal):
-        listed = re.fullmatch(r"\{(.*)\}", str(tree.this))
-        parts = [str(tree.this)] if listed is None else [part.strip() for part in listed.group(1).split(",")]
-        return Expr(text_literal("".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)), VARCHAR)
+        return Expr(text_literal(_pointer(str(tree.this))), VARCHAR)
     if isinstance(tree, exp.JSONPath):
         raise MismatchError("the key of -> is a text or a number, such as -> 'name' or -> 0.")
     key = bind(tree)
@@ -264,8 +302,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Bracket: _bracket,
     exp.JSONExtract: _json("json_extract", JSONB),
     exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
-    exp.JSONBExtract: _json("json_extract", JSONB),
-    exp.JSONBExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
+    exp.JSONBExtract: _json_at("json_extract", JSONB),
+    exp.JSONBExtractScalar: _json_at("windowpane_jsonb_string", VARCHAR),
     exp.Extract: _extracted,
     exp.AtTimeZone: _at_time_zone,
     exp.Sqrt: lambda bind, tree: _called("sqrt", bind, (tree.this,), "sqrt"),

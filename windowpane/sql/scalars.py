@@ -307,8 +307,8 @@ def _number(digits: str) -> Expr:
     """
     value = Decimal(digits)
     kind = type_of(value)
-    if digits.isdigit():
-        kind = INTEGER if int(digits) < 2**31 else BIGINT if int(digits) < 2**63 else kind
+    if digits.removeprefix("-").isdigit():
+        kind = INTEGER if -(2**31) <= int(digits) < 2**31 else BIGINT if -(2**63) <= int(digits) < 2**63 else kind
     if kind is None:
         raise MismatchError(
             f"numeric out of range: {digits} has more than {DIGITS} digits. Write {digits}::double precision if 15 will do."
@@ -341,6 +341,8 @@ def _renamed(bound: Expr, name: str) -> Expr:
 
 
 def _negated(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        return _number(f"-{tree.this.this}")
     return operators.negate(binder.bind(tree.this))
 
 

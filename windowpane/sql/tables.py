@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
-from windowpane.sql.bound import BoundQuery
+from windowpane.sql.bound import BoundQuery, open_literals
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
@@ -152,16 +152,6 @@ def drop(storage: Storage, info: TableInfo) -> None:
     storage.waiting.drop(info.relation.name)
 
 
-def _open_literals(tree: exp.Expr) -> set[int]:
-    """Return which columns of a SELECT are NULL or a text literal: they take the type of the column they are inserted into."""
-    if not isinstance(tree, exp.Select) or any(item.is_star for item in tree.expressions):
-        return set()
-    values = [item.unalias() for item in tree.expressions]
-    return {
-        i for i, value in enumerate(values) if isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_string)
-    }
-
-
 def _is_default(tree: exp.Expr) -> bool:
     """Whether an expression is the word DEFAULT; a column of that name is quoted."""
     if isinstance(tree, exp.Column) and not tree.args.get("table"):
@@ -279,10 +269,10 @@ class TableWriter:
         bound = self._query.bind(tree)
         names = self._fitting(len(bound.outputs), targets, tree)
         items = []
-        open_literals = _open_literals(tree)
+        literals = open_literals(tree)
         for index, (column, name) in enumerate(zip(bound.outputs, names, strict=True)):
             value = Expr(quoted(column.id), column.type, frozenset({column.id}))
-            value = cast(value, types[name]) if index in open_literals else value
+            value = cast(value, types[name]) if index in literals else value
             items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
         return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
 

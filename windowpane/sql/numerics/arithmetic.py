@@ -16,6 +16,7 @@ from windowpane.sql.numerics.registry import called
 from windowpane.sql.types import (
     DIGITS,
     EXACT_PLACES,
+    NUMERIC_PLACES,
     QUOTIENT,
     QUOTIENT_PLACES,
     SqlType,
@@ -25,6 +26,7 @@ from windowpane.sql.types import (
 )
 
 _LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
+_CAST_LITERAL = re.compile(r"(?:CAST\()+-?(\d+)(?:\.\d+)?(?: AS [^()]*(?:\(\d+, \d+\))?\))+")
 
 REFUSED_BY_ZERO = "current_setting('error_on_division_by_zero')"
 """Whether a division by zero is an error, as in a query, or NULL, as in a view."""
@@ -70,17 +72,23 @@ def divide(left: Expr, right: Expr) -> Expr:
         call = called("quotient_at", "{0}", "{1}", REFUSED_BY_ZERO, str(scale))
         return build(kind, f"CAST({call} AS {kind.duckdb})", one, other)
 
-    if not (one.columns or other.columns) and one.type.whole + other.type.scale > QUOTIENT.whole:
+    if not (one.columns or other.columns) and _whole_digits(one) + other.type.scale > QUOTIENT.whole:
         return _of_constants(one, other)
     found = build(QUOTIENT, called("quotient", "{0}", "{1}", REFUSED_BY_ZERO), one, other)
     return Expr(found.sql, found.type, found.columns, at_scale=at_scale)
 
 
 def _of_constants(one: Expr, other: Expr) -> Expr:
-    """Return a quotient of constants, whose digits before the point are known: they leave fewer behind it."""
-    kind = numeric(DIGITS - min(one.type.whole + other.type.scale, DIGITS), DIGITS)
+    """Return a quotient of constants, whose digits before the point are known: they leave fewer behind it, but not too few."""
+    kind = numeric(max(DIGITS - _whole_digits(one) - other.type.scale, NUMERIC_PLACES), DIGITS)
     call = called("quotient_within", "{0}", "{1}", REFUSED_BY_ZERO, str(kind.scale))
     return build(kind, f"CAST({call} AS {kind.duckdb})", one, other)
+
+
+def _whole_digits(value: Expr) -> int:
+    """Return how many digits a value may have before the point: of a literal as many as it has, or one more by rounding."""
+    found = _CAST_LITERAL.fullmatch(value.sql)
+    return value.type.whole if found is None else min(len(found[1]) + 1, value.type.whole)
 
 
 def _inverse(divisor: Decimal) -> Expr | None:

@@ -101,14 +101,12 @@ def _offset(part: str, value: Expr) -> Expr:
 
 def _julian(value: Expr) -> Expr:
     """Return the number of days since the first of January 4713 BC, and how much of the last one is over."""
-    day = "CAST(date_diff('day', DATE '2000-01-01', CAST({0} AS DATE)) + 2451545 AS DECIMAL(38, 0))"
-    whole = build(numeric(0, 10), day, value)
+    days = "(date_diff('day', DATE '2000-01-01', CAST({0} AS DATE)) + 2451545)"
     if value.type == DATE:
-        return whole
-    midnight = "CAST(CAST({0} AS DATE) AS TIMESTAMP)"
-    passed = build(BIGINT, f"(epoch_us({{0}}) - epoch_us({midnight}))", value)
-    total = Expr(f"CAST({_DAY_MICROS} AS DECIMAL(38, 0))", numeric(0, 11))
-    return arithmetic("+", whole, arithmetic("/", passed, total))
+        return build(numeric(0, 10), f"CAST({days} AS DECIMAL(38, 0))", value)
+    passed = "(epoch_us({0}) - epoch_us(CAST(CAST({0} AS DATE) AS TIMESTAMP)))"
+    micros = build(numeric(0, 18), f"CAST(CAST({days} AS HUGEINT) * {_DAY_MICROS} + {passed} AS DECIMAL(38, 0))", value)
+    return arithmetic("/", micros, Expr(f"CAST({_DAY_MICROS} AS DECIMAL(38, 0))", numeric(0, 11)))
 
 
 def _date_part(arguments: Sequence[Expr]) -> Expr:

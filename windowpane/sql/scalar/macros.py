@@ -38,6 +38,7 @@ _LONG_INTERVAL = refused("'interval out of range: its hours are more than 256204
 _NO_YEAR = refused("'date field value out of range: there is no year 0'")
 _NO_ARRAY = refused("'cannot get array length of a jsonb ' || windowpane_jsonb_type(j)")
 _NO_SCALAR = refused("'cannot cast jsonb ' || windowpane_jsonb_type(j) || ' to type ' || wanted")
+_NO_SHIFT = refused("'numeric out of range: a shift of ' || bits || ' bits by ' || n")
 _NO_DATE = refused("'date out of range'")
 _NO_BOOLEAN = _invalid("'boolean'")
 _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
@@ -47,7 +48,8 @@ MACROS = (
     _macro("substring_from(s, start)", "substring(s, greatest(start, 1) + 0 * start)"),
     _macro(
         "substring(s, start, count)",
-        f"CASE WHEN count < 0 THEN {_NEGATIVE_LENGTH} ELSE substring(s, greatest(start, 1), "
+        f"CASE WHEN s IS NULL OR start IS NULL THEN NULL WHEN count < 0 THEN {_NEGATIVE_LENGTH} "
+        "ELSE substring(s, greatest(start, 1), "
         "CASE WHEN CAST(start AS BIGINT) + count <= 1 THEN 0 ELSE "
         "least(CAST(start AS BIGINT) + count, 2147483647) - greatest(start, 1) END + 0 * count + 0 * start) END",
     ),
@@ -59,13 +61,13 @@ MACROS = (
     ),
     _macro(
         "split_part(s, sign, place)",
-        f"CASE WHEN place = 0 THEN {_NO_POSITION} "
+        f"CASE WHEN s IS NULL OR sign IS NULL THEN NULL WHEN place = 0 THEN {_NO_POSITION} "
         "WHEN sign = '' THEN CASE WHEN place IN (1, -1) THEN s ELSE '' || left(s, 0) END ELSE split_part(s, sign, place) END",
     ),
     _macro("chr(code)", f"CASE WHEN code <= 0 THEN {_NULL_CHARACTER} ELSE chr(code) END"),
     _macro(
         "overlay(s, new, start, count)",
-        f"CASE WHEN start <= 0 THEN {_NEGATIVE_LENGTH} "
+        f"CASE WHEN s IS NULL OR new IS NULL OR count IS NULL THEN NULL WHEN start <= 0 THEN {_NEGATIVE_LENGTH} "
         "ELSE left(s, start - 1) || new || substring(s, greatest(start + count, 1)) END",
     ),
     _macro(
@@ -98,6 +100,7 @@ MACROS = (
         "whole(x, kind)",
         f"CASE WHEN x IS NULL OR regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
     ),
+    _macro("clock(x, kind)", f"CASE WHEN NOT contains(x, ':') THEN {_invalid('kind')} ELSE x END"),
     _macro(
         "float(x, kind)",
         f"CASE WHEN x IS NULL OR regexp_full_match(x, {_FLOAT}) THEN trim(x, {_SPACE}) ELSE {_invalid('kind')} END",
@@ -110,6 +113,17 @@ MACROS = (
         "boolean(x)",
         f"CASE WHEN lower(trim(x, {_SPACE})) IN {_TRUE} THEN TRUE WHEN lower(trim(x, {_SPACE})) IN {_FALSE} THEN FALSE "
         f"WHEN x IS NOT NULL THEN CAST({_NO_BOOLEAN} AS BOOLEAN) END",
+    ),
+    # --- integers: bits that leave on the left are gone, as in two's complement
+    _macro("wrapped(x, size)", "(x % size + size + size // 2) % size - size // 2"),
+    _macro(
+        "shift_left(x, n, bits)",
+        f"CASE WHEN n < 0 OR n >= bits THEN CAST({_NO_SHIFT} AS HUGEINT) ELSE "
+        "windowpane_wrapped(CAST(x AS HUGEINT) * (CAST(1 AS HUGEINT) << CAST(n AS INTEGER)), CAST(1 AS HUGEINT) << bits) END",
+    ),
+    _macro(
+        "shift_right(x, n, bits)",
+        f"CASE WHEN n < 0 OR n >= bits THEN CAST({_NO_SHIFT} AS HUGEINT) ELSE CAST(x >> CAST(n AS INTEGER) AS HUGEINT) END",
     ),
     # --- doubles
     _macro(
@@ -194,7 +208,7 @@ MACROS = (
     ),
     _macro(
         "divide_interval(i, f)",
-        f"CASE WHEN f = 0 THEN CAST({_NO_DIVISOR} AS INTERVAL) ELSE windowpane_whole_interval("
+        f"CASE WHEN i IS NULL THEN NULL WHEN f = 0 THEN CAST({_NO_DIVISOR} AS INTERVAL) ELSE windowpane_whole_interval("
         "windowpane_interval_months(i) / f, datepart('day', i) / f, windowpane_interval_micros(i) / f) END",
     ),
     _macro(

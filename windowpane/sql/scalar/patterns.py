@@ -81,9 +81,20 @@ def _replace(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 3, 4)
     value, pattern, new = (accepted(argument, VARCHAR) for argument in arguments[:3])
     flags = _flags(arguments[3] if len(arguments) > 3 else None)
-    if _is_beyond(arguments[1]):
+    if _is_beyond(arguments[1]) or _names_more_groups(arguments[1], arguments[2]):
         return build(VARCHAR, f"windowpane_pattern_replace({{0}}, {{1}}, {{2}}, '{flags}')", value, pattern, new)
     return build(VARCHAR, f"regexp_replace({{0}}, {{1}}, replace({{2}}, '\\&', '\\0'){_options(flags)})", value, pattern, new)
+
+
+def _names_more_groups(pattern: Expr, new: Expr) -> bool:
+    """Whether a replacement may name groups that the pattern does not have: RE2 refuses these, which stand for nothing."""
+    named = [int(number) for number in re.findall(r"\\([1-9])", new.literal or "")]
+    if not named or pattern.literal is None:
+        return bool(named)
+    try:
+        return max(named) > re.compile(pattern.literal).groups
+    except re.error:
+        return True
 
 
 def _match(arguments: Sequence[Expr]) -> Expr:

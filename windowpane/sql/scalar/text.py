@@ -8,7 +8,7 @@ from windowpane.sql.expr import Expr, MismatchError, build, convert, output_text
 from windowpane.sql.scalar import bytea
 from windowpane.sql.scalar.bytea import or_text
 from windowpane.sql.scalar.signatures import Builder, by_count, counted, fixed
-from windowpane.sql.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, is_text
+from windowpane.sql.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
 
 
 def _concat(arguments: Sequence[Expr]) -> Expr:
@@ -48,6 +48,13 @@ def _octets(factor: int) -> Builder:
         return fixed(INTEGER, f"CAST(strlen({{0}}) * {factor} AS INTEGER)", VARCHAR)(arguments)
 
     return bind
+
+
+def _hex(arguments: Sequence[Expr]) -> Expr:
+    """Return the digits of an integer's bits: of 32, or of the 64 of a bigint."""
+    counted(arguments, 1, 1)
+    is_short = arguments[0].type in (SMALLINT, INTEGER)
+    return fixed(VARCHAR, f"lower(to_hex({'{0} & 4294967295' if is_short else '{0}'}))", BIGINT)(arguments)
 
 
 def _trim(name: str) -> Builder:
@@ -95,7 +102,7 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "md5": or_text(fixed(VARCHAR, "md5({0})", BYTEA), fixed(VARCHAR, "md5({0})", VARCHAR)),
     "ascii": fixed(INTEGER, "ascii({0})", VARCHAR),
     "chr": fixed(VARCHAR, "windowpane_chr({0})", INTEGER),
-    "to_hex": fixed(VARCHAR, "lower(to_hex({0}))", BIGINT),
+    "to_hex": _hex,
     **bytea.BYTEA_FUNCTIONS,
     "concat": _concat,
     "concat_ws": _concat_ws,

@@ -6,7 +6,7 @@ import math
 import re
 
 from windowpane.sql.scalar import json_values, zone
-from windowpane.sql.types import BOOLEAN, JSONB, REAL, SqlType, is_float, is_integer
+from windowpane.sql.types import BOOLEAN, JSONB, REAL, TIME, SqlType, is_float, is_integer
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
@@ -35,6 +35,8 @@ def literal_sql(text: str, kind: SqlType) -> str:
         _check_float(text, body, kind)
     elif kind == BOOLEAN:
         return _boolean(text, body.lower())
+    elif kind == TIME and ":" not in body:  # DuckDB takes a date for midnight
+        raise _invalid(text, kind)
     elif kind == JSONB:
         body = json_values.canonical(text)
     return f"CAST({_quoted(body)} AS {kind.duckdb})"
