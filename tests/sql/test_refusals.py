@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.errors import UnsupportedSqlError
+from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql import Session
 
 
@@ -64,3 +64,12 @@ def test_a_statement_that_is_nested_too_deeply_is_refused_and_the_session_goes_o
     with pytest.raises(UnsupportedSqlError, match="line 2, column 3: parts stand inside one another too deeply"):
         session.run(f"SELECT 1;\n  {query}")
     assert session.query("SELECT count(*) FROM t").rows() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["count(DISTINCT)", "count(DISTINCT *)", "sum(DISTINCT)", "count(DISTINCT) OVER (PARTITION BY id)", "count(ORDER BY id)"],
+)
+def test_a_call_whose_distinct_or_order_is_about_nothing_is_refused(session: Session, call: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="line 1, column 8"):
+        session.run(f"SELECT {call} FROM t")

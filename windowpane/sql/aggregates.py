@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from sqlglot import exp
+
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, settled
 from windowpane.sql.numerics.arithmetic import divide, multiply
 from windowpane.sql.numerics.registry import called
+from windowpane.sql.places import Text
 from windowpane.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -300,3 +303,14 @@ AGGREGATES: dict[str, Binder] = {
 }
 ORDERED_SETS = ("percentile_cont", "percentile_disc", "mode")
 """Aggregates written with WITHIN GROUP."""
+
+
+def distinct_arguments(tree: exp.Distinct, text: Text, call: exp.Expr) -> list[exp.Expr]:
+    """Return what ``DISTINCT`` of a call is about.
+
+    Raises:
+        SqlSyntaxError: it is about nothing, or about ``*``.
+    """
+    if not tree.expressions or any(isinstance(argument, exp.Star) for argument in tree.expressions):
+        raise text.syntax_error(call, "DISTINCT in a call is about values: name the columns, as in count(DISTINCT a).")
+    return list(tree.expressions)

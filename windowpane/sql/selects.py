@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, percentile
+from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, distinct_arguments, percentile
 from windowpane.sql.build_plan import Computed, aggregate, expand
 from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
 from windowpane.sql.nodes import Fold, Node, Order
@@ -192,7 +192,9 @@ class _AggregateCall:
                 self.order, argument = list(argument.expressions), argument.this
             if isinstance(argument, exp.Distinct):
                 self.distinct = True
-                self.arguments += argument.expressions
+                self.arguments += distinct_arguments(argument, text, tree)
+            elif argument is None:
+                raise text.syntax_error(tree, f"{self.name}: ORDER BY stands behind an argument, and there is none.")
             else:
                 self.arguments.append(argument)
 

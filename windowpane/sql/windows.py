@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from windowpane.sql.aggregates import AGGREGATES, Primitive
+from windowpane.sql.aggregates import AGGREGATES, Primitive, distinct_arguments
 from windowpane.sql.build_plan import Computed, over
 from windowpane.sql.expr import Expr, MismatchError, column_expr, convert, settled
 from windowpane.sql.frame_reader import Evaluate, default_frame, read_frame
@@ -176,7 +176,7 @@ class _Call:
                 raise self.text.unsupported(self.tree, "ORDER BY among the arguments before OVER", "Put it into the window.")
             if isinstance(argument, exp.Distinct):
                 distinct = True
-                arguments += argument.expressions
+                arguments += distinct_arguments(argument, self.text, self.tree)
             else:
                 arguments.append(argument)
         return arguments, distinct
