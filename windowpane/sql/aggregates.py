@@ -259,12 +259,36 @@ def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
     Raises:
         MismatchError: the fraction is no literal from 0 to 1.
     """
-    written = _FRACTION.fullmatch(fraction.sql)
-    if written is None or Decimal(written[1]) > 1:
+    written = _constant(fraction)
+    if written is None or Decimal(written) > 1:
         raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
     if name == "percentile_cont":
-        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written[1],)))
-    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written[1],)))
+        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written,)))
+    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written,)))
+
+
+def approx_percentile(constants: Sequence[Expr], value: Expr) -> Parts:
+    """Return ``approx_percentile`` of a fraction, with a relative error (0.01 if left out): RisingWave's value of the same rows.
+
+    Raises:
+        MismatchError: the fraction is no literal from 0 to 1, or the error none between 0 and 1.
+    """
+    if not 1 <= len(constants) <= 2:
+        raise MismatchError("it takes a fraction, and perhaps a relative error.")
+    fraction, error = _constant(constants[0]), _constant(constants[1]) if len(constants) == 2 else "0.01"
+    if fraction is None or Decimal(fraction) > 1:
+        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    if error is None or not 0 < Decimal(error) < 1:
+        raise MismatchError("its relative error is a number between 0 and 1, such as 0.01.")
+    listed = Primitive("list", (convert(value, DOUBLE),), array_of(DOUBLE))
+    picked = "windowpane_nth_least(list_filter({0}, lambda x: x IS NOT NULL), %s::DOUBLE)" % fraction
+    return Parts((listed,), lambda results: build(DOUBLE, f"windowpane_bucket_value({picked}, {error}::DOUBLE)", results[0]))
+
+
+def _constant(argument: Expr) -> str | None:
+    """Return a number that is written as a literal, ``None`` for anything else."""
+    written = _FRACTION.fullmatch(argument.sql)
+    return None if written is None else written[1]
 
 
 _FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(\d+, ?\d+\))?\))*")
@@ -300,8 +324,9 @@ AGGREGATES: dict[str, Binder] = {
     "approx_count_distinct": _approx_count_distinct,
     "percentile_cont": _count,
     "percentile_disc": _count,
+    "approx_percentile": _count,
 }
-ORDERED_SETS = ("percentile_cont", "percentile_disc", "mode")
+ORDERED_SETS = ("percentile_cont", "percentile_disc", "approx_percentile", "mode")
 """Aggregates written with WITHIN GROUP."""
 
 

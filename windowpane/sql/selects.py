@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from windowpane.sql.aggregates import AGGREGATES, ORDERED_SETS, Parts, Primitive, distinct_arguments, percentile
+from windowpane.sql.aggregates import (
+    AGGREGATES,
+    ORDERED_SETS,
+    Parts,
+    Primitive,
+    approx_percentile,
+    distinct_arguments,
+    percentile,
+)
 from windowpane.sql.build_plan import Computed, aggregate, expand
 from windowpane.sql.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
 from windowpane.sql.nodes import Fold, Node, Order
@@ -214,6 +222,8 @@ class _AggregateCall:
             value = settled(binder.bind(item.this))
             if self.name == "mode":
                 return AGGREGATES["mode"]([value])
+            if self.name == "approx_percentile":
+                return approx_percentile([settled(binder.bind(each)) for each in self.arguments], value)
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])

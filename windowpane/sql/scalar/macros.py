@@ -238,6 +238,7 @@ MACROS = (
         "ELSE regexp_replace(x, '\\.0$', '') END",
     ),
     # --- arrays
+    _macro("nth_least(a, q)", "list_sort(a)[CAST(floor((len(a) - 1) * q) AS BIGINT) + 1]"),
     _macro("item(a, n)", "CASE WHEN n > 0 THEN a[n] END"),
     _macro(
         "slice(a, low, high)", "CASE WHEN low IS NOT NULL AND high IS NOT NULL THEN a[greatest(low, 1):greatest(high, 0)] END"
