@@ -281,7 +281,7 @@ def approx_percentile(constants: Sequence[Expr], value: Expr) -> Parts:
     if error is None or not 0 < Decimal(error) < 1:
         raise MismatchError("its relative error is a number between 0 and 1, such as 0.01.")
     listed = Primitive("list", (convert(value, DOUBLE),), array_of(DOUBLE))
-    picked = "windowpane_nth_least(list_filter({0}, lambda x: x IS NOT NULL), %s::DOUBLE)" % fraction
+    picked = f"windowpane_nth_least(list_filter({{0}}, lambda x: x IS NOT NULL), {fraction}::DOUBLE)"
     return Parts((listed,), lambda results: build(DOUBLE, f"windowpane_bucket_value({picked}, {error}::DOUBLE)", results[0]))
 
 

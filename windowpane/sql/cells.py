@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pyarrow as pa
 
 from windowpane.sql.intervals import interval_text
 from windowpane.sql.numerics.text import numeric_text
+from windowpane.sql.scalar.float_text import double_text, real_text
 from windowpane.sql.scalar.zone import UTC
 from windowpane.sql.types import REAL, SqlType
 
@@ -35,7 +34,7 @@ def cell_text(value: Any, kind: SqlType, zone: str = UTC) -> str | None:
     if isinstance(value, Decimal):
         return numeric_text(value)
     if isinstance(value, float):
-        return _float(value, kind)
+        return real_text(value) if kind == REAL else double_text(value)
     if isinstance(value, dt.datetime):
         return _timestamp(value, zone)
     if isinstance(value, dt.time):
@@ -48,15 +47,6 @@ def cell_text(value: Any, kind: SqlType, zone: str = UTC) -> str | None:
     if kind.name == "jsonb":
         return json.dumps(json.loads(value), ensure_ascii=False)
     return str(value)
-
-
-def _float(value: float, kind: SqlType) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    text = str(np.float32(value)) if kind == REAL else repr(value)
-    return text.removesuffix(".0")
 
 
 def _timestamp(value: dt.datetime, zone: str) -> str:

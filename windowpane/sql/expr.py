@@ -25,6 +25,7 @@ from windowpane.sql.types import (
     INTEGER,
     INTERVAL,
     JSONB,
+    REAL,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -250,8 +251,10 @@ def as_text(expr: Expr) -> Expr:
         return build(VARCHAR, text_of("{0}", kind), expr, name=expr.name)
     if kind == BYTEA:
         return build(VARCHAR, "('\\x' || lower(hex({0})))", expr, name=expr.name)
-    if is_float(kind):
-        return build(VARCHAR, "windowpane_float_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
+    if kind == REAL:
+        return build(VARCHAR, "windowpane_real_text(CAST({0} AS DOUBLE))", expr, name=expr.name)
+    if kind == DOUBLE:
+        return build(VARCHAR, "windowpane_double_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
     if kind == JSONB:
         return build(VARCHAR, "windowpane_jsonb_text(CAST({0} AS VARCHAR))", expr, name=expr.name)
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.sql.intervals import interval_text, read_span
-from windowpane.sql.scalar import array_text, bytea_values, degrees, json_values, regexps, similar, sketches
+from windowpane.sql.scalar import array_text, bytea_values, degrees, float_text, json_values, regexps, similar, sketches
 
 Kernel = Callable[..., pa.Array]
 
@@ -88,6 +88,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     **{f"{name}d": (_each(function, pa.float64()), "DOUBLE") for name, function in degrees.FUNCTIONS.items()},
     "gamma": (_each(_gamma, pa.float64()), "DOUBLE"),
     "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
+    "real_text": (_each(float_text.real_text, pa.string()), "VARCHAR"),
     "bucket_value": (_each(sketches.bucket_value, pa.float64()), "DOUBLE"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),
 }

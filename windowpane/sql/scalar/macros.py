@@ -233,9 +233,9 @@ MACROS = (
         f"CASE WHEN abs(windowpane_interval_micros(i)) > 9223372036854775 THEN CAST({_LONG_INTERVAL} AS INTERVAL) ELSE i END",
     ),
     _macro(
-        "float_text(x)",
-        "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' "
-        "ELSE regexp_replace(x, '\\.0$', '') END",
+        "double_text(x)",
+        "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' ELSE "
+        "regexp_replace(regexp_replace(x, '\\.0$', ''), '^(-?)(\\d)\\.?(\\d*)e-05$', '\\10.0000\\2\\3') END",
     ),
     # --- arrays
     _macro("nth_least(a, q)", "list_sort(a)[CAST(floor((len(a) - 1) * q) AS BIGINT) + 1]"),
