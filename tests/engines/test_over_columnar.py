@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane.engines.over.engines import columnar_engine, columnar_refusal
-from windowpane.engines.over.page_writing import DENSE_ROWS, LOADED_ROWS, PAGE_ROWS
+from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.tails import SHARD_ROWS
@@ -70,7 +70,7 @@ def changes(output: BucketOutput) -> list[tuple]:
 
 
 def small_pages(size: int) -> dict[Size[int], int]:
-    return {PAGE_ROWS: size, LOADED_ROWS: size + 1, DENSE_ROWS: 2 * size}
+    return {FAR.few: size, FAR.loaded: size + 1, FAR.dense: 2 * size}
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

@@ -10,7 +10,7 @@ import pytest
 from tests.sql.windowed_views import TABLES, VIEWS, create, random_steps
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
-from windowpane.sql.streaming import folding, joining, operators
+from windowpane.sql.streaming import folding, folding_rows, joining, operators, top_rows
 
 FLUSHES = 4
 
@@ -79,7 +79,7 @@ def test_results_are_those_of_a_run_that_frees_nothing(
     with Session(path) as session:
         freed += outcomes(session, name, steps[half:])
         rows = kept(session, name)
-    for module in (operators, folding, joining):
+    for module in (operators, folding, folding_rows, joining, top_rows):
         monkeypatch.setattr(module, "free", lambda *_, **__: None)
     with Session(":memory:") as session:
         session.run(TABLES)

@@ -33,6 +33,7 @@ from windowpane.windowing.intervals import Interval
 
 _SET_UP = (
     "SET TimeZone = 'UTC'",
+    "SET checkpoint_threshold = '128 MiB'",
     "CREATE SCHEMA IF NOT EXISTS windowpane",
     "CREATE SCHEMA IF NOT EXISTS windowpane_state",
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
@@ -270,6 +271,8 @@ class DuckBlobs:
     Reads are cached; writes go to the table with ``save``, inside the transaction of the batch. ``forget`` drops the cache after
     a transaction that was rolled back.
     """
+
+    is_near = True
 
     def __init__(self, storage: Storage, owner: str) -> None:
         """Read and write the blobs of ``owner``."""

@@ -13,7 +13,8 @@ class BlobStore(Protocol):
     """A map of short ``str`` keys to ``bytes``.
 
     Over Spark's ``transformWithState`` every call costs about 200 µs whatever the size of the blob, so
-    callers keep the number of calls low and the blobs large.
+    callers keep the number of calls low and the blobs large. A store with a true ``is_near`` holds them in the process, where a
+    call costs little.
     """
 
     def get(self, key: str) -> bytes | None:

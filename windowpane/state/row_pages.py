@@ -98,6 +98,7 @@ class RowPages:
     def __init__(self, store: BlobStore, name: str, schema: pa.Schema) -> None:
         """Read the root."""
         self._store = store
+        self.are_near = bool(getattr(store, "is_near", False))
         self._name = name
         self._schema = schema
         self._sizes: dict[int, int] = {}

@@ -3,7 +3,7 @@
 How large pages are follows how they change. A state call costs as much as moving some 500 rows. Where changes lie far apart,
 small pages move few rows for each; where a batch changes rows all over its pages (the last row of every partition, say), all of
 them are moved anyway, and large ones save calls; rows that came in one long stretch are between the two: who knows what hits them
-next.
+next. Where the store is near, in the process, a call costs little, and pages are small.
 """
 
 from __future__ import annotations
@@ -23,14 +23,38 @@ from windowpane.state.row_pages import NewPage, RowPages
 Numbers = npt.NDArray[np.int64]
 KeyAt = Callable[[int], bytes]
 
-PAGE_ROWS = Size("rows of an OVER page changed a few at a time", 256, (2, 4))
-"""Most rows of a page whose rows change a few at a time."""
-LOADED_ROWS = Size("rows of an OVER page that came in long stretches", 512, (2, 6))
-"""Most rows of a page whose rows came in long stretches; pages up to this size stay as they are where changes are few."""
-DENSE_ROWS = Size("rows of an OVER page with changes all over", 4096, (3, 8))
-"""Most rows of a page among pages with changes all over."""
-_DENSE_GAP = Size("rows from one change of an OVER page to the next", 128, (1, 4))
-"""Changes are all over where so many rows, on average, lie between one stretch of them and the next."""
+
+@dataclass(frozen=True)
+class PageSizes:
+    """How large pages are.
+
+    Args:
+        few: most rows of a page whose rows change a few at a time.
+        loaded: most rows of one whose rows came in long stretches; pages up to this size stay as they are where changes are few.
+        dense: most rows of one among pages with changes all over.
+        gap: changes are all over where so many rows, on average, lie between one stretch of them and the next.
+    """
+
+    few: Size[int]
+    loaded: Size[int]
+    dense: Size[int]
+    gap: Size[int]
+
+
+FAR = PageSizes(
+    Size("rows of an OVER page changed a few at a time", 256, (2, 4)),
+    Size("rows of an OVER page that came in long stretches", 512, (2, 6)),
+    Size("rows of an OVER page with changes all over", 4096, (3, 8)),
+    Size("rows from one change of an OVER page to the next", 128, (1, 4)),
+)
+"""Sizes where each page is a call to Spark's state store."""
+NEAR = PageSizes(
+    Size("rows of a near OVER page changed a few at a time", 128, (2, 4)),
+    Size("rows of a near OVER page that came in long stretches", 192, (2, 6)),
+    Size("rows of a near OVER page with changes all over", 1024, (3, 8)),
+    Size("rows from one change of a near OVER page to the next", 32, (1, 4)),
+)
+"""Sizes where pages are in the process."""
 _LONG = Size("rows of a long stretch of an OVER page", 64, (1, 3))
 """Rows of a long stretch."""
 
@@ -75,12 +99,13 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt
     dirty, counts = np.unique(altered.rows, return_counts=True)
     stretches = np.diff(np.searchsorted(altered.stretches, np.append(dirty, dirty[-1:] + 1)))
     starts = np.flatnonzero(np.append(True, np.diff(dirty) > 1)[: len(dirty)]).tolist()
+    limits = NEAR if pages.are_near else FAR
     for low, high in reversed(list(pairwise([*starts, len(dirty)]))):
         group = dirty[low:high]
         bounds = np.searchsorted(page_of, np.arange(int(group[0]), int(group[-1]) + 2))
         sizes = np.diff(bounds)
-        most = _most_rows(int(sizes.sum()), int(counts[low:high].sum()), int(stretches[low:high].sum()))
-        if len(pages) and _suit(sizes, most):
+        most = _most_rows(limits, int(sizes.sum()), int(counts[low:high].sum()), int(stretches[low:high].sum()))
+        if len(pages) and _suit(limits, sizes, most):
             for number, ordinal in enumerate(group.tolist()):
                 pages.rewrite(ordinal, batch.slice(int(bounds[number]), int(sizes[number])))
         else:
@@ -88,16 +113,16 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt
             pages.replace(int(group[0]), min(int(group[-1]) + 1, len(pages)), cut)
 
 
-def _most_rows(rows: int, altered: int, stretches: int) -> int:
+def _most_rows(limits: PageSizes, rows: int, altered: int, stretches: int) -> int:
     """Return how many rows pages that are cut now should have, at most."""
     if altered >= _LONG.value * stretches:
-        return LOADED_ROWS.value
-    return DENSE_ROWS.value if stretches * _DENSE_GAP.value >= rows else PAGE_ROWS.value
+        return limits.loaded.value
+    return limits.dense.value if stretches * limits.gap.value >= rows else limits.few.value
 
 
-def _suit(sizes: Numbers, most: int) -> bool:
+def _suit(limits: PageSizes, sizes: Numbers, most: int) -> bool:
     """Whether pages of these sizes can stay: none empty or too large, and not too small on average."""
-    if int(sizes.min()) == 0 or int(sizes.max()) > max(most, LOADED_ROWS.value):
+    if int(sizes.min()) == 0 or int(sizes.max()) > max(most, limits.loaded.value):
         return False
     return len(sizes) == 1 or 4 * int(sizes.sum()) >= most * len(sizes)
 

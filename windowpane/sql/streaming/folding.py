@@ -1,7 +1,8 @@
 """Groups that are folded: a batch is aggregated by itself and added to what is kept of each group, whose rows nobody keeps.
 
 Counts and sums of exact numbers take rows away again; a minimum, a maximum and a sum of floats cannot, and are folded where rows
-stay. DISTINCT is a group without calls. All other calls recompute their group, see ``operators.Keyed``.
+stay; ``folding_rows`` folds extremes of rows that may leave. DISTINCT is a group without calls. All other calls recompute their
+group, see ``operators.Keyed``.
 
 State: one table; for each group the number of its rows, and for each call ``a<n>``, the sum or extreme, and ``n<n>``, how many
 values it saw. A group without rows is not there.
@@ -19,7 +20,7 @@ from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, same
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas
 
-_ROWS = "windowpane_rows"
+ROWS = "windowpane_rows"
 _OLD = "windowpane_old_"
 
 
@@ -43,7 +44,7 @@ class Folded:
         self._node, self._storage, self._clock = node, storage, clock
         self._folds = [fold for fold in node.folds if fold is not None]
         self.tables = [state_table(owner)]
-        kinds = {group: node.column(group).type.duckdb for group in node.groups} | {_ROWS: "BIGINT"}
+        kinds = {group: node.column(group).type.duckdb for group in node.groups} | {ROWS: "BIGINT"}
         for index, fold in enumerate(self._folds):
             kinds |= {f"a{index}": fold.kept, f"n{index}": "BIGINT"}
         self.state_columns = [tuple(kinds)]
@@ -63,18 +64,22 @@ class Folded:
         items = ", ".join(f"CAST(NULL AS {column.type.duckdb}) AS {quoted(column.id)}" for column in self._node.input.columns)
         return self._storage.temporary(f"SELECT {items}, 0 AS {quoted(WEIGHT)} LIMIT 0")
 
-    def _taken(self, batch: str, initial: bool) -> str:
+    def _taken(self, batch: str, initial: bool) -> str | None:
         state, groups = self.tables[0], self._node.groups
         self._had_rows = self._had_rows or not self._storage.is_empty(state)
         if initial or (groups and not self._had_rows):
             folded = self._storage.temporary(self._batch_sql(batch))
-            self._storage.run(f"INSERT INTO {state} SELECT * FROM {folded} WHERE {_ROWS} > 0")
-            there = f" WHERE {_ROWS} > 0" if groups else ""
+            self._storage.run(f"INSERT INTO {state} SELECT * FROM {folded} WHERE {ROWS} > 0")
+            there = f" WHERE {ROWS} > 0" if groups else ""
             return Inserts(f"(SELECT {self._row('', 1)} FROM {folded}{there})")
-        merged = self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})"))
+        return self._replaced(self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})")))
+
+    def _replaced(self, merged: str) -> str:
+        """Keep merged groups in place of what they were, and return the changes of the result."""
+        state, groups = self.tables[0], self._node.groups
         self._storage.run(f"DELETE FROM {state} AS s USING {merged} AS b WHERE {same('s', 'b', groups)}")
         columns = ", ".join(map(quoted, self.state_columns[0]))
-        self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {merged} WHERE {_ROWS} > 0")
+        self._storage.run(f"INSERT INTO {state} SELECT {columns} FROM {merged} WHERE {ROWS} > 0")
         return Netted(f"({self._changed_sql(merged)})")
 
     def _changed_sql(self, merged: str) -> str:
@@ -83,8 +88,8 @@ class Folded:
         differs = [f"{old} IS DISTINCT FROM {new}" for old, new in zip(was, now, strict=True) if old != new]
         if not self._node.groups:
             return f"SELECT {self._row('', 1)} FROM {merged} WHERE FALSE" if not differs else self._both(merged, differs, "", "")
-        differs.append(f"({_OLD}{_ROWS} > 0) <> ({_ROWS} > 0)")
-        return self._both(merged, differs, f"{_OLD}{_ROWS} > 0 AND ", f"{_ROWS} > 0 AND ")
+        differs.append(f"({_OLD}{ROWS} > 0) <> ({ROWS} > 0)")
+        return self._both(merged, differs, f"{_OLD}{ROWS} > 0 AND ", f"{ROWS} > 0 AND ")
 
     def _both(self, merged: str, differs: Sequence[str], was: str, now: str) -> str:
         changed = f"({' OR '.join(differs)})"
@@ -105,7 +110,7 @@ class Folded:
 
     def _batch_sql(self, batch: str) -> str:
         items = [quoted(group) for group in self._node.groups]
-        items.append(f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {_ROWS}")
+        items.append(f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {ROWS}")
         for index, fold in enumerate(self._folds):
             items += [f"CAST({_partial(fold)} AS {fold.kept}) AS a{index}", f"{_seen(fold)}::BIGINT AS n{index}"]
         by = f" GROUP BY {', '.join(map(quoted, self._node.groups))}" if self._node.groups else ""
@@ -113,14 +118,28 @@ class Folded:
 
     def _merged_sql(self, batch: str) -> str:
         """Return the groups of a folded batch as they are with it, and beside that as they were without."""
+        combined = [
+            f"{fold.combined}(s.a{index}, b.a{index})" if fold.combined else f"coalesce(s.a{index}, 0) + b.a{index}"
+            for index, fold in enumerate(self._folds)
+        ]
+        values = [f"CAST({value} AS {fold.kept})" for value, fold in zip(combined, self._folds, strict=True)]
+        seen = [f"coalesce(s.n{index}, 0) + b.n{index}" for index in range(len(values))]
         items = [f"b.{quoted(group)}" for group in self._node.groups]
-        items += [f"coalesce(s.{_ROWS}, 0) + b.{_ROWS} AS {_ROWS}", f"coalesce(s.{_ROWS}, 0) AS {_OLD}{_ROWS}"]
-        for index, fold in enumerate(self._folds):
-            combined = f"{fold.combined}(s.a{index}, b.a{index})" if fold.combined else f"coalesce(s.a{index}, 0) + b.a{index}"
-            items += [f"CAST({combined} AS {fold.kept}) AS a{index}", f"coalesce(s.n{index}, 0) + b.n{index} AS n{index}"]
-            items += [f"s.a{index} AS {_OLD}a{index}", f"s.n{index} AS {_OLD}n{index}"]
+        items += self._beside_old(f"coalesce(s.{ROWS}, 0) + b.{ROWS}", values, seen)
         condition = same("s", "b", self._node.groups)
         return f"SELECT {', '.join(items)} FROM {batch} AS b LEFT JOIN {self.tables[0]} AS s ON {condition}"
+
+    def _beside_old(self, rows: str, values: Sequence[str], seen: Sequence[str]) -> list[str]:
+        """Return what is kept of groups as SQL, and beside that what was kept of them: ``s``."""
+        items = [f"{rows} AS {ROWS}", f"coalesce(s.{ROWS}, 0) AS {_OLD}{ROWS}"]
+        for index, (value, number) in enumerate(zip(values, seen, strict=True)):
+            items += [
+                f"{value} AS a{index}",
+                f"{number} AS n{index}",
+                f"s.a{index} AS {_OLD}a{index}",
+                f"s.n{index} AS {_OLD}n{index}",
+            ]
+        return items
 
     def forget(self) -> None:
         """Ask again whether there are groups."""
@@ -139,7 +158,7 @@ def _filtered(call: str, *conditions: str | None) -> str:
 def _partial(fold: Fold) -> str:
     """Return what a batch adds to a sum, or its extreme."""
     if fold.combined is not None:
-        return _filtered(f"{fold.function}({fold.argument})", fold.condition)
+        return _filtered(f"{fold.function}({fold.argument})", f"{quoted(WEIGHT)} > 0", fold.condition)
     if fold.function == "count":
         return "0"
     weight = quoted(WEIGHT)

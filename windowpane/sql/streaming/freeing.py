@@ -45,6 +45,12 @@ def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, w
         _free_sessions(node, storage, clock, tables[0])
 
 
+def frees_rows(node: Join, clock: Clock) -> bool:
+    """Whether a watermark may free rows of a join."""
+    limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
+    return any(limit is not None for limit in limits) or any(_past(node, index, clock) for index in range(2))
+
+
 def closing_columns(node: Node) -> tuple[str, ...]:
     """Return the columns of a node's first input behind whose watermark its state goes, whatever else a row holds."""
     if isinstance(node, Aggregate):

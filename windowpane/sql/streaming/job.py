@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
-from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, Values
+from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, TopN, Values
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import kept
 from windowpane.sql.streaming.folding import Folded, folds
+from windowpane.sql.streaming.folding_rows import FoldedWithRows, folds_with_rows
 from windowpane.sql.streaming.joining import Joined
 from windowpane.sql.streaming.operators import LINEAR, CloseSorter, Constant, Keyed, Linear, Operator
 from windowpane.sql.streaming.over import over_operator
 from windowpane.sql.streaming.temporal import ClockStamper, TemporalFilterer
+from windowpane.sql.streaming.top_rows import TopRows, keeps_top
 
 
 class Job:
@@ -75,6 +77,10 @@ class Job:
             return Joined(node, self._storage, owner, self._clock)
         if isinstance(node, Aggregate) and folds(node) and not self._storage.has_state(f"{owner}/0"):
             return Folded(node, self._storage, owner, self._clock)
+        if isinstance(node, Aggregate) and folds_with_rows(node):
+            return FoldedWithRows(node, self._storage, owner, self._clock)
+        if isinstance(node, TopN) and keeps_top(node):
+            return TopRows(node, self._storage, owner, self._clock)
         return Keyed(node, self._storage, owner, self._clock)
 
     @property

@@ -20,8 +20,8 @@ from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Join
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, same, settled
-from windowpane.sql.streaming.freeing import free
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled
+from windowpane.sql.streaming.freeing import free, frees_rows
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 _WATCHED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
@@ -65,7 +65,9 @@ class Joined:
         """Return the result of the first batch, which is all of the state."""
         for index in range(2):
             self._take(batches, index)
-        return difference(self._storage, None, f"({self._node.sql(*self.tables)})", [])
+        joined = Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(*self.tables)}))")
+        is_read_in_time = self._whole and not frees_rows(self._node, self._clock)
+        return joined if is_read_in_time else kept(self._storage, joined)
 
     def _take(self, batches: Batches, index: int) -> None:
         batch = batches[index]

@@ -1,0 +1,105 @@
+"""Groups that are folded though a row that leaves may take an extreme with it: then the group is folded anew, from its rows.
+
+Everything else is as in ``folding``: rows that come are folded in, and counts and sums take rows back. State: the folded groups,
+and beside them the input, in a table.
+"""
+
+from __future__ import annotations
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Aggregate, Node
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Clock
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled
+from windowpane.sql.streaming.folding import ROWS, Folded
+from windowpane.sql.streaming.freeing import free
+from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+
+
+def folds_with_rows(node: Node) -> bool:
+    """Whether every call of a node takes rows back, or is an extreme."""
+    if not isinstance(node, Aggregate) or len(node.folds) != len(node.calls):
+        return False
+    return all(fold is not None and (fold.takes_back or fold.combined is not None) for fold in node.folds)
+
+
+class FoldedWithRows(Folded):
+    """A GROUP BY with extremes of rows that may leave."""
+
+    def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
+        """Run ``node`` with state under ``owner``; rows kept there without their groups are folded."""
+        is_new = not storage.has_state(f"{owner}/folded")
+        super().__init__(node, storage, owner, clock)
+        self._rows = state_table(owner, 0)
+        create_state(storage, self._rows, node.input)
+        if is_new:
+            folded = self._batch_sql(self._all_rows())
+            storage.run(f"INSERT INTO {self.tables[0]} SELECT * FROM ({folded}) WHERE {ROWS} > 0")
+
+    def _all_rows(self) -> str:
+        return f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {self._rows})"
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the changes of the groups that a batch touches."""
+        changes = super().run(deltas, initial=initial)
+        free(self._node, self._storage, self._clock, [self._rows])
+        return changes
+
+    def _taken(self, batch: str, initial: bool) -> str | None:
+        names, key = [column.id for column in self._node.input.columns], self._node.input.key
+        counted = settled(self._storage, batch, names)
+        self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
+        if initial or not self._had_rows:
+            if counted is not None:
+                apply_to(self._storage, self._rows, counted, names, key)
+            return super()._taken(self._all_rows(), initial)
+        counted = None if counted is None else kept(self._storage, counted)
+        if counted is None:
+            return None
+        reopened = self._reopened(counted)
+        apply_to(self._storage, self._rows, counted, names, key)
+        if reopened is None:
+            return super()._taken(counted, initial)
+        parts = [self._anew_sql(reopened)]
+        if self._node.groups:
+            parts.append(self._others_sql(counted, reopened))
+        return self._replaced(self._storage.temporary(" UNION ALL ".join(parts)))
+
+    def _reopened(self, batch: str) -> str | None:
+        """Return the groups that lose a row with an extreme of theirs, ``None`` if none does."""
+        extremes = {index: fold for index, fold in enumerate(self._folds) if fold.combined is not None}
+        if isinstance(batch, Inserts) or not extremes:
+            return None
+        values = [
+            f"CASE WHEN {fold.condition or 'TRUE'} THEN CAST({fold.argument} AS {fold.kept}) END AS v{index}"
+            for index, fold in extremes.items()
+        ]
+        groups = [quoted(group) for group in self._node.groups]
+        gone = f"(SELECT {', '.join([*groups, *values])} FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
+        lost = " OR ".join(f"d.v{index} = s.a{index}" for index in extremes)
+        items = ", ".join(f"d.{group}" for group in groups) or "1 AS windowpane_one"
+        condition = same("d", "s", self._node.groups)
+        query = f"SELECT DISTINCT {items} FROM {gone} AS d JOIN {self.tables[0]} AS s ON {condition} WHERE {lost}"
+        found = self._storage.temporary(query)
+        return None if self._storage.is_empty(found) else found
+
+    def _others_sql(self, batch: str, reopened: str) -> str:
+        """Return the other groups of a batch, merged with what is kept of them."""
+        rest = f"(SELECT b.* FROM {batch} AS b ANTI JOIN {reopened} AS t ON {same('b', 't', self._node.groups)})"
+        return self._merged_sql(f"({self._batch_sql(rest)})")
+
+    def _anew_sql(self, reopened: str) -> str:
+        """Return the groups that are folded anew, as they are and beside that as they were."""
+        groups, state = self._node.groups, self.tables[0]
+        rows = f"(SELECT r.* FROM {self._all_rows()} AS r SEMI JOIN {reopened} AS t ON {same('r', 't', groups)})"
+        values, seen = [f"b.a{index}" for index in range(len(self._folds))], range(len(self._folds))
+        items = [f"t.{quoted(group)}" for group in groups]
+        items += self._beside_old(f"coalesce(b.{ROWS}, 0)", values, [f"coalesce(b.n{index}, 0)" for index in seen])
+        folded = f"({self._batch_sql(rows)}) AS b ON {same('b', 't', groups)}"
+        was = f"{state} AS s ON {same('s', 't', groups)}"
+        return f"SELECT {', '.join(items)} FROM {reopened} AS t LEFT JOIN {folded} LEFT JOIN {was}"
+
+    def drop(self) -> None:
+        """Remove the groups and the rows."""
+        super().drop()
+        self._storage.run(f"DROP TABLE IF EXISTS {self._rows}")

@@ -1,0 +1,115 @@
+"""Top-N over rows that may leave: what is at the top is kept beside all rows, so that a batch is held against that.
+
+A row that comes can only push others down, and one that leaves from below the top moves nothing in it. So the new top is among
+the old one and the rows that came; only partitions that lose a row of their top are computed on all their rows.
+
+State: the input, and the rows of it at places up to ``offset + limit``, each in a table. An append-only input needs no more than
+its top, see ``operators.Keyed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowpane.sql.expr import quoted
+from windowpane.sql.nodes import Node, TopN
+from windowpane.sql.storage import Storage
+from windowpane.sql.streaming.clock import Clock
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, netted, same, settled
+from windowpane.sql.streaming.freeing import free
+from windowpane.sql.streaming.operators import Deltas, create_state, state_table
+
+
+def keeps_top(node: Node) -> bool:
+    """Whether the top of a node is worth keeping beside its rows."""
+    return isinstance(node, TopN) and node.limit is not None and not node.input.append_only
+
+
+class TopRows:
+    """A Top-N whose input may lose rows."""
+
+    def __init__(self, node: TopN, storage: Storage, owner: str, clock: Clock) -> None:
+        """Run ``node`` with state under ``owner``."""
+        assert node.limit is not None, "without a limit there is no top"
+        self._node, self._storage, self._clock = node, storage, clock
+        self._rows, self._top = state_table(owner, 0), f"windowpane_state.{quoted(f'{owner}/top')}"
+        self._columns = [column.id for column in node.input.columns]
+        self._first = f"QUALIFY {node.place_sql()} <= {node.offset + node.limit}"
+        self._had_rows = False
+        create_state(storage, self._rows, node.input)
+        if not storage.has_state(f"{owner}/top"):
+            storage.run(f"CREATE TABLE {self._top} AS SELECT * FROM {self._rows} {self._first}")
+
+    def run(self, deltas: Deltas, *, initial: bool) -> str | None:
+        """Return the changes of the result."""
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
+        changes = None
+        if batch is not None and (initial or not self._had_rows):
+            changes = self._filled(batch)
+        elif batch is not None:
+            batch = kept(self._storage, batch)
+            changes = None if batch is None else self._changed(batch)
+        for table in (self._rows, self._top):
+            free(self._node, self._storage, self._clock, [table])
+        return changes
+
+    def _filled(self, batch: str) -> str | None:
+        """Return the result of the first batch, which is all of the state."""
+        apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
+        self._storage.run(f"INSERT INTO {self._top} SELECT * FROM {self._rows} {self._first}")
+        return difference(self._storage, None, f"({self._node.sql(self._top)})", [])
+
+    def _changed(self, batch: str) -> str | None:
+        partition = self._node.partition
+        touched = self._storage.temporary(f"SELECT DISTINCT {_listed(partition)} FROM {batch}")
+        old = self._storage.temporary(self._within(self._top, touched))
+        reopened = self._reopened(batch, old)
+        apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
+        new = self._storage.temporary(f"SELECT * FROM ({self._candidates(batch, old, reopened)}) {self._first}")
+        moved = difference(self._storage, old, new, self._columns)
+        if moved is not None:
+            apply_to(self._storage, self._top, moved, self._columns, self._node.input.key)
+        if self._node.number is None and self._node.offset == 0:
+            return moved
+        was, now = (
+            f"SELECT *, {weight} AS {quoted(WEIGHT)} FROM ({self._node.sql(top)})" for top, weight in ((old, -1), (new, 1))
+        )
+        return netted(self._storage, f"{was} UNION ALL {now}", [column.id for column in self._node.columns])
+
+    def _reopened(self, batch: str, old: str) -> str | None:
+        """Return the partitions that lose a row of their top, ``None`` if none does."""
+        if isinstance(batch, Inserts):
+            return None
+        gone = f"(SELECT * FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
+        condition = same("t", "d", self._node.input.key)
+        lost = f"(SELECT t.* FROM {old} AS t SEMI JOIN {gone} AS d ON {condition})"
+        found = self._storage.temporary(f"SELECT DISTINCT {_listed(self._node.partition)} FROM {lost}")
+        return None if self._storage.is_empty(found) else found
+
+    def _candidates(self, batch: str, old: str, reopened: str | None) -> str:
+        """Return the query of the rows that the new top is among."""
+        names = ", ".join(map(quoted, self._columns))
+        held = f"SELECT {names} FROM {old} UNION ALL SELECT {names} FROM {batch} WHERE {quoted(WEIGHT)} > 0"
+        if reopened is None:
+            return held
+        condition = same("s", "t", self._node.partition)
+        rest = f"SELECT s.* FROM ({held}) AS s ANTI JOIN {reopened} AS t ON {condition}"
+        return f"{rest} UNION ALL {self._within(self._rows, reopened)}"
+
+    def _within(self, rows: str, partitions: str) -> str:
+        condition = same("s", "t", self._node.partition)
+        return f"SELECT s.* FROM {rows} AS s SEMI JOIN {partitions} AS t ON {condition}"
+
+    def forget(self) -> None:
+        """Ask again whether there are rows."""
+        self._had_rows = False
+
+    def drop(self) -> None:
+        """Remove the kept rows."""
+        for table in (self._rows, self._top):
+            self._storage.run(f"DROP TABLE IF EXISTS {table}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names)) or "1 AS windowpane_one"
