@@ -37,19 +37,27 @@ class View:
     append_only: bool = False
 
     @property
+    def tables(self) -> list[str]:
+        """The tables that it reads."""
+        return [name for name in ("orders", "payments", "customers") if name in self.sql]
+
+    @property
     def in_duckdb(self) -> str:
         """The query for DuckDB."""
         return self.oracle or self.sql
 
 
 VIEWS = {
+    "filter": View("SELECT id, name, price FROM orders WHERE price > 50"),
     "GROUP BY": View("SELECT name, count(*) AS n, sum(price) AS total FROM orders GROUP BY name"),
     "GROUP BY with count distinct": View(
         "SELECT name, count(DISTINCT price) AS n, min(price) AS low FROM orders GROUP BY name", goals=False
     ),
+    "GROUP BY with a maximum": View("SELECT name, max(price) AS high, count(*) AS n FROM orders GROUP BY name"),
     "tumble": View(_TUMBLE, _SECONDS),
     "window close": View(f"{_TUMBLE} EMIT ON WINDOW CLOSE", f"SELECT * FROM ({_SECONDS}) {_CLOSED}", append_only=True),
     "LAG": View("SELECT id, lag(price) OVER (PARTITION BY name ORDER BY ts, id) AS earlier FROM orders"),
+    "row_number": View("SELECT id, row_number() OVER (PARTITION BY name ORDER BY ts, id) AS place FROM orders"),
     "rank by time": View("SELECT id, rank() OVER (PARTITION BY name ORDER BY ts) AS place FROM orders"),
     "rank by price": View("SELECT id, rank() OVER (PARTITION BY name ORDER BY price) AS place FROM orders", goals=False),
     "Top-N": View(

@@ -158,23 +158,24 @@ class Spans:
         lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
         self.cut_left: Mask = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
         ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
-        self.cut_right: Mask = ends_run & np.array(
-            [bool(end) and self._goes_on(int(last)) for end, last in zip(ends_run, lasts.tolist(), strict=True)], np.bool_
-        )
+        self.cut_right: Mask = ends_run.copy()
+        self.cut_right[ends_run] = self._go_on(lasts[ends_run])
         self.firsts, self.lasts = firsts, lasts
 
     def _run(self, row: int) -> int:
         """Return the number of a row's run."""
         return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
 
-    def _goes_on(self, last: int) -> bool:
-        """Whether the partition of a run's last row may go on in the page behind the run."""
-        following = int(self._run_lasts[self._run(last)]) + 1 if len(self._run_lasts) else self.count
-        if following >= self.count:
-            return False
+    def _go_on(self, lasts: Positions) -> Mask:
+        """Return of which runs, told by their last rows, the last partition may go on in the page behind the run."""
+        run = np.searchsorted(self._run_firsts, self.page[lasts], side="right") - 1
+        following = self._run_lasts[run] + 1 if len(self._run_lasts) else np.full(len(lasts), self.count)
+        goes_on: Mask = following < self.count
         width = self._sort_keys.partition_width
-        key = self.key_at(last)
-        return self._pages.fence(following).ljust(width, b"\0")[:width] == key.ljust(width, b"\0")[:width]
+        if width and goes_on.any():
+            fences = np.array([self._pages.fence(ordinal) for ordinal in following[goes_on].tolist()], f"S{width}")
+            goes_on[goes_on] = fences == self.keys_at(lasts[goes_on]).astype(f"S{width}")
+        return goes_on
 
     def extended(self, left: Mask, right: Mask, pages: int) -> Positions:
         """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
