@@ -13,7 +13,7 @@ from windowpane.sql.scalars import ScalarBinder, name_of
 from windowpane.sql.scope import Column, Scope, Visible
 from windowpane.sql.series import unnest
 from windowpane.sql.ties import outputs_of
-from windowpane.sql.types import SqlType, common
+from windowpane.sql.types import SqlType, common, comparison_type
 
 if TYPE_CHECKING:
     from windowpane.sql.queries import QueryBinder
@@ -104,11 +104,11 @@ class Joins:
         pairs, keys = [], []
         for name in names:
             mine, theirs = self._only(scope, name, join), self._only(other, name, join)
-            shared = common(mine.type, theirs.type)
-            if shared is None:
+            shared, compared = common(mine.type, theirs.type), comparison_type(mine.type, theirs.type)
+            if shared is None or compared is None:
                 raise self._text.type_error(join, f"column {name!r} is {mine.type} here and {theirs.type} there. Cast one.")
             pairs.append((name, mine, theirs, shared))
-            keys.append((one.column(_as(mine, shared)).id, two.column(_as(theirs, shared)).id))
+            keys.append((one.column(_as(mine, compared)).id, two.column(_as(theirs, compared)).id))
         node = plan.join(one.apply(left), two.apply(right), kind, keys, None, self._query.ids)
         merged = plan.Computed(self._query.ids)
         columns = [merged.column(self._merged(kind, mine, theirs, shared), name) for name, mine, theirs, shared in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from windowpane.sql.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
@@ -28,6 +28,7 @@ from windowpane.sql.types import (
     SqlType,
     array_of,
     common,
+    comparison_type,
     is_float,
     is_instant,
     is_integer,
@@ -55,14 +56,14 @@ def comparables(*operands: Expr) -> tuple[Expr, ...]:
     Raises:
         MismatchError: they have none.
     """
-    kind = _common(operands)
+    kind = _common(operands, comparison_type)
     return tuple(comparable(operand, kind) if kind.name == "numeric" else convert(operand, kind) for operand in operands)
 
 
-def _common(operands: Sequence[Expr]) -> SqlType:
+def _common(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], SqlType | None] = common) -> SqlType:
     kind = UNKNOWN
     for operand in operands:
-        shared = common(kind, operand.type)
+        shared = shared_type(kind, operand.type)
         if shared is None:
             raise MismatchError(f"{kind} and {operand.type} have no common type. Cast one of them.")
         kind = shared
@@ -199,7 +200,7 @@ def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
 def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
     one, other = left.type, right.type
     if operator == "-" and one == other == DATE:
-        return build(INTEGER, "CAST(({0} - {1}) AS INTEGER)", left, right)
+        return build(INTEGER, "windowpane_days_between({0}, {1})", left, right)
     if operator == "-" and is_instant(one) and is_instant(other):
         first, second = same_type(left, right)
         return build(INTERVAL, "({0} - {1})", first, second)

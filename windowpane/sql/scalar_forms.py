@@ -24,6 +24,7 @@ from windowpane.sql.types import (
     VARCHAR,
     SqlType,
     array_of,
+    comparison_type,
     is_integer,
     is_text,
 )
@@ -98,7 +99,8 @@ def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = Fa
     """
     if elements.type.element is None:
         raise MismatchError(f"{'ALL' if every else 'ANY'} takes an array or a subquery, not {elements.type}.")
-    one = operators.same_type(value, Expr("NULL", elements.type.element))[0]
+    kind = comparison_type(value.type, elements.type.element)
+    one = operators.same_type(value, Expr("NULL", kind or elements.type.element))[0]
     compared = operators.compare(operator, replace(one, sql="{0}"), Expr("candidate", one.type)).sql
     answers = f"list_transform({{1}}, lambda candidate: {compared})"
     decides, otherwise = ("FALSE", "TRUE") if every else ("TRUE", "FALSE")

@@ -249,4 +249,10 @@ def _wider_number(left: SqlType, right: SqlType) -> SqlType:
         one, other = as_numeric(left), as_numeric(right)
         scale = max(one.scale, other.scale)
         return numeric(scale, max(one.whole, other.whole))
-    return REAL if left == right == REAL else DOUBLE
+    return DOUBLE if DOUBLE in (left, right) else REAL
+
+
+def comparison_type(left: SqlType, right: SqlType) -> SqlType | None:
+    """Return the type in which both are compared, ``None`` if there is none: a real and an exact number as doubles."""
+    shared = common(left, right)
+    return DOUBLE if shared == REAL and (is_exact(left) or is_exact(right)) else shared

@@ -38,6 +38,7 @@ _LONG_INTERVAL = refused("'interval out of range: its hours are more than 256204
 _NO_YEAR = refused("'date field value out of range: there is no year 0'")
 _NO_ARRAY = refused("'cannot get array length of a jsonb ' || windowpane_jsonb_type(j)")
 _NO_SCALAR = refused("'cannot cast jsonb ' || windowpane_jsonb_type(j) || ' to type ' || wanted")
+_ENDLESS = refused("'cannot subtract infinite dates'")
 _NO_SHIFT = refused("'numeric out of range: a shift of ' || bits || ' bits by ' || n")
 _NO_DATE = refused("'date out of range'")
 _NO_BOOLEAN = _invalid("'boolean'")
@@ -159,7 +160,12 @@ MACROS = (
     # PostgreSQL's dates; DuckDB has some more, and days beyond its last one come round to its first.
     _macro(
         "date(x)",
-        f"CASE WHEN x < DATE '4714-11-24 (BC)' OR x > DATE '5874897-12-31' THEN CAST({_NO_DATE} AS DATE) ELSE x END",
+        "CASE WHEN isfinite(x) AND x NOT BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' "
+        f"THEN CAST({_NO_DATE} AS DATE) ELSE x END",
+    ),
+    _macro(
+        "days_between(x, y)",
+        f"CASE WHEN NOT isfinite(x) OR NOT isfinite(y) THEN CAST({_ENDLESS} AS INTEGER) ELSE CAST(x - y AS INTEGER) END",
     ),
     # There is no year zero: year -1 is 1 BC, which DuckDB counts as 0.
     _macro(
