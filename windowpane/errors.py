@@ -236,6 +236,10 @@ class OutOfRangeError(SqlRunError, OverflowError):
     """A value, or what was computed, is out of the range of its type."""
 
 
+class UnsupportedValueError(OutOfRangeError):
+    """A value that other databases have and no type here holds: NaN and infinity of numeric, intervals of very many hours."""
+
+
 class InvalidValueError(SqlRunError, ValueError):
     """An argument that a function or operator has no result for, such as a pattern that is none."""
 

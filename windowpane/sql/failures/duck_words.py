@@ -18,6 +18,7 @@ from windowpane.errors import (
     OutOfMemoryError,
     OutOfRangeError,
     SqlRunError,
+    UnsupportedValueError,
 )
 from windowpane.sql.instant_text import NO_ZONE
 from windowpane.sql.numerics.messages import numeric_message
@@ -188,7 +189,13 @@ def _of_number(message: str) -> SqlRunError:
     text = re.fullmatch(r"invalid input (?:syntax )?for type ([\w ]+): (['\"])(.*)\2\.?", message, re.DOTALL)
     if text is not None:
         return InvalidTextError(text[1], text[3])
+    if any(words in message for words in _NO_TYPE):
+        return UnsupportedValueError(message)
     return OutOfRangeError(message) if "out of range" in message else InvalidValueError(message)
+
+
+_NO_TYPE = ("NaN and infinity are values of double precision only", "its hours are more than 2562047")
+"""What is said of values that other databases hold and no type here."""
 
 
 def _plain(line: str) -> str:

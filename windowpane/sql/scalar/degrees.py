@@ -11,10 +11,6 @@ _SHORT_OF_COS_60 = 1 - math.cos(math.radians(60))
 _ASIN_HALF, _ACOS_HALF, _ATAN_1 = math.asin(0.5), math.acos(0.5), math.atan(1)
 
 
-class DegreesError(ValueError):
-    """An argument outside of a function's domain; DuckDB passes its words on."""
-
-
 def _sin_to_30(x: float) -> float:
     return math.sin(math.radians(x)) / _SIN_30 / 2
 
@@ -38,7 +34,7 @@ _COT_45 = _cos_to_90(45) / _sin_to_90(45)
 def _folded(x: float) -> tuple[float, float, float]:
     """Return the angle between 0 and 90 with the same sine and cosine but for their signs, and these signs."""
     if math.isinf(x):
-        raise DegreesError("input is out of range")
+        return math.nan, 1.0, 1.0
     x, sine, cosine = math.fmod(x, 360), 1.0, 1.0
     if x < 0:
         x, sine = -x, -sine
@@ -94,24 +90,16 @@ def _acos_to_90(x: float) -> float:
 
 
 def asin(x: float) -> float:
-    """Return the angle in degrees that has a sine.
-
-    Raises:
-        DegreesError: there is none.
-    """
+    """Return the angle in degrees that has a sine, NaN where there is none."""
     if abs(x) > 1:
-        raise DegreesError("input is out of range")
+        return math.nan
     return _asin_to_90(x) if x >= 0 else x if math.isnan(x) else -_asin_to_90(-x)
 
 
 def acos(x: float) -> float:
-    """Return the angle in degrees that has a cosine.
-
-    Raises:
-        DegreesError: there is none.
-    """
+    """Return the angle in degrees that has a cosine, NaN where there is none."""
     if abs(x) > 1:
-        raise DegreesError("input is out of range")
+        return math.nan
     return _acos_to_90(x) if x >= 0 else x if math.isnan(x) else 90 + _asin_to_90(-x)
 
 

@@ -27,7 +27,6 @@ _UNDERFLOW = refused("'value out of range: underflow'")
 _POWER_OF_ZERO = refused("'zero raised to a negative power is undefined'")
 _COMPLEX_POWER = refused("'a negative number raised to a non-integer power yields a complex result'")
 _NO_DIVISOR = refused("'division by zero'")
-_OUTSIDE = refused("'input is out of range'")
 
 
 def _invalid(kind: str) -> str:
@@ -150,7 +149,7 @@ MACROS = (
     ),
     _macro(
         "within(x, low, high)",
-        f"CASE WHEN x < low OR (x > high AND NOT isnan(x)) THEN CAST({_OUTSIDE} AS DOUBLE) ELSE x END",
+        "CASE WHEN x < low OR x > high THEN 'NaN'::DOUBLE ELSE x END",
     ),
     # --- times
     _macro(

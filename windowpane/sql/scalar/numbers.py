@@ -1,4 +1,4 @@
-"""Functions of doubles. An argument outside of a function's domain is an error, as in PostgreSQL."""
+"""Functions of doubles. Outside of its domain a root, power or logarithm is an error, a trigonometric function NaN."""
 
 from __future__ import annotations
 

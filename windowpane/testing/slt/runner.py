@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from windowpane.errors import SqlError, SqlNameError, SqlRunError, UnexpectedError, WindowpaneError
+from windowpane.errors import SqlError, SqlNameError, SqlRunError, UnexpectedError, UnsupportedValueError, WindowpaneError
 from windowpane.sql import Result, Session
 from windowpane.testing.slt.comparison import Settings, lines_of, same_rows
 from windowpane.testing.slt.parser import read_file
@@ -171,7 +171,7 @@ class _Replay:
             if self._match_errors and not _matches(expected, str(error)):
                 return Outcome(Kind.WRONG, record.place, record.text, "", _said(expected), str(error))
             return Outcome(Kind.PASSED, record.place)
-        if isinstance(error, SqlError) and not isinstance(error, SqlRunError):
+        if isinstance(error, UnsupportedValueError) or (isinstance(error, SqlError) and not isinstance(error, SqlRunError)):
             return Outcome(Kind.REFUSED, record.place, record.text, _reason(error))
         return Outcome(Kind.WRONG, record.place, record.text, "", _said(expected), f"{type(error).__name__}: {error}")
 
