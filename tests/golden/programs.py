@@ -1,0 +1,318 @@
+"""Programs whose checkpoints are kept: at least one for each engine, and for each form that its state takes.
+
+They use public names only, so they outlive every move inside the package. A program that is changed needs a new name: the
+checkpoint that is kept belongs to the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import functions as F
+
+import windowpane as wp
+
+SCHEMA = (
+    "id long, k string, n int, t timestamp, v long, d double, m decimal(18, 2), s string, flag boolean, "
+    "tags array<string>, place struct<x: int, y: string>, heartbeat boolean"
+)
+"""The columns of every input."""
+
+CHANGES = f"{SCHEMA}, _change_type string"
+"""Those of an input that is a changelog."""
+
+LATE = wp.OutputTag("late")
+COUNTED = wp.OutputTag("counted", "firing long")
+TEN = wp.TumblingEventTimeWindows.of("10 seconds")
+
+NUMBERS = {
+    "rows": wp.count(),
+    "values": wp.count("v"),
+    "total": wp.sum("v"),
+    "doubles": wp.sum("d"),
+    "decimals": wp.sum("m"),
+    "mean": wp.avg("v"),
+    "decimal_mean": wp.avg("m"),
+    "least": wp.min("d"),
+    "most": wp.max("m"),
+    "least_text": wp.min("s"),
+    "spread": wp.stddev_samp("d"),
+    "variance": wp.var_pop("v"),
+    "all_flags": wp.bool_and("flag"),
+    "any_flag": wp.bool_or("flag"),
+    "best": wp.arg_max("s", "d"),
+    "worst": wp.arg_min("tags", "v"),
+}
+"""Aggregates whose state has one size."""
+
+LISTS = {
+    "earliest": wp.first("s"),
+    "latest": wp.last("place"),
+    "texts": wp.collect_list("s"),
+    "different": wp.count_distinct("s"),
+    "places": wp.collect_set("n"),
+    "estimate": wp.approx_count_distinct("v"),
+    "around": wp.approx_quantile("d", 0.5),
+    "exact": wp.quantile("d", 0.25),
+    "middle": wp.median("v"),
+    "frequent": wp.mode("s"),
+    "joined": wp.string_agg("s", "|"),
+}
+"""Aggregates whose state grows with the values."""
+
+
+class Report(wp.ProcessWindowFunction):
+    """Counts the firings of each window and of each key, and tells a side output of them."""
+
+    def __init__(self, per_window: bool) -> None:
+        self.per_window = per_window
+
+    def process(self, key: Any, context: wp.ProcessContext, elements: Sequence[Any]) -> Iterable[Any]:
+        states = [context.global_state("firings")] + ([context.window_state("firings")] if self.per_window else [])
+        for state in states:
+            state.update((state.get() or 0) + 1)
+        firing = states[-1].get()
+        context.output(COUNTED, {"firing": firing})
+        return [{"n": len(elements), "total": sum(row["v"] or 0 for row in elements), "firing": firing}]
+
+    def clear(self, context: wp.ProcessContext) -> None:
+        if self.per_window:
+            context.window_state("firings").clear()
+
+
+class EveryThird(wp.Trigger):
+    """Fires at every third element of a window, and at its end."""
+
+    def on_element(self, element: Any, timestamp: Any, window: Any, context: wp.TriggerContext) -> wp.TriggerResult:
+        context.register_event_time_timer(window.max_timestamp)
+        seen = context.value_state("seen")
+        seen.update((seen.get() or 0) + 1)
+        return wp.TriggerResult.FIRE if seen.get() % 3 == 0 else wp.TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, context: wp.TriggerContext) -> wp.TriggerResult:
+        return wp.TriggerResult.FIRE if time == window.max_timestamp else wp.TriggerResult.CONTINUE
+
+    def clear(self, window: Any, context: wp.TriggerContext) -> None:
+        context.value_state("seen").clear()
+        context.delete_event_time_timer(window.max_timestamp)
+
+
+class Longest(wp.AggregateFunction):
+    """The longest text, the first of equals, as an aggregate of a user."""
+
+    def create_accumulator(self) -> Any:
+        return ("", 0)
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        text = value["s"] or ""
+        return (text if len(text) > len(accumulator[0]) else accumulator[0], accumulator[1] + 1)
+
+    def get_result(self, accumulator: Any) -> Any:
+        return {"longest": accumulator[0], "of": accumulator[1]}
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return (b[0] if len(b[0]) > len(a[0]) else a[0], a[1] + b[1])
+
+
+def _keyed(df: Any, *keys: str) -> wp.KeyedStream:
+    return wp.stream(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").key_by(*keys or ("k",))
+
+
+def _later(row: Any, other: Any) -> Any:
+    return other if other["id"] > row["id"] else row
+
+
+def row_process(df: Any) -> wp.Result:
+    windows = _keyed(df).window(TEN).allowed_lateness("15 seconds").trigger(EveryThird()).side_output_late_data(LATE)
+    return windows.side_output(COUNTED).process(Report(True), "n long, total long, firing long")
+
+
+def row_sessions(df: Any) -> wp.Result:
+    windows = _keyed(df, "k", "place").window(wp.EventTimeSessionWindows.with_gap("4 seconds")).allowed_lateness("6 seconds")
+    return windows.side_output(COUNTED).process(Report(False), "n long, total long, firing long")
+
+
+def row_function(df: Any) -> wp.Result:
+    return (
+        _keyed(df)
+        .window(wp.SlidingEventTimeWindows.of("20 seconds", "10 seconds"))
+        .aggregate(Longest(), None, "longest string, of int")
+    )
+
+
+def row_reduce(df: Any) -> wp.Result:
+    return _keyed(df).window(TEN).trigger(wp.DeltaTrigger.of(40.0, _difference)).reduce(_later)
+
+
+def _difference(before: Any, now: Any) -> float:
+    return abs(float(now["d"] or 0.0) - float(before["d"] or 0.0))
+
+
+def row_reference(df: Any) -> wp.Result:
+    """Built-in aggregates on the row engine."""
+    return _keyed(df).window(TEN).allowed_lateness("5 seconds").engine("row").aggregate(**NUMBERS, **LISTS)
+
+
+def slices_tumbling(df: Any) -> wp.Result:
+    windows = _keyed(df).window(TEN).allowed_lateness("15 seconds").side_output_late_data(LATE)
+    return windows.aggregate(**NUMBERS, **LISTS)
+
+
+def slices_folded(df: Any) -> wp.Result:
+    """Rows fold before the shuffle."""
+    return _keyed(df, "k", "n").window(TEN).aggregate(**NUMBERS)
+
+
+def slices_sliding(df: Any) -> wp.Result:
+    return _keyed(df, "s", "flag").window(wp.SlidingEventTimeWindows.of("30 seconds", "10 seconds")).aggregate(**NUMBERS)
+
+
+def slices_cumulate(df: Any) -> wp.Result:
+    return _keyed(df, "place").window(wp.CumulateEventTimeWindows.of("40 seconds", "10 seconds")).aggregate(**LISTS)
+
+
+def slices_in_arrow(df: Any) -> wp.Result:
+    return _keyed(df).window(TEN).apply_in_arrow(_sizes, "n long")
+
+
+def _sizes(table: Any) -> Any:
+    return table.group_by(["k", "window_start", "window_end"]).aggregate([([], "count_all")]).rename_columns({"count_all": "n"})
+
+
+def sessions(df: Any) -> wp.Result:
+    windows = _keyed(df).window(wp.EventTimeSessionWindows.with_gap("4 seconds")).allowed_lateness("6 seconds")
+    return windows.side_output_late_data(LATE).aggregate(**NUMBERS, **LISTS)
+
+
+def sessions_evicted(df: Any) -> wp.Result:
+    windows = _keyed(df, "k", "n").window(wp.EventTimeSessionWindows.with_gap("4 seconds"))
+    return windows.evictor(wp.CountEvictor.of(2)).aggregate(total=wp.sum("v"), texts=wp.collect_list("s"))
+
+
+def panes_early(df: Any) -> wp.Result:
+    windows = _keyed(df).window(wp.SlidingEventTimeWindows.of("20 seconds", "10 seconds")).allowed_lateness("5 seconds")
+    return windows.trigger(wp.ContinuousEventTimeTrigger.of("4 seconds")).aggregate(**NUMBERS, **LISTS)
+
+
+def panes_evicted(df: Any) -> wp.Result:
+    return _keyed(df).window(TEN).evictor(wp.TimeEvictor.of("3 seconds")).aggregate(**NUMBERS)
+
+
+def counts(df: Any) -> wp.Result:
+    return _keyed(df).count_window(4).aggregate(**NUMBERS, **LISTS)
+
+
+def counts_sliding(df: Any) -> wp.Result:
+    return _keyed(df, "k", "flag").count_window(5, 2).aggregate(total=wp.sum("v"), texts=wp.collect_list("s"))
+
+
+def counts_trigger(df: Any) -> wp.Result:
+    windows = _keyed(df).window(TEN).trigger(wp.PurgingTrigger.of(wp.CountTrigger.of(3)))
+    return windows.aggregate(**NUMBERS)
+
+
+def windows_of_windows(df: Any) -> wp.Result:
+    first = _keyed(df, "k", "n").window(TEN).aggregate(total=wp.sum("v"), estimate=wp.approx_count_distinct("s"))
+    second = first.key_by("k").window(wp.TumblingEventTimeWindows.of("20 seconds"))
+    return second.aggregate(total=wp.sum("total"), highest=wp.max("estimate"), results=wp.count())
+
+
+CALLS = {
+    "before": wp.lag("s", 2),
+    "after": wp.lead("v"),
+    "standing": wp.rank(),
+    "number": wp.row_number(),
+    "so_far": wp.sum("m").rows(),
+    "near": wp.avg("d").rows(-2, 1),
+    "texts": wp.collect_list("s").range("-5 seconds", 0),
+    "peers": wp.count().groups(-1, 0).exclude("ties"),
+    "first_text": wp.first_value("s").rows(-3, 0).ignore_nulls(),
+    "lowest": wp.min("v").rows(-4, -1),
+}
+"""Calls over one window, each a way in which state is kept."""
+
+
+def _ordered(df: Any, changes: bool = False) -> wp.OverStream:
+    df = df.where("NOT heartbeat").drop("heartbeat", "tags")
+    stream = wp.over(df, key="id") if changes else wp.over(df, "t", "2 seconds", key="id")
+    return stream.partition_by("k").order_by("t")
+
+
+def over_update(df: Any) -> wp.OverResult:
+    return _ordered(df).select("*", **CALLS).side_output_late_data(LATE).emit_on_update()
+
+
+def over_changelog(df: Any) -> wp.OverResult:
+    """Two operators over a changelog: the second has a window of its own."""
+    overall = wp.rank().over(partition_by=(), order_by=F.col("v").desc())
+    return _ordered(df, changes=True).select("*", **CALLS, overall=overall).emit_on_update()
+
+
+def over_close(df: Any) -> wp.OverResult:
+    return _ordered(df).select("*", **CALLS).side_output_late_data(LATE).emit_on_window_close()
+
+
+def over_session(df: Any) -> wp.OverResult:
+    total = wp.sum("v").session("4 seconds")
+    return _ordered(df).select("id", "k", "t", total=total, number=wp.row_number()).emit_on_window_close()
+
+
+def over_reference(df: Any) -> wp.OverResult:
+    return _ordered(df).select("id", "k", "t", **CALLS).engine("over reference").emit_on_update()
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    program.__name__: program
+    for program in (
+        row_process,
+        row_sessions,
+        row_function,
+        row_reduce,
+        row_reference,
+        slices_tumbling,
+        slices_folded,
+        slices_sliding,
+        slices_cumulate,
+        slices_in_arrow,
+        sessions,
+        sessions_evicted,
+        panes_early,
+        panes_evicted,
+        counts,
+        counts_sliding,
+        counts_trigger,
+        windows_of_windows,
+        over_update,
+        over_changelog,
+        over_close,
+        over_session,
+        over_reference,
+    )
+}
+"""Every program by its name, which is that of its checkpoint."""
+
+OUTPUTS = {
+    "row_process": ("main", "late", "counted"),
+    "row_sessions": ("main", "counted"),
+    "slices_tumbling": ("main", "late"),
+    "sessions": ("main", "late"),
+    "over_update": ("main", "late"),
+    "over_close": ("main", "late"),
+}
+"""The outputs of those programs that have more than one."""
+
+ENGINES = {
+    "row": "row",
+    "slices": "slices",
+    "sessions": "sessions",
+    "panes": "panes",
+    "counts": "counts",
+    "windows": "slices",
+    "over_update": "over update",
+    "over_changelog": "over update",
+    "over_close": "over close",
+    "over_session": "over close",
+    "over_reference": "over reference",
+}
+"""The engine that ``explain`` must name, by how the program's name begins."""
