@@ -238,3 +238,23 @@ def test_a_parquet_sink_of_intervals_is_refused_when_it_is_made(session: Session
 def test_a_pattern_that_is_none_is_named(session: Session) -> None:
     with pytest.raises(InvalidValueError, match=r"invalid regular expression: missing \): \("):
         session.query("SELECT 'a' ~ '('")
+
+
+# Python's time deltas end at 999999999 days, and DuckDB's intervals at 2147483647 months and as many days.
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT INTERVAL '2147483647 days' AS v FROM m WHERE iv IS NOT NULL", [["2147483647 days"], ["2147483647 days"]]),
+        ("SELECT ARRAY[INTERVAL '2147483647 days', iv] AS v FROM m WHERE iv = '1 day'", [['{"2147483647 days","1 day"}']]),
+        ("SELECT iv + INTERVAL '2147483647 days' AS v FROM m", [["1 mon 2147483647 days"], [None], [None]]),
+        ("SELECT timestampadd(MONTH, 2147483647, at) AS v FROM m", [["infinity"], [None], [None]]),
+        ("SELECT iv * 1.5 - INTERVAL '-2147483648 months' AS v FROM m", [[None], [None], [None]]),
+        ("SELECT at + INTERVAL '178000000 years' AS v FROM m", [["infinity"], [None], [None]]),
+        ("SELECT avg(INTERVAL '-2147483648 months') AS v FROM m WHERE iv = '1 day'", [["-178956970 years -8 mons"]]),
+    ],
+)
+def test_intervals_that_python_has_no_value_for(session: Session, query: str, rows: list[list[str | None]]) -> None:
+    session.run("CREATE TABLE m (at timestamp, iv interval)")
+    session.run("INSERT INTO m VALUES ('2024-01-01 10:00', '1 day'), ('infinity', '1 month'), (NULL, NULL)")
+    session.run(f"CREATE MATERIALIZED VIEW mv AS {query}; FLUSH")
+    assert _texts(session, "SELECT v FROM mv ORDER BY v") == rows

@@ -118,6 +118,10 @@ def test_an_insert_that_updates_on_conflict(session: Session) -> None:
     assert session.query("SELECT * FROM m ORDER BY k").rows() == [(1, 11, 22), (2, 20, 40), (3, 30, 60), (4, 1, 2)]
     with pytest.raises(SqlRunError, match=r"two rows have the key \(7\)"):
         session.run(f"INSERT INTO t VALUES (7, 1), (7, 2) {change}")
+    session.run("CREATE TABLE far (i interval, at timestamp, v int, PRIMARY KEY (i, at))")
+    twice = "('2147483647 days', 'infinity', 1), ('2147483647 days', 'infinity', 2)"
+    with pytest.raises(SqlRunError, match=r"two rows have the key \(2147483647 days, infinity\)"):
+        session.run(f"INSERT INTO far VALUES {twice} ON CONFLICT (i, at) DO UPDATE SET v = 3")
     with pytest.raises(SqlNameError, match="primary key"):
         session.run("INSERT INTO t VALUES (7, 1) ON CONFLICT DO UPDATE SET v = 1")
     with pytest.raises(UnsupportedSqlError, match="primary key"):

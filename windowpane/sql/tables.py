@@ -9,8 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.sql import far_instants
 from windowpane.sql.bound import BoundQuery, open_literals
 from windowpane.sql.catalog import ROW_ID, TableInfo, TableWatermark
+from windowpane.sql.cells import cell_text
 from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
 from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
@@ -252,10 +254,12 @@ class TableWriter:
 
     def _check_keys_differ(self, rows: str, relation: Relation) -> None:
         keys = ", ".join(map(quoted, relation.key))
-        twice = self._storage.run(f"SELECT {keys} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
-        if twice:
+        twice = self._storage.arrow(f"SELECT {keys} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
+        if twice.num_rows:
+            types = {column.name: column.type for column in relation.columns}
+            texts = [cell_text(far_instants.cells(twice[name])[0], types[name]) for name in relation.key]
             raise SqlRunError(
-                f"two rows have the key ({', '.join(map(str, twice[0]))}), and ON CONFLICT DO UPDATE changes a row once. "
+                f"two rows have the key ({', '.join(map(str, texts))}), and ON CONFLICT DO UPDATE changes a row once. "
                 f"Nothing was inserted; make the keys differ."
             )
 

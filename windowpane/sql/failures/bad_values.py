@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windowpane.errors import WindowpaneError
 from windowpane.sql.expr import quoted
-from windowpane.sql.failures.trying import Attempt, expressions, tried_sql
+from windowpane.sql.failures.trying import Attempt, computed, expressions, tried_sql
 from windowpane.sql.nodes import Node
 from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT
@@ -81,7 +81,7 @@ class BadValues:
     def _said(self, attempt: Attempt, row: pa.Table) -> str:
         try:
             with self._scratch.transaction():
-                self._scratch.run(f"SELECT {attempt.sql} FROM {self._scratch.temporary_from(row)}")
+                self._scratch.run(f"{computed(attempt.sql)} FROM {self._scratch.temporary_from(row)}")
         except (WindowpaneError, duckdb.Error) as error:
             return str(error).split("\n")[0]
         return "it fails."
