@@ -258,3 +258,22 @@ def test_intervals_that_python_has_no_value_for(session: Session, query: str, ro
     session.run("INSERT INTO m VALUES ('2024-01-01 10:00', '1 day'), ('infinity', '1 month'), (NULL, NULL)")
     session.run(f"CREATE MATERIALIZED VIEW mv AS {query}; FLUSH")
     assert _texts(session, "SELECT v FROM mv ORDER BY v") == rows
+
+
+def test_a_source_that_is_made_anew_reads_its_files_anew(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.csv").write_text("k\n1\n2\n")
+    made = f"CREATE SOURCE s (k int) WITH (connector = 'csv', path = '{files}')"
+    view = "CREATE MATERIALIZED VIEW sums AS SELECT sum(k) AS v FROM s"
+    store = str(tmp_path / "store.db")
+    with Session(store) as session:
+        session.run(f"{made}; {view}; FLUSH; DROP SOURCE s CASCADE; {made}; {view}; FLUSH; FLUSH")
+        assert _texts(session, "SELECT * FROM sums") == [["3"]]
+        session.run("DROP SOURCE s CASCADE")
+    with Session(store) as session:
+        session.run(f"{made}; {view}; FLUSH")
+        assert _texts(session, "SELECT * FROM sums") == [["3"]]
+    with Session(store) as session:
+        session.run("FLUSH")
+        assert _texts(session, "SELECT * FROM sums") == [["3"]]

@@ -1,7 +1,7 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
-Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. It is read
-once, and again after a transaction that was rolled back.
+Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. Its rows
+go with their table. It is read once, and again after a transaction that was rolled back.
 """
 
 from __future__ import annotations
@@ -75,6 +75,13 @@ class TakenFiles:
             rows = ", ".join(f"({text_literal(table)}, {text_literal(path)})" for table, path in self._new)
             self._storage.run(f"INSERT INTO windowpane.files VALUES {rows}")
             self._new.clear()
+
+    def drop(self, table: str) -> None:
+        """Forget the files of a table that is dropped: one of its name that is made later takes them anew."""
+        if self._held is not None:
+            self._held.pop(table, None)
+        self._new = [(name, path) for name, path in self._new if name != table]
+        self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table])
 
     def forget(self) -> None:
         """Read again what is stored."""

@@ -302,7 +302,8 @@ class Upkeep:
         """Begin to fill a new table, if it has a connector: the next flush does."""
 
     def drop_table(self, table: TableInfo) -> None:
-        """Stop filling a table."""
+        """Stop filling a table, and forget what was read for it."""
+        self._files.drop(table.relation.name)
 
     def _relation(self, name: str) -> Relation:
         found = self._catalog.find(name)

@@ -118,6 +118,7 @@ class StreamedUpkeep(Upkeep):
 
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table."""
+        super().drop_table(table)
         if "connector" in table.options:
             self._queries.drop(table.relation.name)
             self._mail.close(table.relation.name)
