@@ -260,6 +260,23 @@ def test_intervals_that_python_has_no_value_for(session: Session, query: str, ro
     assert _texts(session, "SELECT v FROM mv ORDER BY v") == rows
 
 
+def test_long_texts_are_refused_one_by_one(session: Session) -> None:
+    session.run("CREATE MATERIALIZED VIEW mv AS SELECT id, repeat(x, id) AS r, lpad(x, id, '*') AS l FROM raw")
+    session.run("INSERT INTO raw VALUES (2, 'ab'), (2147483647, 'c'), (2147483646, ''), (2147483645, NULL); FLUSH")
+    assert _texts(session, "SELECT * FROM mv ORDER BY id") == [
+        ["2", "abab", "ab"],
+        ["2147483645", None, None],
+        ["2147483646", "", None],
+        ["2147483647", None, None],
+    ]
+    errors = [(row[1], row[2]) for row in _errors(session)]
+    assert sorted(errors) == [
+        ("lpad(x, id, '*')", "x = , id = 2147483646"),
+        ("lpad(x, id, '*')", "x = c, id = 2147483647"),
+        ("repeat(x, id)", "x = c, id = 2147483647"),
+    ]
+
+
 def test_a_source_that_is_made_anew_reads_its_files_anew(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()

@@ -191,7 +191,8 @@ def _of_number(message: str) -> SqlRunError:
         return InvalidTextError(text[1], text[3])
     if any(words in message for words in _NO_TYPE):
         return UnsupportedValueError(message)
-    return OutOfRangeError(message) if "out of range" in message else InvalidValueError(message)
+    is_outside = "out of range" in message or message.startswith("requested length")
+    return OutOfRangeError(message) if is_outside else InvalidValueError(message)
 
 
 _NO_TYPE = ("NaN and infinity are values of double precision only", "its hours are more than 2562047")

@@ -43,6 +43,40 @@ _NO_DATE = refused("'date out of range'")
 _NO_BOOLEAN = _invalid("'boolean'")
 _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
 
+LONGEST = 2**28
+"""The bytes of the longest text that ``repeat`` and its like make of short ones; PostgreSQL makes none of more than ``2**30``."""
+
+
+def _short(argument: str, kind: str, size: str, shown: str) -> str:
+    """Return an argument, refused where the result would be too long: DuckDB computes no call on one that fails.
+
+    Around the call, a CASE is too late: the optimizer computes what is constant in it first.
+    """
+    message = f"'requested length too large: ' || {shown} || ' bytes, where {LONGEST} are the most. Ask for a shorter text'"
+    return f"CASE WHEN {size} > {LONGEST} THEN CAST({refused(message)} AS {kind}) ELSE {argument} END"
+
+
+_REPEATED = "(strlen(s) * CAST(greatest(times, 0) AS BIGINT))"
+_PADDED = "(CAST(size AS BIGINT) * strlen(fill) // nullif(length(fill), 0))"
+_REPLACED = "strlen(s) + (strlen(new) - strlen(old)) * ((strlen(s) - strlen(replace(s, old, ''))) // nullif(strlen(old), 0))"
+
+
+def _pad(name: str) -> str:
+    """Return ``lpad`` or ``rpad``; a size is of characters, and a fill may have several bytes for each."""
+    size = _short("size", "INTEGER", f"s IS NOT NULL AND {_PADDED}", _PADDED)
+    return _macro(
+        f"{name}(s, size, fill)",
+        f"CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE {name}(s, {size}, fill) END",
+    )
+
+
+def _replace() -> str:
+    """Return ``replace``; what is replaced is counted only where the result can be too long."""
+    new = _short("new", "VARCHAR", _REPLACED, f"'more than {LONGEST}'")
+    guarded = f"CASE WHEN strlen(s) * strlen(new) > {LONGEST} THEN {new} ELSE new END"
+    return _macro("replace(s, old, new)", f"replace(s, old, {guarded})")
+
+
 MACROS = (
     # --- text
     _macro("substring_from(s, start)", "substring(s, greatest(start, 1) + 0 * start)"),
@@ -53,12 +87,10 @@ MACROS = (
         "CASE WHEN CAST(start AS BIGINT) + count <= 1 THEN 0 ELSE "
         "least(CAST(start AS BIGINT) + count, 2147483647) - greatest(start, 1) END + 0 * count + 0 * start) END",
     ),
-    _macro(
-        "lpad(s, size, fill)", "CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE lpad(s, size, fill) END"
-    ),
-    _macro(
-        "rpad(s, size, fill)", "CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE rpad(s, size, fill) END"
-    ),
+    _pad("lpad"),
+    _pad("rpad"),
+    _macro("repeat(s, times)", f"repeat(s, {_short('times', 'INTEGER', _REPEATED, _REPEATED)})"),
+    _replace(),
     _macro(
         "split_part(s, sign, place)",
         f"CASE WHEN s IS NULL OR sign IS NULL THEN NULL WHEN place = 0 THEN {_NO_POSITION} "

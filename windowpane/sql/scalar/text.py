@@ -31,6 +31,13 @@ def _pad(name: str) -> Builder:
     return bind
 
 
+def _replace(arguments: Sequence[Expr]) -> Expr:
+    """Return ``replace``; a new text that stands in the query is short, and the length of the result is not checked."""
+    is_short = len(arguments) == 3 and arguments[2].literal is not None
+    name = "replace" if is_short else "windowpane_replace"
+    return fixed(VARCHAR, f"{name}({{0}}, {{1}}, {{2}})", VARCHAR, VARCHAR, VARCHAR)(arguments)
+
+
 def _length(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 1, 1)
     if arguments[0].type == BYTEA:
@@ -90,9 +97,9 @@ TEXT_FUNCTIONS: dict[str, Builder] = {
     "btrim": or_text(bytea.trimmed("both"), _trim("trim")),
     "ltrim": or_text(bytea.trimmed("left"), _trim("ltrim")),
     "rtrim": or_text(bytea.trimmed("right"), _trim("rtrim")),
-    "replace": fixed(VARCHAR, "replace({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
+    "replace": _replace,
     "reverse": or_text(bytea.REVERSED, fixed(VARCHAR, "reverse({0})", VARCHAR)),
-    "repeat": fixed(VARCHAR, "repeat({0}, {1})", VARCHAR, INTEGER),
+    "repeat": fixed(VARCHAR, "windowpane_repeat({0}, {1})", VARCHAR, INTEGER),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
     "translate": fixed(VARCHAR, "translate({0}, {1}, {2})", VARCHAR, VARCHAR, VARCHAR),
