@@ -18,8 +18,9 @@ import pyarrow as pa
 import windowpane as wp
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program, make_engine
+from windowpane.planning.engines import make_engine
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.spec import count_window
 

@@ -17,8 +17,8 @@ import windowpane as wp
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 

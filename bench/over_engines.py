@@ -13,13 +13,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.over.engines import columnar_engine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
 from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.packed_order import lexical_order, stable_order
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import Frame, preceding
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
@@ -41,7 +41,7 @@ def spec_of(*calls: OverCall) -> OverSpec:
 def program_of(mode: Emit, *calls: OverCall, event_time: bool = True) -> OverProgram:
     spec = spec_of(*calls)
     outputs = output_schema(spec, COLUMNS, [f"c{number}" for number in range(len(calls))])
-    return OverProgram(spec, COLUMNS, outputs, mode, "t" if event_time else None, append_only=event_time)
+    return with_engine(OverProgram(spec, COLUMNS, outputs, mode, "t" if event_time else None, append_only=event_time))
 
 
 def bids(rng: np.random.Generator, first: int, rows: int, keys: int) -> pa.Table:
@@ -93,7 +93,7 @@ def kernel(rows: int) -> None:
 
 def stream(name: str, program: OverProgram, rows: int, keys: int, batches: int) -> None:
     """Print the throughput of batches whose watermark earlier batches made."""
-    engine, store, rng, watermark = columnar_engine(program), MemoryBlobStore(), np.random.default_rng(7), MIN
+    engine, store, rng, watermark = make_engine(program), MemoryBlobStore(), np.random.default_rng(7), MIN
     seconds, calls = [], []
     for number in range(batches):
         table, before, clock = bids(rng, number * rows, rows, keys), store.reads + store.writes, Clock(watermark, 0)
@@ -111,7 +111,7 @@ def stream(name: str, program: OverProgram, rows: int, keys: int, batches: int) 
 
 def growth(largest: int) -> None:
     """Print the time of batches of 1,000 random inserts into one partition, while it grows to ``largest`` rows."""
-    engine, store = columnar_engine(program_of(Emit.UPDATE, SUM, HIGH, event_time=False)), MemoryBlobStore()
+    engine, store = make_engine(program_of(Emit.UPDATE, SUM, HIGH, event_time=False)), MemoryBlobStore()
     rng, size, first = np.random.default_rng(7), 0, None
 
     def insert(rows: int) -> float:

@@ -13,11 +13,11 @@ from pyspark import cloudpickle
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
-from windowpane.engines.over.engines import engine_of as over_engine_of
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
-from windowpane.planner import engine_of
+from windowpane.planning.engines import engine_of
+from windowpane.planning.engines import engine_of as over_engine_of
 from windowpane.windowing.frames import RUNNING_ROWS
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
 
@@ -52,7 +52,7 @@ def over_program(engine: str) -> OverProgram:
 
 def test_the_package_needs_neither_spark_nor_an_engine() -> None:
     loaded = modules_after("import windowpane")
-    assert "windowpane.plan" in loaded
+    assert "windowpane.planning.windows" in loaded
     assert loaded & (NOT_FOR_WORKERS | {"pandas", "pyspark"}) == set()
     assert loaded & ENGINES == set()
 

@@ -34,8 +34,8 @@ def test_each_step_is_a_new_value(begun):
     assert (further.partition, further.order) == (("a", "b"), ("t",))
     assert begun.partition_by(["a", "b"]).order_by("t") == further
     selection = further.select(n=wp.row_number())
-    assert selection.allowed_lateness("1 minute")._lateness == 60_000_000
-    assert selection._lateness == 0
+    assert selection.allowed_lateness("1 minute")._settings.allowed_lateness == 60_000_000
+    assert selection._settings.allowed_lateness == 0
 
 
 @pytest.mark.parametrize("key", [None, (), 3, ("a", object())])

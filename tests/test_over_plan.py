@@ -9,8 +9,9 @@ import windowpane as wp
 from windowpane.engines.over.program import Emit
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverPlan, WindowedCall, resolved_frame
-from windowpane.over_planner import compile_stages
+from windowpane.planning.over import OverPlan, WindowedCall, resolved_frame
+from windowpane.planning.over_programs import compile_stages
+from windowpane.planning.settings import Settings
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
@@ -44,7 +45,7 @@ def plan(*windows, mode=Emit.UPDATE, **settings) -> OverPlan:
         for number, (partition, call, *order) in enumerate(windows)
     ]
     given = {"event_time": "t", "has_watermark": True, **settings}
-    return OverPlan(tuple(calls), ("id",), mode, **given)
+    return OverPlan(tuple(calls), ("id",), mode, **Settings.among(given))
 
 
 def windows_of(planned: OverPlan) -> list[tuple[str, tuple[str, ...]]]:

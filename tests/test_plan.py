@@ -6,10 +6,11 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.engines.combining import combiner_refusal
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
-from windowpane.plan import FunctionPlan, WindowPlan, describe
-from windowpane.planner import InputTypes, choose_engine, compile_program
+from windowpane.planning.description import describe
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program, explain
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.windowing.functions import WindowFunctionSpec
 
 COUNT = FunctionPlan("aggregate", aggregates=(("n", wp.count()), ("s", wp.sum("v"))))
@@ -20,7 +21,7 @@ HOURLY = wp.TumblingEventTimeWindows.of("1 hour")
 
 
 def plan(**changes) -> WindowPlan:
-    return WindowPlan(**{"keys": ("k",), "assigner": HOURLY, "function": COUNT, "event_time": "t", **changes})
+    return WindowPlan(**Settings.among({"keys": ("k",), "assigner": HOURLY, "function": COUNT, "event_time": "t", **changes}))
 
 
 def a_gap(row):
@@ -121,7 +122,7 @@ def test_a_rich_reduce_is_refused():
 def test_explain_says_what_runs_and_why():
     late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
     program = compile_program(late, TYPES, ("k", "v", "t"))
-    text = late.explain(choose_engine(program), combiner_refusal(program))
+    text = explain(late, program)
     for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "slices", "buckets"):
         assert part in text
     assert "off: late rows are asked for whole" in text
@@ -129,9 +130,9 @@ def test_explain_says_what_runs_and_why():
 
 def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():
     counted = plan(trigger=wp.CountTrigger.of(3), evictor=wp.DeltaEvictor.of(2.0, lambda old, last: 0.0))
-    choice = choose_engine(compile_program(counted, TYPES, ()))
-    assert choice.name == "row"
-    assert "CountTrigger" in choice.reason
+    program = compile_program(counted, TYPES, ())
+    assert program.engine == "row"
+    assert "CountTrigger" in program.engine_reason
     assert compile_program(plan(), TYPES, ()).engine == "slices"
     assert compile_program(plan(engine="row"), TYPES, ()).engine == "row"
 

@@ -51,7 +51,7 @@ def test_count_windows_are_global_windows_as_in_flink(keyed):
 def test_late_data_and_side_outputs_are_declared_apart(keyed):
     late, one, two = OutputTag("late"), OutputTag("one", "x int"), OutputTag("two", "y int")
     windowed = keyed.window(TEN).side_output(one).side_output_late_data(late).side_output(two)
-    assert (windowed._late_tag, windowed._side_tags) == (late, (one, two))
+    assert (windowed._settings.late_tag, windowed._settings.side_tags) == (late, (one, two))
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windowpane.engines.over.program import Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverRequest
+from windowpane.planning.over import OverRequest
+from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
 from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in
 from windowpane.windowing.over_calls import several
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
@@ -151,26 +151,11 @@ def _expression(name: str, value: Any) -> Expression:
 
 
 @dataclass(frozen=True, eq=False)
-class OverSelection:
+class OverSelection(Configured):
     """The calls of OVER windows: say when results come out, with ``emit_on_update`` or ``emit_on_window_close``."""
 
     stream: OverStream
     columns: tuple[tuple[str, Expression | None], ...]
-    _lateness: int = 0
-    _late_tag: OutputTag | None = None
-    _engine: str | None = None
-
-    def allowed_lateness(self, lateness: Duration) -> OverSelection:
-        """On window close, wait that long for a row after the watermark has passed it."""
-        return dataclasses.replace(self, _lateness=to_micros(lateness))
-
-    def side_output_late_data(self, tag: OutputTag) -> OverSelection:
-        """On window close, send rows behind the watermark to a side output, as they came."""
-        return dataclasses.replace(self, _late_tag=tag)
-
-    def engine(self, name: str) -> OverSelection:
-        """Run on this engine instead of the planner's choice; results do not depend on it, a checkpoint does."""
-        return dataclasses.replace(self, _engine=name)
 
     def emit_on_update(self, retain: Duration | None = None, on_inconsistent: Literal["error", "warn"] = "error") -> OverResult:
         """Emit a changelog: with every batch, how the rows and their results changed.
@@ -215,11 +200,9 @@ class OverSelection:
             columns=self.columns,
             mode=mode,
             rows_default=stream.rows_default,
-            allowed_lateness=self._lateness,
-            late_tag=self._late_tag,
             retain=retain,
             on_inconsistent=on_inconsistent,
-            engine=self._engine,
+            settings=self._settings,
         )
         return OverResult(Overed(stream.source, request))
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.plan import FunctionPlan, WindowPlan
+from windowpane.planning.settings import Configured
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
@@ -21,7 +22,7 @@ from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.spec import Refine, count_window
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.windows import Window
 
@@ -113,7 +114,7 @@ def _count_windowed(
 
 
 @dataclass(frozen=True)
-class WindowedStream:
+class WindowedStream(Configured):
     """A stream in windows: set trigger, evictor, lateness and side outputs, then end with a function.
 
     User functions take rows as dicts, and return rows as dicts of the declared ``schema`` (a DDL string or StructType). The
@@ -126,11 +127,7 @@ class WindowedStream:
     assigner: WindowAssigner
     _trigger: Trigger | None = None
     _evictor: Evictor | None = None
-    _lateness: int = 0
-    _late_tag: OutputTag | None = None
-    _side_tags: tuple[OutputTag, ...] = ()
     _refine: Refine = "last"
-    _engine: str | None = None
 
     def trigger(self, trigger: Trigger) -> WindowedStream:
         """Fire by ``trigger`` instead of the assigner's default."""
@@ -140,28 +137,13 @@ class WindowedStream:
         """Remove elements before or after the function by ``evictor``; every element is kept then."""
         return dataclasses.replace(self, _evictor=evictor)
 
-    def allowed_lateness(self, lateness: Duration) -> WindowedStream:
-        """Keep event-time windows that long behind the watermark: late rows within it refine their results."""
-        return dataclasses.replace(self, _lateness=to_micros(lateness))
-
-    def side_output_late_data(self, tag: OutputTag) -> WindowedStream:
-        """Send late rows to a side output, with ``windows_missed`` and ``dropped`` (false: another window took the row)."""
-        return dataclasses.replace(self, _late_tag=tag)
-
     def side_output(self, *tags: OutputTag) -> WindowedStream:
         """Declare side outputs that the process function writes to with ``context.output(tag, row)``."""
-        return dataclasses.replace(self, _side_tags=(*self._side_tags, *tags))
+        return self._with(side_tags=(*self._settings.side_tags, *tags))
 
     def refine(self, refine: Refine) -> WindowedStream:
         """Fire ``"last"``: once a batch for each window late rows touched (default), or ``"each"``: for every late row."""
         return dataclasses.replace(self, _refine=refine)
-
-    def engine(self, name: str) -> WindowedStream:
-        """Run on this engine instead of the planner's choice: ``"row"`` runs every program, ``explain`` names the others.
-
-        Results do not depend on the engine; a checkpoint does, so a restart keeps to the one it began with.
-        """
-        return dataclasses.replace(self, _engine=name)
 
     # Terminal functions.
 
@@ -290,11 +272,8 @@ class WindowedStream:
             function=function,
             trigger=self._trigger,
             evictor=self._evictor,
-            allowed_lateness=self._lateness,
-            late_tag=self._late_tag,
-            side_tags=self._side_tags,
             refine=self._refine,
-            engine=self._engine,
+            settings=self._settings,
         )
         return Result(Windowed(self.source, plan, self.keys, self.order_by))
 

@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.programs import LATE, Batch
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.errors import AggregateOverflowError, EvictionTimeError
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program
+from windowpane.planning.engines import make_engine, with_engine
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -68,8 +72,8 @@ def program_of(assigner, trigger=None, evictor=None, lateness=0, keyed=True, lat
     aggregates = AGGREGATES if aggregates is None else aggregates
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
     keys = ("k",) if keyed else ()
-    late_tag = LATE if late else None
-    plan = WindowPlan(keys, assigner, function, trigger, evictor, lateness, late_tag, event_time="t", **rest)
+    parts = Settings.among({"allowed_lateness": lateness, "late_tag": LATE if late else None, **rest})
+    plan = WindowPlan(keys, assigner, function, trigger, evictor, event_time="t", **parts)
     slots = {name: tuple(aggregate.arguments) for name, aggregate in aggregates.items()}
     types = InputTypes(COLUMNS, pa.schema([("k", pa.string())][: len(keys)]), keys, TIMESTAMP, slots)
     return compile_program(plan, types, ("k", "v", "w"))
@@ -155,3 +159,10 @@ class Pair:
 
 def _judged(before: int, batch: Batch) -> list[int]:
     return [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
+
+
+def columnar_engine(program: OverProgram) -> Engine:
+    """Return the columnar engine of an OVER program, which must not need the reference."""
+    chosen = with_engine(program)
+    assert chosen.engine != OverReferenceEngine.name, chosen.engine_reason
+    return make_engine(chosen)

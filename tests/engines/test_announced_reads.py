@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 import windowpane as wp
-from tests.engines.columnar_programs import program_of, table_of
+from tests.engines.columnar_programs import columnar_engine, program_of, table_of
 from tests.engines.programs import Batch
-from windowpane.engines.over.engines import columnar_engine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock

@@ -15,8 +15,10 @@ from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
+from windowpane.planning.engines import make_engine
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.columns import PLAIN
 from windowpane.testing.fuzz.comparison import difference
@@ -75,8 +77,8 @@ FUNCTIONS: dict[str, tuple[Any, pa.Schema]] = {
 
 
 def program_of(function: Any, schema: pa.Schema, assigner: WindowAssigner, late: bool = True, **parts: Any) -> Program:
-    plan = WindowPlan(("k",), assigner, FunctionPlan("aggregate", arrow=function, schema="given"), event_time="t", **parts)
-    plan = plan if not late else WindowPlan(**{**vars(plan), "late_tag": LATE})
+    given = Settings.among({"late_tag": LATE if late else None, **parts})
+    plan = WindowPlan(("k",), assigner, FunctionPlan("aggregate", arrow=function, schema="given"), event_time="t", **given)
     types = InputTypes(PLAIN, pa.schema([PLAIN.field("k")]), ("k",), TIMESTAMP, {}, declared=schema)
     return compile_program(plan, types, PLAIN.names)
 
@@ -155,7 +157,7 @@ def test_partials_of_the_user_are_made_before_the_shuffle() -> None:
 
 def test_whole_rows_are_not_folded_before_the_shuffle() -> None:
     program = program_of(*FUNCTIONS["apply_in_arrow"], wp.TumblingEventTimeWindows.of(10), late=False)
-    assert choose_engine(program).name == "slices"
+    assert program.engine == "slices"
     assert combiner_of(program) is None
 
 

@@ -11,9 +11,10 @@ from windowpane.engines.combiner import Folding
 from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import Clock
-from windowpane.engines.slices.engine import SLICE
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program, make_engine
+from windowpane.engines.slicing import SLICE
+from windowpane.planning.engines import make_engine
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
 

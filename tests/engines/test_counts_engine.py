@@ -15,8 +15,10 @@ from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.panes.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, choose_engine, compile_program, make_engine
+from windowpane.planning.engines import make_engine
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.spec import count_window
 
@@ -78,7 +80,9 @@ def test_as_many_elements_as_rows_may_still_be_other_rows():
 def test_equal_keys_of_floating_point_are_one_and_late_rows_keep_their_spelling(trigger):
     keys = pa.schema([("f", pa.float64())])
     function = FunctionPlan("aggregate", aggregates=(("n", wp.count()),))
-    plan = WindowPlan(("f",), wp.TumblingEventTimeWindows.of(10), function, trigger, late_tag=LATE, event_time="t")
+    plan = WindowPlan(
+        ("f",), wp.TumblingEventTimeWindows.of(10), function, trigger, settings=Settings(late_tag=LATE), event_time="t"
+    )
     program = compile_program(plan, InputTypes(keys, keys, ("f",), pa.int64(), {"n": ()}), ("f",))
     values = [0.0, -0.0, float("nan"), -float("nan")] * 2
     batch = Batch(0, 0, tuple(("", 0, time) for time in [5] * 4 + [-5] * 4))
@@ -105,5 +109,5 @@ def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
 
 
 def test_the_planner_takes_it_for_count_windows():
-    choice = choose_engine(program_of(wp.GlobalWindows.create(), wp.PurgingTrigger.of(wp.CountTrigger.of(3))))
-    assert choice.name == "counts"
+    program = program_of(wp.GlobalWindows.create(), wp.PurgingTrigger.of(wp.CountTrigger.of(3)))
+    assert program.engine == "counts"

@@ -13,7 +13,7 @@ import windowpane as wp
 from windowpane.engines.program import POSITION, TIME, Program
 from windowpane.engines.protocol import Clock
 from windowpane.kernels.aggregates import ORDERED
-from windowpane.planner import make_engine
+from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.columns import COLUMNS
 from windowpane.testing.fuzz.comparison import difference

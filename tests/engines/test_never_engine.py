@@ -9,7 +9,7 @@ import pytest
 import windowpane as wp
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ChangedPlanError
-from windowpane.planner import choose_engine, make_engine
+from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_programs import program_of
 from windowpane.testing.fuzz.windowed_streams import random_rows
@@ -34,4 +34,4 @@ def test_another_program_is_refused() -> None:
 
 def test_windows_with_an_end_have_late_rows_to_report() -> None:
     program = program_of(wp.TumblingEventTimeWindows.of(5), {"n": wp.count()}, trigger=wp.NeverTrigger())
-    assert choose_engine(program).name == "panes"
+    assert program.engine == "panes"

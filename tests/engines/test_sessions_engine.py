@@ -31,8 +31,9 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
@@ -88,8 +89,8 @@ def program_of(
     aggregates = AGGREGATES if aggregates is None else aggregates
     columns = pa.schema([pa.field("k", key_type or pa.string()), *list(COLUMNS)[1:]])
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
-    tag = LATE if late else None
-    plan = WindowPlan(keys, assigner, function, trigger, evictor, lateness, tag, event_time="t", refine=refine)
+    settings = Settings(lateness, LATE if late else None)
+    plan = WindowPlan(keys, assigner, function, trigger, evictor, settings, event_time="t", refine=refine)
     slots = {name: tuple(aggregate.arguments) for name, aggregate in aggregates.items()}
     types = InputTypes(columns, pa.schema([columns.field(name) for name in keys]), keys, TIMESTAMP, slots)
     return compile_program(plan, types, ("k", "v", "w"))

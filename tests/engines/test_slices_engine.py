@@ -26,7 +26,8 @@ from windowpane.engines.combining import combiner_refusal
 from windowpane.engines.program import TIME, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
-from windowpane.engines.slices.engine import SLICE, SlicesEngine, refusal
+from windowpane.engines.slices.engine import SlicesEngine, refusal
+from windowpane.engines.slicing import SLICE
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX

@@ -29,7 +29,6 @@ from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
-from windowpane.planner import choose_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 
@@ -178,6 +177,6 @@ def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
 
 def test_the_planner_takes_it_for_early_results_and_evictors():
     tumbling = wp.TumblingEventTimeWindows.of(5)
-    assert choose_engine(program_of(tumbling, wp.ContinuousEventTimeTrigger.of(3))).name == "panes"
-    assert choose_engine(program_of(tumbling, None, wp.CountEvictor.of(3))).name == "panes"
-    assert choose_engine(program_of(tumbling)).name == "slices"
+    assert program_of(tumbling, wp.ContinuousEventTimeTrigger.of(3)).engine == "panes"
+    assert program_of(tumbling, None, wp.CountEvictor.of(3)).engine == "panes"
+    assert program_of(tumbling).engine == "slices"

@@ -73,6 +73,7 @@ class Program:
         arrow: a function on Arrow tables in place of the aggregates.
         processes_results: whether a process function stands behind the built-in aggregates.
         engine: name of the engine that runs it.
+        engine_reason: why it is this one.
         description: the parts a restart compares, by name.
     """
 
@@ -91,6 +92,7 @@ class Program:
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
     engine: str = "row"
+    engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
 
     @property

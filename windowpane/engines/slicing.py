@@ -28,6 +28,11 @@ from windowpane.windowing.windows import TimeWindow, window_start
 
 Integers = npt.NDArray[np.int64]
 
+SLICE = "__windowpane_slice"
+"""Column: the start of a row's slice."""
+ROWS = "__windowpane_rows"
+"""Column: how many rows were folded into a row of partials, which tells how many were late."""
+
 
 @dataclass(frozen=True)
 class SharedSlices:

@@ -14,6 +14,7 @@ from windowpane.windowing.assigners import (
     WindowAssigner,
     WindowStagger,
 )
+from windowpane.windowing.spec import WindowSpec
 
 _KEY, _KIND, _VERSION = "stagger", "window-stagger", 1
 
@@ -21,6 +22,16 @@ _KEY, _KIND, _VERSION = "stagger", "window-stagger", 1
 def is_staggered(assigner: WindowAssigner) -> bool:
     """Whether buckets shift an assigner's windows against each other."""
     return _stagger(assigner) is not WindowStagger.ALIGNED
+
+
+def slicing_refusal(spec: WindowSpec) -> str | None:
+    """Return why the slice of a row is not known outside its bucket, or not enough to fold it; ``None`` if it is."""
+    slices = SharedSlices.of(spec.assigner)
+    if is_staggered(spec.assigner):
+        return "a bucket shifts its windows when its first rows come"
+    if slices is not None and slices.has_gaps and spec.assigner.is_event_time:
+        return "rows between windows are judged by their own time"
+    return "late rows fire one by one" if spec.refines_each else None
 
 
 def staggered(slices: SharedSlices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> SharedSlices:

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.combining import combiner_of, combiner_refusal
+from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.plan import WindowPlan
-from windowpane.planner import InputTypes, choose_engine, compile_program, engine_of
+from windowpane.planning.engines import engine_of
+from windowpane.planning.window_programs import InputTypes, compile_program, explain
+from windowpane.planning.windows import WindowPlan
 from windowpane.spark import encode
 from windowpane.spark.available_now import end_available_now_runs
 from windowpane.spark.encoded import encoded, rows_line
@@ -74,7 +75,7 @@ class Windowed(Operated):
             window_bound=window_bound_type(event_type),
             argument_columns=arguments,
             declared=self._declared(plan),
-            side_schemas={tag.name: arrow_schema(self._side_schema(tag), tag.name) for tag in plan.side_tags},
+            side_schemas={tag.name: arrow_schema(self._side_schema(tag), tag.name) for tag in plan.settings.side_tags},
         )
         self.plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order, event_time=self.source.event_time)
         self.program: Program = compile_program(self.plan, types, rows)
@@ -94,7 +95,7 @@ class Windowed(Operated):
 
     def _row_columns(self, plan: WindowPlan) -> tuple[str, ...]:
         """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
-        if not plan.reads_rows and plan.late_tag is None:
+        if not plan.reads_rows and plan.settings.late_tag is None:
             return ()
         hidden = {TIME, JUDGED, self.source.heartbeat}
         return tuple(name for name in self._dataframe.columns if name not in hidden)
@@ -148,8 +149,7 @@ class Windowed(Operated):
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        plan = self.plan.explain(choose_engine(self.program, self.plan.engine), combiner_refusal(self.program))
-        return plan + rows_line(self.source, self._projection, self._key_fields)
+        return explain(self.plan, self.program) + rows_line(self.source, self._projection, self._key_fields)
 
     # The stages.
 

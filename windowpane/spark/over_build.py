@@ -9,13 +9,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.over.engines import engine_of
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverPlan, OverRequest
-from windowpane.over_planner import choose_over_engine, compile_stages
+from windowpane.planning.engines import engine_of
+from windowpane.planning.over import OverPlan, OverRequest
+from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark import encode
 from windowpane.spark.encoded import encoded, rows_line
 from windowpane.spark.operated import Operated, operate
@@ -57,11 +57,9 @@ class Overed(Operated):
             event_time=self.source.event_time,
             has_watermark=self.source.has_watermark,
             append_only=not self._names.is_changelog,
-            allowed_lateness=request.allowed_lateness,
-            late_tag=request.late_tag,
             retain=request.retain,
             on_inconsistent=request.on_inconsistent,
-            engine=request.engine,
+            settings=request.settings,
         )
 
     def _check_watermark(self) -> None:
@@ -82,7 +80,7 @@ class Overed(Operated):
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
-        plan = self.plan.explain([choose_over_engine(program, self.plan.engine) for program in self.programs])
+        plan = explain(self.plan, self.programs)
         keys = self._names.types_of(self.programs[0].spec.partition_by)
         return plan + rows_line(self.source, self._names.projection, keys)
 
@@ -147,7 +145,7 @@ class Overed(Operated):
     @cached_property
     def outputs(self) -> dict[str, Output]:
         """The outputs by name: ``main``, and late rows where they are asked for."""
-        tag = self.plan.late_tag
+        tag = self.plan.settings.late_tag
         return {"main": self._main()} | ({} if tag is None else {tag.name: self._late(tag.name)})
 
     def output(self, name: str) -> Any:

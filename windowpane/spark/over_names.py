@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.over.program import CHANGE_TYPE
 from windowpane.errors import InvalidSpecError
-from windowpane.over_plan import OverRequest, WindowedCall, resolved_frame
+from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.expressions import column_of, is_column, plain_name, replaced, sort_of
 from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.project import RESERVED, Projection, key_hash
@@ -58,7 +58,7 @@ class Names:
         self.calls = tuple(self._calls.values())
         if source.event_time is not None:
             self.projection.add(source.event_time, "event_time", "")
-        if self._request.late_tag is not None:
+        if self._request.settings.late_tag is not None:
             self._add_all()
         self._check_output()
         self.columns = tuple(self.projection.columns)

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import JUDGED, TIME
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
-from windowpane.plan import FunctionPlan
+from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.key_hashes import KEY_HASH
 from windowpane.spark.types import contains_unhashable, foreign_collation
 

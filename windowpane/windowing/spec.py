@@ -14,6 +14,7 @@ from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     CountTrigger,
     EventTimeTrigger,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
 )
@@ -73,6 +74,16 @@ class WindowSpec:
     def firing_trigger(self) -> Trigger:
         """The trigger that says when windows fire: what a purging trigger wraps, or the trigger itself."""
         return self.trigger.inner if isinstance(self.trigger, PurgingTrigger) else self.trigger
+
+    @property
+    def fires_at_window_end(self) -> bool:
+        """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
+        return type(self.firing_trigger) is (EventTimeTrigger if self.assigner.is_event_time else ProcessingTimeTrigger)
+
+    @property
+    def refines_each(self) -> bool:
+        """Whether a window that has fired fires again for each late row by itself."""
+        return self.refine != "last" and self.assigner.is_event_time and self.allowed_lateness > 0
 
     @property
     def coalesces_refinements(self) -> bool:

@@ -69,6 +69,7 @@ class OverProgram:
         has_late_output: whether late rows come out as output ``LATE``.
         upstream: where rows come from.
         engine: name of the engine that runs it.
+        engine_reason: why it is this one.
         description: the parts a restart compares, by name.
     """
 
@@ -84,6 +85,7 @@ class OverProgram:
     has_late_output: bool = False
     upstream: Upstream = Upstream.SOURCE
     engine: str = "over reference"
+    engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -17,8 +17,7 @@ from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.emptying import purging
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.slices.engine import ROWS, SLICE
-from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.slicing import ROWS, SLICE, Integers, SharedSlices
 from windowpane.engines.staggering import staggered
 from windowpane.kernels.dense_codes import dense_codes
 from windowpane.kernels.range_merge import Ranges, exploded

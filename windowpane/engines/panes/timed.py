@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.each_refinement import EachRefinement
 from windowpane.engines.evicting import evictor_refusal, refinement_refusal, survivors_of
 from windowpane.engines.panes.fire_times import FireTimes
@@ -26,8 +27,8 @@ from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.slices.engine import ROWS, SLICE, fires_at_window_end, refines_each
-from windowpane.engines.slicing import Integers, SharedSlices
+from windowpane.engines.slicing import ROWS, SLICE, Integers, SharedSlices
+from windowpane.engines.staggering import slicing_refusal
 from windowpane.kernels.dense_codes import places_in
 from windowpane.kernels.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
@@ -53,6 +54,11 @@ class TimedPanesEngine(PanesEngine):
 
     def batch(self, store: BlobStore) -> ColumnarBatch:
         return _Batch(self.program, self.fold, store)
+
+    @property
+    def combiner(self) -> Combiner:
+        """What folds rows before the shuffle."""
+        return Combiner(self.fold_rows)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.
@@ -95,9 +101,15 @@ def refusal(program: Program) -> str | None:
         return f"{type(spec.trigger).__name__} fires by more than the clock of its windows"
     if (refused := refinement_refusal(spec)) is not None:
         return refused
-    if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
+    if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
     return evictor_refusal(program) or common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+
+
+def combining_refusal(program: Program) -> str | None:
+    """Return why the windows of a row are not known outside its bucket, or not its order; ``None`` if they are."""
+    refused = slicing_refusal(program.spec)
+    return "order_by tells which row of a key comes first" if refused is None and program.order_by else refused
 
 
 def _rule(spec: WindowSpec) -> _Rule | None:
@@ -107,7 +119,7 @@ def _rule(spec: WindowSpec) -> _Rule | None:
         return _Rule(True, None, True) if type(inner) is EndOfStreamTrigger else None
     if type(inner) is NeverTrigger:
         return _Rule(False, None, is_event_time)
-    if fires_at_window_end(spec):
+    if spec.fires_at_window_end:
         return _Rule(True, None, is_event_time)
     if type(inner) is ContinuousProcessingTimeTrigger:
         return _Rule(False, inner.interval, False)
@@ -135,7 +147,7 @@ class _Batch(ColumnarBatch):
         self._purges = program.spec.purges
         self._keys = list(key_names(program))
         self._windows = PaneWindows(self)
-        self._refines_each = rule.by_event_time and refines_each(program.spec) and not self._windows.is_global
+        self._refines_each = rule.by_event_time and program.spec.refines_each and not self._windows.is_global
         self._contents = _contents(program, fold, store, self._keys)
         self._fire_times = None if rule.interval is None else FireTimes(store, self._keys, rule.interval)
 

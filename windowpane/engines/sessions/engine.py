@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.evicting import refinement_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -25,7 +26,6 @@ from windowpane.engines.sessions.meeting import Arrivals
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.engines.sessions.step import SessionStep
 from windowpane.engines.sessions.windows import row_windows
-from windowpane.engines.slices.engine import fires_at_window_end, refines_each
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
@@ -53,6 +53,11 @@ class SessionsEngine:
         """Run one batch of a bucket."""
         return SessionBatch(self.program, self.fold, self.step, store, self.evictions).run(rows, clock)
 
+    @property
+    def combiner(self) -> Combiner:
+        """What folds rows before the shuffle."""
+        return Combiner(self.fold_rows)
+
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.
 
@@ -69,10 +74,17 @@ def refusal(program: Program) -> str | None:
     spec = program.spec
     if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
         return f"{type(spec.assigner).__name__} makes no sessions"
-    if not fires_at_window_end(spec):
+    if not spec.fires_at_window_end:
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
     if (refused := eviction_refusal(program) or refinement_refusal(spec, merges=True)) is not None:
         return refused
-    if refines_each(spec):
+    if spec.refines_each:
         return "refine='each' fires for every late row"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+
+
+def combining_refusal(program: Program) -> str | None:
+    """Return why the sessions of rows are not known outside their bucket, ``None`` if they are."""
+    if program.order_by:
+        return "order_by tells which rows of a session come late"
+    return None if program.spec.assigner.is_event_time else "sessions begin by the clock of the bucket"

@@ -17,25 +17,20 @@ import pyarrow as pa
 
 from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.columnar_batch import ColumnarBatch
-from windowpane.engines.combiner import Folding
+from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.each_refinement import EachRefinement
 from windowpane.engines.program import PARTITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
-from windowpane.engines.slicing import SharedSlices
-from windowpane.engines.staggering import staggered
+from windowpane.engines.slicing import ROWS, SLICE, SharedSlices
+from windowpane.engines.staggering import slicing_refusal, staggered
 from windowpane.kernels.cardinality import expected_groups
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
-from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from windowpane.windowing.windows import TimeWindow
 
-SLICE = "__windowpane_slice"
-ROWS = "__windowpane_rows"
-"""Number of rows that were folded into one of partials, which tells how many were late."""
 _TOUCHED = "__windowpane_touched"
 
 _SAMPLE = Size("rows sampled before folding slices", 1 << 15, (2, 5))
@@ -60,11 +55,16 @@ class SlicesEngine:
         self.fold = fold
         self.groups = key_names(program)
         self.is_event_time = program.spec.assigner.is_event_time
-        self.refines_each = refines_each(program.spec)
+        self.refines_each = program.spec.refines_each
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
+
+    @property
+    def combiner(self) -> Combiner:
+        """What folds rows before the shuffle."""
+        return Combiner(self.fold_rows, self.folding)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.
@@ -106,23 +106,18 @@ def refusal(program: Program) -> str | None:
     spec = program.spec
     if SharedSlices.of(spec.assigner) is None:
         return f"{type(spec.assigner).__name__} has no shared slices"
-    if not fires_at_window_end(spec):
+    if not spec.fires_at_window_end:
         return f"{type(spec.trigger).__name__} fires key by key"
     if spec.evictor is not None:
         return "an evictor needs every row"
-    if refines_each(spec) and isinstance(program.arrow, ArrowWindowFunction):
+    if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys would see several firings of a key at once"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
 
 
-def fires_at_window_end(spec: WindowSpec) -> bool:
-    """Whether the trigger is the one that waits for the windows' own clock, purging or not."""
-    return type(spec.firing_trigger) is (EventTimeTrigger if spec.assigner.is_event_time else ProcessingTimeTrigger)
-
-
-def refines_each(spec: WindowSpec) -> bool:
-    """Whether a window that has fired fires again for each late row by itself."""
-    return spec.refine != "last" and spec.assigner.is_event_time and spec.allowed_lateness > 0
+def combining_refusal(program: Program) -> str | None:
+    """Return why the windows of a row are not known outside its bucket, ``None`` if they are."""
+    return slicing_refusal(program.spec)
 
 
 class _Batch(ColumnarBatch):

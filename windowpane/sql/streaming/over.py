@@ -6,7 +6,6 @@ sum of intervals, ...) is recomputed by DuckDB for the partitions that a batch t
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError, WindowpaneError
-from windowpane.over_planner import choose_over_engine, make_over_engine
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.storage import DuckBlobs, Storage
@@ -103,7 +102,7 @@ def _program(node: Over, storage: Storage) -> OverProgram | None:
         program = OverProgram(spec, columns, output_schema(spec, columns, names))
     except WindowpaneError:
         return None
-    return dataclasses.replace(program, engine=choose_over_engine(program).name)
+    return with_engine(program)
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -133,7 +132,7 @@ class EngineOver:
         """Run ``program`` with state in ``blobs``."""
         self._node, self._storage, self._program = node, storage, program
         self._blobs = blobs
-        self._engine: Engine = make_over_engine(program)
+        self._engine: Engine = make_engine(program)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch of changes, and return those of the result."""
@@ -157,7 +156,7 @@ class EngineOver:
     def forget(self) -> None:
         """Read the state again from the database."""
         self._blobs.forget()
-        self._engine = make_over_engine(self._program)
+        self._engine = make_engine(self._program)
 
     def drop(self) -> None:
         """Remove the state."""

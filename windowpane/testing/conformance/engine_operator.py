@@ -15,7 +15,7 @@ import pyarrow as pa
 from windowpane.engines.late_rows import DROPPED
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock
-from windowpane.planner import make_engine
+from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.conformance.engine_programs import COLUMNS, Compile
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known

@@ -13,8 +13,9 @@ from functools import partial
 import pyarrow as pa
 
 from windowpane.engines.program import Program
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, choose_engine, compile_program
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.testing.conformance.built_in import KEY, BuiltIn, built_in
 from windowpane.testing.conformance.fields import Json, NotUnderstoodError
 from windowpane.testing.conformance.json_results import CLEARS, JsonFunction
@@ -68,7 +69,7 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
         program = compile_program(replace(plan, refine=refine), _types(parsed, slots=slots), COLUMNS.names)
         if program.engine != "row":
             return EngineProgram(program, partial(_shown, function, parsed.keyed), function.gives_rows)
-    raise NotUnderstoodError(f"engine columnar: {choose_engine(program).reason}")
+    raise NotUnderstoodError(f"engine columnar: {program.engine_reason}")
 
 
 def row_program(fields: Json, options: Options) -> EngineProgram:
@@ -76,14 +77,16 @@ def row_program(fields: Json, options: Options) -> EngineProgram:
     parsed = parse_program(fields)
     function = replace(parsed.spec.function, process=JsonFunction(parsed.spec.function.process, clears=True))
     plan = _plan(parsed, FunctionPlan(function.kind, function, schema=_JSON))
-    plan = replace(plan, side_tags=(CLEARS,), refine="each", engine="row")
+    settings = replace(plan.settings, side_tags=(CLEARS,), engine="row")
+    plan = replace(plan, settings=settings, refine="each")
     types = replace(_types(parsed), declared=_JSON, side_schemas={CLEARS.name: _JSON})
     return EngineProgram(compile_program(plan, types, COLUMNS.names), _read)
 
 
 def _plan(parsed: VectorProgram, function: FunctionPlan) -> WindowPlan:
     spec, keys = parsed.spec, ("key",) if parsed.keyed else ()
-    return WindowPlan(keys, spec.assigner, function, spec.trigger, spec.evictor, spec.allowed_lateness, _LATE, event_time="ts")
+    settings = Settings(spec.allowed_lateness, _LATE)
+    return WindowPlan(keys, spec.assigner, function, spec.trigger, spec.evictor, settings, event_time="ts")
 
 
 def _types(parsed: VectorProgram, slots: dict[str, tuple[str, ...]] | None = None) -> InputTypes:

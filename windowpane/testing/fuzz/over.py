@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
-from windowpane.engines.over.engines import columnar_engine, columnar_refusal
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
 from windowpane.testing.fuzz.over_oracle import Oracle
@@ -17,10 +17,10 @@ from windowpane.testing.sizes import drawn_sizes
 
 
 def _columnar(program: OverProgram) -> Engine:
-    reason = columnar_refusal(program)
-    if reason is not None:
-        raise NotCoveredError(reason)
-    return columnar_engine(program)
+    chosen = with_engine(program)
+    if chosen.engine == OverReferenceEngine.name:
+        raise NotCoveredError(chosen.engine_reason)
+    return make_engine(chosen)
 
 
 ENGINES: dict[str, MakeEngine] = {"reference": OverReferenceEngine, "columnar": _columnar}

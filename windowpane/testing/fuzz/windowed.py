@@ -24,8 +24,8 @@ from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
-from windowpane.plan import describe
-from windowpane.planner import make_engine
+from windowpane.planning.description import describe
+from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference, with_one_zero
 from windowpane.testing.fuzz.outcome import Outcome, raised

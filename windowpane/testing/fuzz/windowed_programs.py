@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.program import Program, Upstream
-from windowpane.plan import FunctionPlan, WindowPlan
-from windowpane.planner import InputTypes, compile_program
+from windowpane.planning.settings import Settings
+from windowpane.planning.window_programs import InputTypes, compile_program
+from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.testing.fuzz.aggregates import every_aggregate
 from windowpane.testing.fuzz.columns import COLUMNS, PLAIN
 from windowpane.windowing import assigners, evictors, triggers
@@ -170,10 +171,10 @@ def program_of(
         upstream: where rows come from.
         window_bound: type of window bounds.
         columns: the columns of its rows.
-        parts: trigger, evictor, allowed_lateness, late_tag, refine, order_by and engine, as a ``WindowPlan`` takes them.
+        parts: trigger, evictor, refine and order_by, as a ``WindowPlan`` takes them, and ``Settings`` by name.
     """
     function = FunctionPlan("aggregate", aggregates=tuple(aggregates.items()))
-    plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **parts)
+    plan = WindowPlan(keys, assigner, function, event_time="t", upstream=upstream, **Settings.among(parts))
     slots = {name: aggregate.arguments for name, aggregate in aggregates.items()}
     types = InputTypes(columns, pa.schema([columns.field(key) for key in keys]), keys, window_bound, slots)
     return compile_program(plan, types, columns.names)

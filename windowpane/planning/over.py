@@ -1,7 +1,7 @@
 """Plans of OVER windows: what one ``select`` asks for, as a frozen value that prints, compares and explains itself.
 
 A plan knows names, not types. Its calls are split by window (PARTITION BY and ORDER BY); each window is a *stage*, and the stages
-form a chain, in the order of their first calls: each adds the columns of its calls to the rows it gets. ``over_planner``
+form a chain, in the order of their first calls: each adds the columns of its calls to the rows it gets. ``over_programs``
 resolves them against the types of the input. Source of splitting, merging and of the key of a chain: RisingWave's planner.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
+from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.expressions import Expression
 from windowpane.windowing.frames import (
     RUNNING_RANGE,
@@ -25,7 +26,6 @@ from windowpane.windowing.frames import (
 )
 from windowpane.windowing.over_closing import check_closes, watermark_delay, why_unlimited
 from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
 
 
@@ -72,12 +72,11 @@ class OverPlan:
         event_time: name of the event-time column, ``None`` if there is none.
         has_watermark: whether the stream has a watermark.
         append_only: whether the input has inserts only.
-        allowed_lateness: in mode close, microseconds a row is waited for after the watermark has passed it.
-        late_tag: where late rows go, ``None`` to drop (and count) them.
+        settings: where late rows go, the engine asked for, and the lateness: in mode close, how long a row is waited for after
+            the watermark has passed it.
         retain: in mode update, microseconds of event time that rows are kept behind the watermark, ``None`` for as long as
             anything can still reach them.
         on_inconsistent: what happens to changes that cannot be.
-        engine: the engine asked for, ``None`` for the planner's choice.
 
     Raises:
         NeverClosesError: in mode close, a window that never closes.
@@ -90,11 +89,9 @@ class OverPlan:
     event_time: str | None = None
     has_watermark: bool = False
     append_only: bool = True
-    allowed_lateness: int = 0
-    late_tag: OutputTag | None = None
+    settings: Settings = DEFAULTS
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR
-    engine: str | None = None
     stages: tuple[Stage, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +115,7 @@ class OverPlan:
             return (self.retain or 0) if bounded else None
         last = self.stages[-1]
         holds = watermark_delay(last.spec)
-        waits = self.allowed_lateness if len(self.stages) == 1 else 0
+        waits = self.settings.allowed_lateness if len(self.stages) == 1 else 0
         return None if holds is None else last.behind + holds + waits
 
     def _looks_back(self, spec: OverSpec) -> bool:
@@ -134,13 +131,11 @@ class OverPlan:
         return self.event_time is not None and self.has_watermark and (self.append_only or self.retain is not None)
 
     def _check_settings(self) -> None:
-        if self.late_tag is not None and self.mode is Emit.UPDATE and not self.forgets:
+        if self.settings.late_tag is not None and self.mode is Emit.UPDATE and not self.forgets:
             raise InvalidSpecError(
                 "side_output_late_data: no row is ever late here, since emit_on_update keeps every row. Rows are late, and "
                 "state ends, with event_time= and a watermark on append-only input, or with retain=."
             )
-        if self.allowed_lateness < 0:
-            raise InvalidSpecError(f"allowed lateness cannot be negative, but is {format_micros(self.allowed_lateness)}.")
         if self.retain is None:
             return
         if self.retain < 0:
@@ -179,7 +174,7 @@ class OverPlan:
             return _keyed(chain)
         for spec in specs:
             check_closes(spec)
-        return _delayed(chain, self.allowed_lateness)
+        return _delayed(chain, self.settings.allowed_lateness)
 
     def explain(self, engines: Sequence[tuple[str, str]]) -> str:
         """Return the plan as text, with the engine of each stage and why it is this one."""
@@ -192,8 +187,8 @@ class OverPlan:
         ]
         if close:
             lines += [
-                f"  late rows       {f'side output {self.late_tag.name}' if self.late_tag else 'counted and dropped'}",
-                f"  lateness        {format_micros(self.allowed_lateness)}",
+                f"  late rows       {self.settings.late_text}",
+                f"  lateness        {format_micros(self.settings.allowed_lateness)}",
             ]
         else:
             lines += [
@@ -291,11 +286,9 @@ class OverRequest:
         columns: (output name, expression), ``("*", None)`` for all input columns.
         mode: when results come out.
         rows_default: whether the default frame counts rows.
-        allowed_lateness: microseconds.
-        late_tag: where late rows go.
         retain: microseconds.
         on_inconsistent: what happens to changes that cannot be.
-        engine: the engine asked for.
+        settings: lateness, late rows and the engine asked for.
     """
 
     key: tuple[str, ...]
@@ -304,8 +297,6 @@ class OverRequest:
     columns: tuple[tuple[str, Expression | None], ...]
     mode: Emit
     rows_default: bool = False
-    allowed_lateness: int = 0
-    late_tag: OutputTag | None = None
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR
-    engine: str | None = None
+    settings: Settings = DEFAULTS

@@ -5,13 +5,13 @@ A plan knows names, not types: the planner resolves it against the types of its 
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from windowpane.engines.program import Upstream
-from windowpane.errors import InvalidSpecError
+from windowpane.planning.description import describe
+from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
@@ -20,28 +20,8 @@ from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.over_spec import OrderColumn
 from windowpane.windowing.spec import Refine, WindowSpec
-from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger
-
-_STATE = {
-    "row": "sorted pages: keyed state, event-time timers, processing-time timers",
-    "slices": "a segment log: partial aggregates by slice and key",
-    "sessions": "hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
-    "panes": "segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
-    "never": "nothing",
-    "counts": "a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
-}
-
-
-class EngineChoice(NamedTuple):
-    """The engine that runs a program, and why it is this one."""
-
-    name: str
-    reason: str
-
-
-_NO_REPR: Any = object.__repr__
 
 
 @dataclass(frozen=True)
@@ -75,14 +55,11 @@ class WindowPlan:
         function: what a firing window's contents are turned into.
         trigger: ``None`` for the assigner's default.
         evictor: ``None`` for none.
-        allowed_lateness: microseconds.
-        late_tag: where late rows go, ``None`` to drop (and count) them.
-        side_tags: side outputs that a process function writes to.
+        settings: lateness, side outputs and the engine asked for.
         event_time: name of the event-time column, ``None`` if there is none.
         order_by: columns that order the rows of a batch before arrival order.
         refine: ``"last"`` or ``"each"``, see ``WindowSpec``.
         upstream: where rows come from.
-        engine: the engine asked for, ``None`` for the planner's choice.
     """
 
     keys: tuple[str, ...]
@@ -90,29 +67,15 @@ class WindowPlan:
     function: FunctionPlan
     trigger: Trigger | None = None
     evictor: Evictor | None = None
-    allowed_lateness: int = 0
-    late_tag: OutputTag | None = None
-    side_tags: tuple[OutputTag, ...] = ()
+    settings: Settings = DEFAULTS
     event_time: str | None = None
     order_by: tuple[OrderColumn, ...] = ()
     refine: Refine = "last"
     upstream: Upstream = Upstream.SOURCE
-    engine: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
         self.spec_with(self.function.spec or WindowFunctionSpec("aggregate", PassThrough()))
-        names = [tag.name for tag in self.tags]
-        if len(set(names)) != len(names) or "main" in names:
-            raise InvalidSpecError(f"side outputs need names that differ from each other and from 'main', but are {names}.")
-        for tag in self.side_tags:
-            if tag.schema is None:
-                raise InvalidSpecError(f"{tag!r} is written to by a function, so it needs a schema: OutputTag(name, schema).")
-
-    @property
-    def tags(self) -> tuple[OutputTag, ...]:
-        """Late data first, then the side outputs."""
-        return (*((self.late_tag,) if self.late_tag else ()), *self.side_tags)
 
     @property
     def effective_trigger(self) -> Trigger:
@@ -132,28 +95,22 @@ class WindowPlan:
 
     def spec_with(self, function: WindowFunctionSpec) -> WindowSpec:
         """Return the window spec around a function."""
-        return WindowSpec(self.assigner, function, self.effective_trigger, self.evictor, self.allowed_lateness, self.refine)
+        return WindowSpec(
+            self.assigner, function, self.effective_trigger, self.evictor, self.settings.allowed_lateness, self.refine
+        )
 
-    def explain(self, choice: EngineChoice, whole: str | None) -> str:
-        """Return the plan as text, with the engine that runs it and why it is this one.
-
-        Args:
-            choice: the engine.
-            whole: why rows do not fold before the shuffle, ``None`` if they do.
-        """
-        engine, reason = choice
+    def explain(self, engine: Mapping[str, str]) -> str:
+        """Return the plan as text; ``engine`` has the lines about what runs it, by what they are about."""
         lines = [
             f"windowed by {describe(self.assigner)}",
             f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
             f"  event time      {self.event_time or 'none'}",
             f"  trigger         {describe(self.effective_trigger)}{'' if self.trigger else ' (default)'}",
             f"  evictor         {describe(self.evictor) if self.evictor else 'none'}",
-            f"  lateness        {format_micros(self.allowed_lateness)}, refinements: {self.refine}",
-            f"  late rows       {f'side output {self.late_tag.name}' if self.late_tag else 'counted and dropped'}",
+            f"  lateness        {format_micros(self.settings.allowed_lateness)}, refinements: {self.refine}",
+            f"  late rows       {self.settings.late_text}",
             f"  function        {self._function_text()}",
-            f"  engine          {engine}: {reason}",
-            f"  state           {_STATE[engine]}; RocksDB behind it",
-            f"  combiner        {f'off: {whole}' if whole else 'on: rows fold before the shuffle'}",
+            *(f"  {name:<15} {text}" for name, text in engine.items()),
             f"  buckets         {'one a shuffle partition' if self.keys else '1'}",
             f"  time mode       {'processing time' if self.uses_processing_time else 'event time'}",
         ]
@@ -163,21 +120,3 @@ class WindowPlan:
         if not self.function.aggregates:
             return self.function.kind
         return ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
-
-
-def describe(part: Any) -> str:
-    """Return a spec as text that is the same in every process: functions by their qualified name, not their address."""
-    if isinstance(part, type):
-        return part.__qualname__
-    if dataclasses.is_dataclass(part):
-        values = [f"{column.name}={describe(getattr(part, column.name))}" for column in dataclasses.fields(part)]
-        return f"{type(part).__qualname__}({', '.join(values)})"
-    if callable(part) and hasattr(part, "__qualname__"):
-        return _callable_name(part)
-    if isinstance(part, str | int | float | bool | type(None)) or type(part).__module__ == "enum":
-        return repr(part)
-    return repr(part) if type(part).__repr__ is not _NO_REPR else type(part).__qualname__
-
-
-def _callable_name(function: Callable[..., Any]) -> str:
-    return f"{getattr(function, '__module__', '')}.{function.__qualname__}"

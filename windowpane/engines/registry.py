@@ -1,0 +1,146 @@
+"""The registry: every engine there is, by the kind of programs it runs, the fastest first, the reference last.
+
+A new engine is one ``EngineSpec`` in one of the lists; nothing else names all engines. Only planning reads this module: a worker
+is sent the class of its engine, and imports no other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from windowpane.engines import never
+from windowpane.engines.never import NeverEngine
+from windowpane.engines.over import eowc, general
+from windowpane.engines.over.eowc import OverCloseEngine
+from windowpane.engines.over.general import OverUpdateEngine
+from windowpane.engines.over.program import Emit, OverProgram
+from windowpane.engines.over.reference import OverReferenceEngine
+from windowpane.engines.panes import counts, timed
+from windowpane.engines.panes.counts import CountsEngine
+from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.program import Program
+from windowpane.engines.row import RowEngine
+from windowpane.engines.sessions import engine as sessions
+from windowpane.engines.sessions.engine import SessionsEngine
+from windowpane.engines.slices import engine as slices
+from windowpane.engines.slices.engine import SlicesEngine
+from windowpane.engines.spec import Combining, EngineSpec
+from windowpane.kernels.over.calls import call_kernel
+from windowpane.windowing.assigners import GlobalWindows
+
+
+def _merges(program: Program) -> bool:
+    return program.spec.merges
+
+
+def _counts_or_ends(program: Program) -> bool:
+    return not program.spec.merges
+
+
+def _has_size(program: Program) -> bool:
+    return not program.spec.merges and not isinstance(program.spec.assigner, GlobalWindows)
+
+
+def _nowhere(program: Program) -> bool:
+    return False
+
+
+def _calls(program: OverProgram) -> str:
+    """Return, for people, which calls go on from counters and which are folded row by row."""
+    kernels = [call_kernel(call, program.columns) for call in program.spec.calls]
+    running = [str(kernel.call) for kernel in kernels if kernel.is_running]
+    folded = [str(kernel.call) for kernel in kernels if kernel.is_folded]
+    parts = [f"{', '.join(running)} from counters of the row before"] if running else []
+    parts += [f"{', '.join(folded)} row by row by the aggregate itself"] if folded else []
+    return "; ".join(parts) or "every call for all rows at once"
+
+
+WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
+    EngineSpec(
+        SlicesEngine.name,
+        SlicesEngine,
+        refusal=slices.refusal,
+        reason=lambda program: "windows of fixed size over built-in aggregates share slices",
+        state="a segment log: partial aggregates by slice and key",
+        combining=Combining(slices.combining_refusal, lambda program: SlicesEngine(program).combiner),
+        explains=_has_size,
+    ),
+    EngineSpec(
+        SessionsEngine.name,
+        SessionsEngine,
+        refusal=sessions.refusal,
+        reason=lambda program: "sessions of built-in aggregates are islands of rows and open sessions",
+        state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
+        combining=Combining(sessions.combining_refusal, lambda program: SessionsEngine(program).combiner),
+        explains=_merges,
+    ),
+    EngineSpec(
+        TimedPanesEngine.name,
+        TimedPanesEngine,
+        refusal=timed.refusal,
+        reason=lambda program: "built-in aggregates are kept by key and window, and clocks fire them",
+        state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
+        combining=Combining(timed.combining_refusal, lambda program: TimedPanesEngine(program).combiner),
+        explains=_counts_or_ends,
+    ),
+    EngineSpec(
+        NeverEngine.name,
+        NeverEngine,
+        refusal=never.refusal,
+        reason=lambda program: "the trigger never fires, so nothing needs keeping",
+        state="nothing",
+        explains=_nowhere,
+    ),
+    EngineSpec(
+        CountsEngine.name,
+        CountsEngine,
+        refusal=counts.refusal,
+        reason=lambda program: "running counts cut built-in aggregates where windows fire",
+        state="a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
+        explains=_counts_or_ends,
+    ),
+    EngineSpec(
+        RowEngine.name,
+        RowEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "the reference operator runs every program",
+        state="sorted pages: keyed state, event-time timers, processing-time timers",
+    ),
+)
+"""The engines of windows."""
+
+OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
+    EngineSpec(
+        OverUpdateEngine.name,
+        OverUpdateEngine,
+        refusal=general.refusal,
+        reason=lambda program: (
+            f"pages of rows and outputs, affected rows computed by kernels on sorted arrays: {_calls(program)}"
+        ),
+        state="row pages: rows with their results, by partition and order",
+        serves=lambda program: program.mode is Emit.UPDATE,
+    ),
+    EngineSpec(
+        OverCloseEngine.name,
+        OverCloseEngine,
+        refusal=eowc.refusal,
+        reason=lambda program: f"a sort buffer, complete rows computed by kernels on sorted arrays: {_calls(program)}",
+        state="a sort buffer of rows that wait, tails of partitions, counters of running calls",
+        serves=lambda program: program.mode is Emit.CLOSE,
+    ),
+    EngineSpec(
+        OverReferenceEngine.name,
+        OverReferenceEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "the reference operators run every program",
+        state="sorted pages: keyed state, and a sort buffer",
+    ),
+)
+"""The engines of OVER windows."""
+
+_BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {Program: WINDOW_ENGINES, OverProgram: OVER_ENGINES}
+
+
+def engines_for(program: Any) -> tuple[EngineSpec[Any], ...]:
+    """Return the engines for programs of this kind."""
+    return _BY_KIND[type(program)]

@@ -1,0 +1,98 @@
+"""An engine as the registry lists it, and the choice among engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from windowpane.engines.combiner import Combiner
+from windowpane.engines.protocol import Engine
+from windowpane.errors import InvalidSpecError
+
+P = TypeVar("P")
+"""The kind of programs that an engine runs."""
+
+
+def _always(program: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Combining(Generic[P]):
+    """How an engine has rows folded before the shuffle.
+
+    Args:
+        refusal: why the rows of a program must arrive whole, as far as this engine is concerned; ``None`` if they may fold.
+        make: makes what folds them.
+    """
+
+    refusal: Callable[[P], str | None]
+    make: Callable[[P], Combiner]
+
+
+@dataclass(frozen=True)
+class EngineSpec(Generic[P]):
+    """One engine.
+
+    Args:
+        name: the word for it, in ``explain()`` and ``engine(...)``.
+        make: its class, made from a program: it travels to workers, which so import no other engine.
+        refusal: why the engine cannot run a program, ``None`` if it can.
+        reason: why it is chosen where it can.
+        state: what its blobs are, for people.
+        combining: how it has rows folded before the shuffle, ``None`` if it takes every row.
+        serves: which programs it is made for at all; it is not named for others.
+        explains: of those, for which its refusal is told when the reference runs them instead.
+    """
+
+    name: str
+    make: Callable[[P], Engine]
+    refusal: Callable[[P], str | None]
+    reason: Callable[[P], str]
+    state: str
+    combining: Combining[P] | None = None
+    serves: Callable[[P], bool] = _always
+    explains: Callable[[P], bool] = _always
+
+
+class Choice(NamedTuple, Generic[P]):
+    """The engine that runs a program, and why it is this one."""
+
+    engine: EngineSpec[P]
+    reason: str
+
+
+def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = None) -> Choice[P]:
+    """Return the first engine that covers ``program`` exactly, and why it is this one.
+
+    Args:
+        engines: the fastest first; the last is the reference, which runs every program.
+        program: the program.
+        wanted: the name of the engine that was asked for, ``None`` for the first that can.
+
+    Raises:
+        InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
+    """
+    *candidates, reference = (each for each in engines if each.serves(program))
+    if wanted == reference.name:
+        return Choice(reference, "asked for")
+    if wanted not in (None, *(each.name for each in candidates)):
+        names = ", ".join(repr(each.name) for each in (reference, *candidates))
+        raise InvalidSpecError(f"there is no engine {wanted!r} for such a program; there are {names}.")
+    refusals = {}
+    for each in candidates:
+        if wanted in (None, each.name):
+            refused = each.refusal(program)
+            if refused is None:
+                return Choice(each, each.reason(program))
+            refusals[each.name] = refused
+    if wanted is not None:
+        raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refusals[wanted]}.")
+    told = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
+    return Choice(reference, "; ".join([reference.reason(program), *told]))
+
+
+def named(engines: Sequence[EngineSpec[P]], name: str) -> EngineSpec[P]:
+    """Return the engine of a name that the planner has chosen."""
+    return next(each for each in engines if each.name == name)

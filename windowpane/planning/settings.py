@@ -1,0 +1,97 @@
+"""Settings: what programs of every kind are told in the same words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import Duration, format_micros, to_micros
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Lateness, side outputs and the engine of a program.
+
+    Args:
+        allowed_lateness: microseconds.
+        late_tag: where late rows go, ``None`` to drop (and count) them.
+        side_tags: side outputs that a process function writes to.
+        engine: the engine asked for, ``None`` for the planner's choice.
+
+    Raises:
+        InvalidSpecError: negative lateness, two outputs of one name, or a side output without a schema.
+    """
+
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+    side_tags: tuple[OutputTag, ...] = ()
+    engine: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before any DataFrame is looked at."""
+        if self.allowed_lateness < 0:
+            raise InvalidSpecError(f"allowed lateness cannot be negative, but is {format_micros(self.allowed_lateness)}.")
+        names = [tag.name for tag in self.tags]
+        if len(set(names)) != len(names) or "main" in names:
+            raise InvalidSpecError(f"side outputs need names that differ from each other and from 'main', but are {names}.")
+        for tag in self.side_tags:
+            if tag.schema is None:
+                raise InvalidSpecError(f"{tag!r} is written to by a function, so it needs a schema: OutputTag(name, schema).")
+
+    @classmethod
+    def among(cls, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parts of a plan, by name, with those that are settings as one: how a program is written down in one line."""
+        names = {each.name for each in dataclasses.fields(cls)}
+        own = {name: value for name, value in parts.items() if name in names}
+        return {name: value for name, value in parts.items() if name not in names} | {"settings": cls(**own)}
+
+    @property
+    def tags(self) -> tuple[OutputTag, ...]:
+        """Late data first, then the side outputs."""
+        return (*((self.late_tag,) if self.late_tag else ()), *self.side_tags)
+
+    @property
+    def late_text(self) -> str:
+        """Where late rows go, as ``explain`` says it."""
+        return f"side output {self.late_tag.name}" if self.late_tag else "counted and dropped"
+
+
+DEFAULTS = Settings()
+"""Settings of which none was given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Configured:
+    """A step of the fluent API that takes settings."""
+
+    _settings: Settings = dataclasses.field(default=DEFAULTS, kw_only=True)
+
+    def _with(self, **settings: Any) -> Self:
+        return dataclasses.replace(self, _settings=dataclasses.replace(self._settings, **settings))
+
+    def allowed_lateness(self, lateness: Duration) -> Self:
+        """Wait that long for rows behind the watermark.
+
+        Event-time windows are kept so long, and late rows within it refine their results. OVER windows that emit on window close
+        hold rows back so long.
+        """
+        return self._with(allowed_lateness=to_micros(lateness))
+
+    def side_output_late_data(self, tag: OutputTag) -> Self:
+        """Send late rows to a side output, as they came.
+
+        Rows of windows also have ``windows_missed``, and ``dropped``: false if another window took the row.
+        """
+        return self._with(late_tag=tag)
+
+    def engine(self, name: str) -> Self:
+        """Run on this engine instead of the planner's choice: ``explain`` names the engines.
+
+        ``"row"`` runs every program of windows, ``"over reference"`` every one of OVER windows. Results do not depend on the
+        engine; a checkpoint does, so a restart keeps to the one it began with.
+        """
+        return self._with(engine=name)
