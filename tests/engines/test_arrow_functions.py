@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
-from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan

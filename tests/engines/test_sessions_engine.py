@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.programs import LATE, Batch, batches
-from windowpane.engines.combining import combiner_of
 from windowpane.engines.evicting import refinement_refusal
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -31,6 +30,7 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
+from windowpane.planning.engines import combiner_of
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan

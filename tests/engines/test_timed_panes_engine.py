@@ -23,12 +23,12 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.engines.programs import Batch, batches
-from windowpane.engines.combining import combiner_refusal
 from windowpane.engines.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
+from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 

@@ -91,8 +91,3 @@ def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = No
         raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refusals[wanted]}.")
     told = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
     return Choice(reference, "; ".join([reference.reason(program), *told]))
-
-
-def named(engines: Sequence[EngineSpec[P]], name: str) -> EngineSpec[P]:
-    """Return the engine of a name that the planner has chosen."""
-    return next(each for each in engines if each.name == name)

@@ -1,4 +1,4 @@
-"""Which engine runs a program: chosen once, and kept with its reason in the program."""
+"""Which engine runs a program: chosen once, and kept with its reason in it; and whether its rows fold before the shuffle."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from windowpane.engines.columnar import fold_of
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.program import Program
+from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import engines_for
-from windowpane.engines.spec import choose, named
+from windowpane.engines.spec import EngineSpec, choose
+from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 P = TypeVar("P", Program, OverProgram)
 
@@ -27,7 +30,7 @@ def with_engine(program: P, wanted: str | None = None) -> P:
 
 def engine_of(program: P) -> Callable[[P], Engine]:
     """Return the class of the engine that runs ``program``: a worker that is sent it imports no other engine."""
-    return named(engines_for(program), program.engine).make
+    return _spec_of(program).make
 
 
 def make_engine(program: Any) -> Engine:
@@ -37,4 +40,33 @@ def make_engine(program: Any) -> Engine:
 
 def state_text(program: Any) -> str:
     """Return what the state of a program's engine is, for people."""
-    return named(engines_for(program), program.engine).state
+    return _spec_of(program).state
+
+
+def _spec_of(program: Any) -> EngineSpec[Any]:
+    return next(each for each in engines_for(program) if each.name == program.engine)
+
+
+def combiner_refusal(program: Program) -> str | None:
+    """Return why the rows of a program must arrive whole, ``None`` if they may fold before the shuffle."""
+    combining = _spec_of(program).combining
+    if combining is None:
+        return f"the {program.engine} engine takes every row"
+    if program.late_output is not None:
+        return "late rows are asked for whole"
+    if program.upstream is not Upstream.SOURCE:
+        return "rows of an earlier window are judged one by one"
+    if program.spec.evictor is not None:
+        return "an evictor needs every row"
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return "the function is given whole rows"
+    fold = fold_of(program)
+    if fold is not None and fold.is_ordered:
+        return "an aggregate depends on the order of arrival"
+    return combining.refusal(program)
+
+
+def combiner_of(program: Program) -> Combiner | None:
+    """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
+    combining = _spec_of(program).combining
+    return None if combining is None or combiner_refusal(program) else combining.make(program)

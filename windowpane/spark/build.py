@@ -10,10 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.combining import combiner_of
 from windowpane.engines.program import JUDGED, MAIN, TIME, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.planning.engines import engine_of
+from windowpane.planning.engines import combiner_of, engine_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark import encode

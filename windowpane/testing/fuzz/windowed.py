@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 
 from windowpane.engines.arrival import in_order
 from windowpane.engines.combiner import Combiner, always_together
-from windowpane.engines.combining import combiner_of
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
 from windowpane.planning.description import describe
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference, with_one_zero
 from windowpane.testing.fuzz.outcome import Outcome, raised
