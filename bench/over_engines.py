@@ -18,12 +18,12 @@ from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
 from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.packed_order import lexical_order, stable_order
+from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.frames import Frame, preceding
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.frames import Frame, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
 
 COLUMNS = pa.schema([("key", pa.int64()), ("t", pa.timestamp("us")), ("id", pa.int64()), ("price", pa.int64())])

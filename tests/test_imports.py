@@ -18,16 +18,16 @@ from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
 from windowpane.planning.engines import engine_of
 from windowpane.planning.engines import engine_of as over_engine_of
-from windowpane.windowing.frames import RUNNING_ROWS
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.frames import RUNNING_ROWS
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 NOT_FOR_WORKERS = {"datasketches", "duckdb", "prompt_toolkit", "psycopg", "rich", "sqlglot", "typer"}
 """What we depend on and workers need only where an aggregate, or SQL, is made with it."""
 
 TEN_MINUTES = wp.TumblingEventTimeWindows.of("10 minutes")
 ENGINES = {
-    "windowpane.engines.over.eowc",
-    "windowpane.engines.over.general",
+    "windowpane.engines.over.close",
+    "windowpane.engines.over.update",
     "windowpane.engines.over.reference",
     "windowpane.engines.panes.counts",
     "windowpane.engines.panes.timed",
@@ -58,19 +58,19 @@ def test_the_package_needs_neither_spark_nor_an_engine() -> None:
 
 
 def test_a_worker_imports_what_every_worker_needs() -> None:
-    loaded = modules_after("import windowpane.spark.process, windowpane.spark.encode")
+    loaded = modules_after("import windowpane.spark.stages.process, windowpane.spark.stages.encode")
     assert {"pyspark", "windowpane.engines.program"} <= loaded
     assert loaded & NOT_FOR_WORKERS == set()
     assert loaded & ENGINES == set()
 
 
 def test_the_worker_that_looks_at_a_program_on_the_driver_needs_no_pandas() -> None:
-    assert "pandas" not in modules_after("import windowpane.spark.process")
+    assert "pandas" not in modules_after("import windowpane.spark.stages.process")
 
 
 def test_a_warmed_up_worker_has_what_every_query_needs() -> None:
-    loaded = modules_after("from windowpane.spark.warm_workers import imported\nassert list(imported([])) == []")
-    assert {"pandas", "windowpane.spark.process", "windowpane.spark.encode"} <= loaded
+    loaded = modules_after("from windowpane.spark.internals.warm_workers import imported\nassert list(imported([])) == []")
+    assert {"pandas", "windowpane.spark.stages.process", "windowpane.spark.stages.encode"} <= loaded
     assert loaded & NOT_FOR_WORKERS == set()
 
 

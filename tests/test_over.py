@@ -11,7 +11,8 @@ import windowpane as wp
 from windowpane.errors import InvalidFrameError, InvalidSpecError
 from windowpane.over import OverStream
 from windowpane.windowing.expressions import calls_in
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -20,7 +21,6 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.over import OverPlan, WindowedCall, resolved_frame
 from windowpane.planning.over_programs import compile_stages
 from windowpane.planning.settings import Settings
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -23,8 +24,7 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall
+from windowpane.windowing.over.spec import OrderColumn, OverCall
 
 T = OrderColumn("t", nulls_first=True)
 HOUR = 3_600_000_000

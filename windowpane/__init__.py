@@ -27,7 +27,7 @@ from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, strea
 from windowpane.warming import warm_up
 from windowpane.windowing.aggregates import *  # noqa: F403
 from windowpane.windowing.aggregates import __all__ as _aggregates
-from windowpane.windowing.arrow_functions import GROUP, ArrowAggregateFunction
+from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
 from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
@@ -39,7 +39,7 @@ from windowpane.windowing.functions import (
     RichFunction,
     WindowFunctionSpec,
 )
-from windowpane.windowing.over_calls import (
+from windowpane.windowing.over.calls import (
     cume_dist,
     dense_rank,
     first_value,

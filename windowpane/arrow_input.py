@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from windowpane.spark.arrow_rows import ArrowRows, BatchFunction
+    from windowpane.spark.sources.arrow_rows import ArrowRows, BatchFunction
 
 
 def map_in_arrow(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
@@ -38,7 +38,7 @@ def map_in_arrow(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:
         >>> trades = wp.map_in_arrow(kafka.select("value"), parsed, "sym string, price double, at timestamp")
         >>> wp.stream(trades, event_time="at", watermark="5 seconds").key_by("sym")
     """
-    from windowpane.spark.arrow_rows import mapped
+    from windowpane.spark.sources.arrow_rows import mapped
 
     return mapped(rows, function, schema)
 
@@ -82,6 +82,6 @@ def read_in_arrow(
         >>> bids = wp.read_in_arrow(spark, "landing/bids", "k bigint, price bigint, ts timestamp", "csv", maxFilesPerTrigger=4)
         >>> wp.stream(bids, event_time="ts", watermark="2 seconds").key_by("k")
     """
-    from windowpane.spark.arrow_files import CsvFormat, arrow_files
+    from windowpane.spark.sources.arrow_files import CsvFormat, arrow_files
 
     return arrow_files(spark, path, schema, format, CsvFormat(header, delimiter, null), options, streaming)

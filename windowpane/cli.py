@@ -80,13 +80,13 @@ def sql(
 
         with Session(_spark() if spark else None, store, state) as session:
             if script is None and sys.stdin.isatty():
-                from windowpane.sql.prompt import run_prompt
+                from windowpane.sql.shell.prompt import run_prompt
 
                 run_prompt(session, Console(), history or Path.home() / ".windowpane_history")
             else:
                 _run_script(session, *_read(script or "-"), as_json=as_json)
                 if pace is not None:
-                    from windowpane.sql.keeping import keep_flushing
+                    from windowpane.sql.shell.steady_flush import keep_flushing
 
                     keep_flushing(session, pace, lambda error: _print_error(where, error))
 
@@ -124,7 +124,7 @@ def _read(script: str) -> tuple[str, str]:
 
 def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None:
     from windowpane.sql import Session
-    from windowpane.sql.printing import json_line, print_result
+    from windowpane.sql.shell.printing import json_line, print_result
 
     assert isinstance(session, Session)
     console = Console()
@@ -174,7 +174,7 @@ def explain(
     name, text = _read(script)
     with _refusals(name):
         from windowpane.sql import Session
-        from windowpane.sql.scripts import explain_script
+        from windowpane.sql.shell.scripts import explain_script
 
         with Session(":memory:") as session:
             for line in explain_script(session, text):

@@ -17,11 +17,11 @@ from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
 from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in
-from windowpane.windowing.over_calls import several
+from windowpane.windowing.over.calls import several
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
-    from windowpane.spark.source import Source
+    from windowpane.spark.sources.source import Source
 
 ALL = "*"
 
@@ -59,7 +59,7 @@ def over(
     Example:
         >>> wp.over(prices, event_time="event_time", watermark="5 minutes", key="trade_id")
     """
-    from windowpane.spark.source import Source
+    from windowpane.spark.sources.source import Source
 
     keys = () if key is None else several(key)
     if not keys or not all(isinstance(each, str) for each in keys):
@@ -190,7 +190,7 @@ class OverSelection(Configured):
         return self._result(Emit.CLOSE, None, Inconsistent.ERROR)
 
     def _result(self, mode: Emit, retain: int | None, on_inconsistent: Inconsistent) -> OverResult:
-        from windowpane.spark.over_build import Overed
+        from windowpane.spark.building.over import BuiltOver
 
         stream = self.stream
         request = OverRequest(
@@ -204,7 +204,7 @@ class OverSelection(Configured):
             on_inconsistent=on_inconsistent,
             settings=self._settings,
         )
-        return OverResult(Overed(stream.source, request))
+        return OverResult(BuiltOver(stream.source, request))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from windowpane.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
 if TYPE_CHECKING:
-    from windowpane.spark.running import Built
+    from windowpane.spark.queries.running import Built
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Runnable:
         Example:
             >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
         """
-        from windowpane.spark.running import start
+        from windowpane.spark.queries.running import start
 
         return start(self._built, sinks, checkpoint, trigger, query_name)
 

@@ -16,7 +16,7 @@ from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
+from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
@@ -27,8 +27,8 @@ from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
-    from windowpane.spark.build import Windowed
-    from windowpane.spark.source import Source
+    from windowpane.spark.building.windows import BuiltWindows
+    from windowpane.spark.sources.source import Source
 
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
 
@@ -57,7 +57,7 @@ def stream(
     Example:
         >>> flights = wp.stream(df, event_time="scheduled", watermark="2 hours")
     """
-    from windowpane.spark.source import Source
+    from windowpane.spark.sources.source import Source
 
     return Stream(Source.of(dataframe, event_time, watermark, heartbeat, name))
 
@@ -264,7 +264,7 @@ class WindowedStream(Configured):
         return self._result(FunctionPlan("apply_in_pandas", arrow=arrow, schema=schema))
 
     def _result(self, function: FunctionPlan) -> Result:
-        from windowpane.spark.build import Windowed
+        from windowpane.spark.building.windows import BuiltWindows
 
         plan = WindowPlan(
             keys=tuple(key if isinstance(key, str) else "<column>" for key in self.keys),
@@ -275,7 +275,7 @@ class WindowedStream(Configured):
             refine=self._refine,
             settings=self._settings,
         )
-        return Result(Windowed(self.source, plan, self.keys, self.order_by))
+        return Result(BuiltWindows(self.source, plan, self.keys, self.order_by))
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class Result(Runnable):
     Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's columns.
     """
 
-    _built: Windowed
+    _built: BuiltWindows
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
         """Go on with a second window, in the same query, over the results of this one.
@@ -308,7 +308,7 @@ class Result(Runnable):
         return self._downstream().window_all(assigner, order_by)
 
     def _downstream(self) -> Stream:
-        from windowpane.spark.source import Source
+        from windowpane.spark.sources.source import Source
 
         earlier = self._built
         results = earlier.output("main", with_system=True)

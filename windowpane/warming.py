@@ -27,7 +27,7 @@ def warm_up(spark: Any) -> Thread:
         >>> wp.warm_up(spark)
         >>> wp.stream(bids, event_time="at", watermark="5 seconds")
     """
-    from windowpane.spark.warm_workers import warm_workers
+    from windowpane.spark.internals.warm_workers import warm_workers
 
     thread = Thread(target=warm_workers, args=(spark,), name="windowpane-warm-up", daemon=True)
     thread.start()

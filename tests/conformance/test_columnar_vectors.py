@@ -10,12 +10,12 @@ import pytest
 
 from tests.conformance.test_vectors import COPIED, RESTARTS, shared_files
 from windowpane.errors import WindowpaneError
-from windowpane.testing.conformance.built_in import built_in
-from windowpane.testing.conformance.fields import NotUnderstoodError
-from windowpane.testing.conformance.programs import parse_program
+from windowpane.testing.conformance.reading.built_in import built_in
+from windowpane.testing.conformance.reading.fields import NotUnderstoodError
+from windowpane.testing.conformance.reading.programs import parse_program
+from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
+from windowpane.testing.conformance.replay.verdicts import Options, Verdict
 from windowpane.testing.conformance.runner import replay_paths
-from windowpane.testing.conformance.vectors import Case, find_files, read_cases
-from windowpane.testing.conformance.verdicts import Options, Verdict
 
 SHARE = 0.6
 OPERATORS = ("window_operator", "window_operator_chain")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from windowpane.testing.conformance.__main__ import main
-from windowpane.testing.conformance.engines import ENGINES
+from windowpane.testing.conformance.engines.by_name import ENGINES
+from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
+from windowpane.testing.conformance.replay.verdicts import Options, Verdict
 from windowpane.testing.conformance.runner import replay_case, replay_paths
-from windowpane.testing.conformance.vectors import Case, find_files, read_cases
-from windowpane.testing.conformance.verdicts import Options, Verdict
 
 COPIED = Path(__file__).parent / "oracle"
 TUMBLING: dict[str, Any] = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance_path import ABSENT, find_conformance_root
+from windowpane.testing.conformance.reading.vectors import find_files, read_cases
+from windowpane.testing.conformance.replay.verdicts import Options
 from windowpane.testing.conformance.runner import replay_paths
-from windowpane.testing.conformance.vectors import find_files, read_cases
-from windowpane.testing.conformance.verdicts import Options
 
 COPIED = Path(__file__).parent / "oracle"
 RISINGWAVE = (

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import PARTITION, POSITION, TIME, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput
 from windowpane.windowing.assigners import (

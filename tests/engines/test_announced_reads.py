@@ -13,8 +13,8 @@ from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN
 
 

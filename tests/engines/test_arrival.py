@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.engines.arrival import arrival_order
+from windowpane.engines.common.arrival import arrival_order
 from windowpane.engines.program import PARTITION, POSITION
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.over.spec import OrderColumn
 
 order_columns = st.builds(OrderColumn, st.sampled_from(["x", "n"]), st.booleans(), nulls_first=st.booleans())
 orders = st.lists(order_columns, max_size=2, unique_by=lambda order: order.name)

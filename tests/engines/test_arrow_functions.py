@@ -23,7 +23,7 @@ from windowpane.testing.fuzz.columns import PLAIN
 from windowpane.testing.fuzz.comparison import difference
 from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP
 from windowpane.testing.fuzz.windowed_streams import random_rows
-from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas
+from windowpane.windowing.arrow.functions import ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 
 PANE = ["k", "window_start", "window_end"]

@@ -21,7 +21,8 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.testing.fuzz import over
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
     UNBOUNDED_PRECEDING,
@@ -31,9 +32,8 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
 
 COLUMNS = pa.schema([("p", pa.string()), ("t", pa.int64()), ("id", pa.int64()), ("v", pa.int64())])

@@ -16,9 +16,9 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing import aggregates as agg
-from windowpane.windowing.frames import CURRENT_ROW, Frame, following
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.frames import CURRENT_ROW, Frame, following
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
 
 COLUMNS = pa.schema([("part", pa.string()), ("ts", pa.int64()), ("id", pa.int64())])

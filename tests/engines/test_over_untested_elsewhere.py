@@ -26,10 +26,10 @@ from windowpane.testing.fuzz.over_oracle import Oracle
 from windowpane.testing.fuzz.over_run import NotCoveredError
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
-from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Exclude, Frame, Offset, following, preceding
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Exclude, Frame, Offset, following, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
 
 EPOCH = dt.datetime(1970, 1, 1)

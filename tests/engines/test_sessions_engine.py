@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.programs import LATE, Batch, batches
-from windowpane.engines.evicting import refinement_refusal
+from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
 from windowpane.engines.sessions.engine import SessionsEngine, refusal
-from windowpane.engines.sessions.meeting import END, ROWS, START, Arrivals
+from windowpane.engines.sessions.merging import END, ROWS, START, Arrivals
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
     InvalidDurationError,

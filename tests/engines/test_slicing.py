@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from windowpane.engines.slicing import SharedSlices
+from windowpane.engines.common.slicing import SharedSlices
 from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow

@@ -23,7 +23,7 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.engines.programs import Batch, batches
-from windowpane.engines.evicting import refinement_refusal
+from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock

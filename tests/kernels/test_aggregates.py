@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from windowpane.engines.arrival import numbered
+from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates import columnar_form
 from windowpane.kernels.aggregates.forms import ORDERED
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.registry import BINDERS
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.dense_codes import combined, dense_codes, distinct
-from windowpane.kernels.packed_order import stable_order
-from windowpane.kernels.running_positions import grouped, run_starts
+from windowpane.kernels.grouping.running_positions import grouped, run_starts
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct
+from windowpane.kernels.sorting.packed_order import stable_order
 
 COLUMNS = [
     pa.array([3, None, -(2**40), 3]),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.islands import find_islands, order_by
+from windowpane.kernels.sessions.islands import find_islands, order_by
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, merge_overlapping
 

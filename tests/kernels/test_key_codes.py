@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.key_codes import key_codes, key_hashes, plain_key
+from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
 
 COLUMNS = [
     pa.array([5, None, -(2**62), 2**62, 5, None], pa.int64()),
@@ -73,7 +73,7 @@ def test_no_columns_are_one_key():
 
 def test_a_hash_is_the_same_in_another_process_and_among_other_keys():
     program = (
-        "import pyarrow as pa; from windowpane.kernels.key_codes import key_hashes;"
+        "import pyarrow as pa; from windowpane.kernels.keys.key_codes import key_hashes;"
         "print(key_hashes([pa.chunked_array([pa.array(['LGA', 'JFK'])])], 2).tolist()[1])"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

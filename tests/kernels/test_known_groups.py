@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.kernels import grouped_fold
-from windowpane.kernels.addressed_groups import addressed_groups
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.packed_groups import packed_groups
+from windowpane.kernels.grouping import grouped_fold
+from windowpane.kernels.grouping.addressed_groups import addressed_groups
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.windowing.times import MAX, MIN
 
 ROWS = 40_000

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over.by_frame import STEPS, by_frame, values_by_frame
+from windowpane.kernels.over.calls.by_frame import STEPS, by_frame, values_by_frame
+from windowpane.kernels.over.calls.folding import folded
 from windowpane.kernels.over.elements import BLOCK, WrittenFrames
-from windowpane.kernels.over.folding import folded
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.frames import (
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -21,8 +21,8 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import bind_call
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import bind_call
 
 NUMBERS = ("i", "x", "f", "d", "w")
 CALLS = [

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from tests.kernels.over_rows_of_every_type import COLUMNS, random_rows, starts_at
-from windowpane.kernels.over.folding import folded
-from windowpane.kernels.over.running_moments import MANY
+from windowpane.kernels.over.calls.folding import folded
+from windowpane.kernels.over.running.moments import MANY
 from windowpane.kernels.over.window import OverWindow
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import bind_call
+from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_PRECEDING, Frame, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import bind_call
 
 CALLS = [
     *[(function, column) for function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp") for column in "ixfdw"],

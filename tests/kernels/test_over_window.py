@@ -11,8 +11,8 @@ import pytest
 
 from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.packed_order import lexical_order, stable_order
-from windowpane.windowing.frames import (
+from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -22,7 +22,7 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 SEEDS = range(12)
 NUMBERS = ["count", "sum", "min", "max", "avg"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.packed_order import lexical_order, stable_order
+from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 
 WIDE = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBERS = st.one_of(st.lists(st.integers(-3, 3)), st.lists(WIDE), st.lists(st.one_of(st.integers(0, 2), WIDE)))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.range_merge import Ranges, exploded, fold_groups, fold_ranges
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, fold_ranges
 
 CALLS = [("n", wp.count(), ()), ("s", wp.sum("v"), ("v",)), ("m", wp.max("v"), ("v",))]
 FOLD: Any = GroupedFold.of(CALLS, pa.schema([("v", pa.int64())]))

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.kernels.islands import find_islands
-from windowpane.kernels.session_order import holding_order, offsets_of
-from windowpane.operators.merging_window_set import MergingWindowSet
+from windowpane.kernels.sessions.islands import find_islands
+from windowpane.kernels.sessions.session_order import holding_order, offsets_of
+from windowpane.operators.window.merging_window_set import MergingWindowSet
 from windowpane.windowing.assigners import EventTimeSessionWindows
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from windowpane.errors import EvictionTimeError
-from windowpane.kernels import survivors
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, YoungSurvive
+from windowpane.kernels import eviction as survivors
+from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, YoungSurvive
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.evictors import CountEvictor, TimeEvictor, TimestampedValue
 from windowpane.windowing.times import MIN

@@ -9,7 +9,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import EndlessTimerError, EvictionTimeError, NonMergingTriggerError
-from windowpane.operators import endless_timers
+from windowpane.operators.window import endless_timers
 from windowpane.testing import WindowTestHarness
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec

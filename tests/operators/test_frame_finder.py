@@ -9,22 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowpane.operators.frame_finder import AffectedRange, Positions, find_affected
-from windowpane.operators.row_order import Position, RowOrder
-from windowpane.operators.sorted_partition import SortedPartition
+from windowpane.operators.over.frame_finder import AffectedRange, Positions, find_affected
+from windowpane.operators.over.row_order import Position, RowOrder
+from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.testing.fuzz.over_inputs import ORDER_TYPES
 from windowpane.testing.fuzz.over_windows import random_frame
 from windowpane.windowing.changes import Row
-from windowpane.windowing.frames import (
-    CURRENT_ROW,
-    RUNNING_ROWS,
-    UNBOUNDED_FOLLOWING,
-    Frame,
-    following,
-    preceding,
-)
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.frames import CURRENT_ROW, RUNNING_ROWS, UNBOUNDED_FOLLOWING, Frame, following, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 KINDS = list(ORDER_TYPES)
 

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowpane.operators.over_functions import evaluator
-from windowpane.operators.row_order import RowOrder
-from windowpane.operators.sorted_partition import SortedPartition
+from windowpane.operators.over.functions import evaluator
+from windowpane.operators.over.row_order import RowOrder
+from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.frames import Frame, following, preceding
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.frames import Frame, following, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 COLUMNS = pa.schema([("id", pa.int64()), ("x", pa.int64())])
 ROWS = [{"id": number, "x": x} for number, x in enumerate([4, 4, 9, None, 9, 9, 1])]

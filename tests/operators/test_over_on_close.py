@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from windowpane.errors import InvalidSpecError, MissingOrderError, NeverClosesError
-from windowpane.operators.over_on_close import OverOnClose
+from windowpane.operators.over.on_close import OverOnClose
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing import aggregates as agg
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.closing_delays import watermark_delay, why_unlimited
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -24,10 +26,8 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_closing import watermark_delay, why_unlimited
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX
 
 COLUMNS = pa.schema([("part", pa.string()), ("ord", pa.int64()), ("id", pa.int64()), ("x", pa.int64())])

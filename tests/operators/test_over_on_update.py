@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from windowpane.errors import InconsistentChangeError
-from windowpane.operators.over_on_update import OverOnUpdate
+from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
-from windowpane.windowing.frames import Frame, preceding
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.frames import Frame, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 
 COLUMNS = pa.schema([("part", pa.string()), ("ord", pa.int64()), ("id", pa.int64()), ("x", pa.float64())])
 LAG = OverCall("lag", ("x",))

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowpane.operators.row_order import RowOrder
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.range_offsets import BEYOND
+from windowpane.operators.over.row_order import RowOrder
+from windowpane.windowing.over.range_offsets import BEYOND
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 NAN = float("nan")
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pyspark
 from pyspark.sql import types as T
 
-from windowpane.spark.types import arrow_schema
+from windowpane.spark.stages.types import arrow_schema
 
 ORIGIN = datetime(2024, 1, 1, tzinfo=UTC)
 NAIVE_ORIGIN = ORIGIN.replace(tzinfo=None)

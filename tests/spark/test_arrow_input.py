@@ -14,9 +14,9 @@ from pyspark.sql import types as T
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, failure, rows, run, table
-from windowpane.spark.arrow_rows import TypedFunction
-from windowpane.spark.settings import MANY_ROWS
-from windowpane.spark.spark_hash import spark_hashes
+from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.sources.arrow_rows import TypedFunction
+from windowpane.spark.stages.spark_hash import spark_hashes
 
 pytestmark = pytest.mark.spark
 

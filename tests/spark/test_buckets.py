@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from windowpane.spark.buckets import bucket_ids, spark_hash
+from windowpane.spark.stages.buckets import bucket_ids, spark_hash
 
 pytestmark = pytest.mark.spark
 

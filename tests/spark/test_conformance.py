@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.conformance_path import ABSENT, find_conformance_root
-from windowpane.testing.conformance.engines import ENGINES
+from windowpane.testing.conformance.engines.by_name import ENGINES
+from windowpane.testing.conformance.engines.spark_engine import patiently
+from windowpane.testing.conformance.reading.vectors import read_cases
+from windowpane.testing.conformance.replay.verdicts import Difference, Options, Verdict
 from windowpane.testing.conformance.runner import replay_case
-from windowpane.testing.conformance.spark_engine import patiently
-from windowpane.testing.conformance.vectors import read_cases
-from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
 
 ROOT = find_conformance_root()
 

@@ -39,8 +39,8 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.planning.engines import make_engine
-from windowpane.spark.bounded import bounded_processor
-from windowpane.spark.wire import Wire
+from windowpane.spark.stages.bounded import bounded_processor
+from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.windows import TimeWindow
 
@@ -398,7 +398,7 @@ def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on(spark, tmp
     assert run(original(feed.stream(spark)), checkpoint=checkpoint).rows() == [("a", 0, 10, 1)]
     feed.add([("a", 15, 4), ("z", 60, 0)])
     with monkeypatch.context() as patched:
-        patched.setattr("windowpane.planning.window_programs.STATE_FORMAT", "2")
+        patched.setattr("windowpane.planning.description.STATE_FORMAT", "2")
         changed = wp.stream(feed.stream(spark), "t", watermark=0).key_by(F.encode("k", "utf-8").alias("k"))
         windowed = changed.window(TumblingEventTimeWindows.of("20 seconds")).trigger(CountTrigger(2)).allowed_lateness("1 second")
         text = failure(windowed.aggregate(s=wp.sum(F.col("v").cast("double"))), checkpoint=checkpoint)

@@ -10,8 +10,8 @@ import pytest
 import windowpane as wp
 from tests.spark.helpers import SPARK, Feed, failure, run
 from windowpane.errors import RepartitionedCheckpointError
-from windowpane.spark.buckets import bucket_ids
-from windowpane.spark.layout import PROBED_BUCKET, Layout
+from windowpane.spark.queries.layout import PROBED_BUCKET, Layout
+from windowpane.spark.stages.buckets import bucket_ids
 from windowpane.state.memory import MemoryBlobStore
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.spark import starting
+from windowpane.spark.queries import starting
 
 TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 

@@ -13,8 +13,8 @@ import pytest
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
-from windowpane.spark import staged
-from windowpane.spark.blobs import pack, unpack
+from windowpane.spark.queries import staged
+from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.on_spark import upkeep
 from windowpane.sql.on_spark.stages import STAGE

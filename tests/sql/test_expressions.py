@@ -6,7 +6,7 @@ import pytest
 
 from windowpane.errors import SqlNameError, SqlRunError, SqlTypeError, UnsupportedSqlError
 from windowpane.sql import Session
-from windowpane.sql.intervals import read_span
+from windowpane.sql.values.intervals import read_span
 from windowpane.windowing.intervals import Interval
 
 

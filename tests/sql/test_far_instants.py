@@ -11,7 +11,7 @@ from rich.console import Console
 
 from windowpane.errors import InvalidTextError, SqlRunError
 from windowpane.sql import Session
-from windowpane.sql.printing import json_line, print_result
+from windowpane.sql.shell.printing import json_line, print_result
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from windowpane.errors import (
     UnsupportedTypeError,
 )
 from windowpane.sql import Session
-from windowpane.sql.outbox import Outbox
+from windowpane.sql.embedded.outbox import Outbox
 from windowpane.stores import PostgresStore, PostgresViews
 
 ROOT = Path(__file__).parents[2]

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import is_float
 from windowpane.sql.nodes import Node
-from windowpane.sql.scope import Column
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.job import Job
-from windowpane.sql.types import is_float
 
 Row = tuple[str, str]
 """The key of a row, and the whole row, as text."""

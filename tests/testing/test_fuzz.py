@@ -13,7 +13,7 @@ import pytest
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import WindowpaneError
-from windowpane.kernels import grouped_fold
+from windowpane.kernels.grouping import grouped_fold
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages
 from windowpane.testing.fuzz import windowed

@@ -20,8 +20,8 @@ from windowpane.testing.fuzz.__main__ import main, report
 from windowpane.testing.fuzz.columns import COLUMNS
 from windowpane.testing.fuzz.over_inputs import random_trial
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT
-from windowpane.windowing.frames import Exclude, Units
-from windowpane.windowing.over_spec import FUNCTIONS, OverSpec
+from windowpane.windowing.over.frames import Exclude, Units
+from windowpane.windowing.over.spec import FUNCTIONS, OverSpec
 
 BLOCK = 100
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 import pytest
 
 from windowpane.errors import InvalidFrameError
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     RUNNING_RANGE,
     RUNNING_ROWS,
@@ -23,7 +24,6 @@ from windowpane.windowing.frames import (
     merge_rows_frames,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from windowpane.errors import InvalidFrameError, InvalidSpecError, UnknownColumnError
 from windowpane.windowing import aggregates as agg
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     RUNNING_ROWS,
     UNBOUNDED_FOLLOWING,
@@ -22,9 +23,8 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 
 TS = OrderColumn("ts", nulls_first=True)
 COLUMNS = pa.schema(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.windowing.frames import Offset
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.range_offsets import BEYOND, shifted
+from windowpane.windowing.over.frames import Offset
+from windowpane.windowing.over.range_offsets import BEYOND, shifted
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from windowpane.sql import Session
-from windowpane.sql.printing import print_result
+from windowpane.sql.shell.printing import print_result
 
 SCRIPT = """
 CREATE SOURCE flights (

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines.late_rows import late_table
+from windowpane.engines.common.late_rows import late_table
+from windowpane.engines.common.rows import key_values, output_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
-from windowpane.engines.rows import key_values, output_table
 from windowpane.errors import UndeclaredSideOutputError
-from windowpane.operators.timer_service import TimerService
+from windowpane.operators.window.timer_service import TimerService
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.bucket_header import BucketHeader
-from windowpane.engines.columnar import common_refusal
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.columnar import common_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.state.blob_store import BlobStore

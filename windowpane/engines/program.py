@@ -12,8 +12,8 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 

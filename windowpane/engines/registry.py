@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from windowpane.engines import never
 from windowpane.engines.never import NeverEngine
-from windowpane.engines.over import eowc, general
-from windowpane.engines.over.eowc import OverCloseEngine
-from windowpane.engines.over.general import OverUpdateEngine
+from windowpane.engines.over import close as eowc
+from windowpane.engines.over import update as general
+from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
+from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes import counts, timed
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
@@ -25,7 +26,7 @@ from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import Combining, EngineSpec
-from windowpane.kernels.over.calls import call_kernel
+from windowpane.kernels.over.calls.call import call_kernel
 from windowpane.windowing.assigners import GlobalWindows
 
 

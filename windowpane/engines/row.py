@@ -16,16 +16,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.arrival import in_order
-from windowpane.engines.bucket_header import BucketHeader
 from windowpane.engines.collecting import OutputCollector
+from windowpane.engines.common.arrival import in_order
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import JUDGED, TIME, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import MissingTimestampError
-from windowpane.kernels.key_codes import plain_key
-from windowpane.operators.timer_service import TimerService
-from windowpane.operators.window_operator import WindowOperator
+from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.operators.window.operator import WindowOperator
+from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState

@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from windowpane.engines.columnar import fold_of
 from windowpane.engines.combiner import Combiner
+from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import engines_for
 from windowpane.engines.spec import EngineSpec, choose
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
 P = TypeVar("P", Program, OverProgram)
 

@@ -15,7 +15,7 @@ from windowpane.engines.program import Upstream
 from windowpane.planning.description import columns_text, description
 from windowpane.planning.engines import with_engine
 from windowpane.planning.over import OverPlan, Stage
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.types import output_schema
 
 
 def compile_stages(plan: OverPlan, columns: pa.Schema, upstream: Upstream) -> tuple[OverProgram, ...]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windowpane.engines.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.description import columns_text, describe, description
 from windowpane.planning.engines import combiner_refusal, state_text, with_engine
 from windowpane.planning.windows import WindowPlan
 from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
-from windowpane.windowing.arrow_by_key import ArrowByKey, ArrowByRow
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.arrow.by_key import ArrowByKey, ArrowByRow
+from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 
 

@@ -13,12 +13,12 @@ from windowpane.engines.program import Upstream
 from windowpane.planning.description import describe
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-from windowpane.spark.worker import freeze_imported, import_needed
+from windowpane.spark.internals.worker import freeze_imported, import_needed
 
 
 def main() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.cells import cell_text
-from windowpane.sql.far_instants import cells
-from windowpane.sql.scalar.zone import UTC
-from windowpane.sql.types import SqlType
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.values.far_instants import cells
+from windowpane.sql.values.value_text import cell_text
+from windowpane.sql.values.zone import UTC
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,23 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import SqlNameError, SqlTypeError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
-from windowpane.sql import catalog_queries, tables
-from windowpane.sql.bound import BoundQuery
-from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
-from windowpane.sql.continuous import refuse_pipeline
-from windowpane.sql.definitions import STRICT_MODE, Definitions
-from windowpane.sql.expr import MismatchError, quoted
+from windowpane.sql.bind.bound_query import BoundQuery
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.catalog import questions as catalog_queries
+from windowpane.sql.catalog.definitions import STRICT_MODE, Definitions
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
+from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.embedded import tables
+from windowpane.sql.embedded.postgres_views import ServedViews
+from windowpane.sql.embedded.state_file import opened
+from windowpane.sql.embedded.view_maintenance import ViewMaintenance
+from windowpane.sql.expressions.expr import MismatchError, quoted
+from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.duck_words import types_without_meaning
 from windowpane.sql.nodes import compile_plan, explain_plan
-from windowpane.sql.places import Place, Text
-from windowpane.sql.reader import read_statement, split
-from windowpane.sql.relations import PlainView
-from windowpane.sql.results import Result
-from windowpane.sql.scalar import zone
-from windowpane.sql.scope import Column
-from windowpane.sql.served import ServedViews
-from windowpane.sql.state_file import opened
-from windowpane.sql.statements import (
+from windowpane.sql.parse.positions import Place, Text
+from windowpane.sql.parse.reader import read_statement, split
+from windowpane.sql.parse.statements import (
     CreateIndex,
     CreateSink,
     CreateTable,
@@ -46,9 +46,10 @@ from windowpane.sql.statements import (
     Statement,
     Update,
 )
+from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
-from windowpane.sql.upkeep import Upkeep
+from windowpane.sql.values import zone
+from windowpane.sql.windows.continuous import refuse_pipeline
 
 
 class Session:
@@ -100,26 +101,26 @@ class Session:
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0", STRICT_MODE: "false"}
-        self._upkeep = self._chosen_upkeep(spark, served)
-        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._upkeep, self._parameters)
+        self._maintenance = self._chosen_maintenance(spark, served)
+        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._maintenance, self._parameters)
         try:
             with _reported(f"Session(store={store!r})"):
                 self._definitions.open()
-                self._upkeep.open()
+                self._maintenance.open()
         except BaseException:
             self.close()
             raise
 
-    def _chosen_upkeep(self, spark: Any, served: ServedViews | None) -> Upkeep:
+    def _chosen_maintenance(self, spark: Any, served: ServedViews | None) -> ViewMaintenance:
         if spark is None:
-            return Upkeep(self._storage, self._catalog, self._clock, served)
-        from windowpane.sql.on_spark.upkeep import StreamedUpkeep
+            return ViewMaintenance(self._storage, self._catalog, self._clock, served)
+        from windowpane.sql.on_spark.upkeep import StreamedMaintenance
 
-        return StreamedUpkeep(self._storage, self._catalog, self._clock, served, spark, self._parameters)
+        return StreamedMaintenance(self._storage, self._catalog, self._clock, served, spark, self._parameters)
 
     def close(self) -> None:
         """Stop the queries of views, if there are any, and close the store."""
-        self._upkeep.close()
+        self._maintenance.close()
         self._storage.close()
 
     def __enter__(self) -> Session:
@@ -162,7 +163,7 @@ class Session:
         entry = self._catalog.entries.get(view)
         if not isinstance(entry, ViewInfo):
             raise SqlNameError(f"there is no materialized view {view!r}.", 1, 1)
-        return self._upkeep.changelog(entry)
+        return self._maintenance.changelog(entry)
 
     def relations(self) -> list[str]:
         """Return the names that can stand in FROM."""
@@ -199,10 +200,10 @@ class Session:
         if self._now is not None:
             self._storage.set_clock(self._now())
         if isinstance(statement, Flush | CreateView | CreateSink):
-            self._upkeep.gather()
+            self._maintenance.gather()
         try:
             with zone.within(self._parameters.get("timezone", zone.UTC)):
-                result = self._upkeep.attempt(lambda: runners[type(statement)](statement, text))
+                result = self._maintenance.attempt(lambda: runners[type(statement)](statement, text))
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
         except duckdb.BinderException as error:
@@ -229,13 +230,13 @@ class Session:
             StaleViewError: after a flush, some views could not take its changes.
             UnreadableFileError: after a flush, a file of a source could not be read; all others were.
         """
-        unreadable, stale = list(self._upkeep.unreadable.values()), self._upkeep.catch_up()
+        unreadable, stale = list(self._maintenance.unreadable.values()), self._maintenance.catch_up()
         try:
-            self._upkeep.deliver()
+            self._maintenance.deliver()
         except BaseException:
             if isinstance(statement, CreateView | CreateSink):
                 view = statement.name if isinstance(statement, CreateView) else query_of_sink(statement.name)
-                if self._upkeep.is_unfilled(view):
+                if self._maintenance.is_unfilled(view):
                     with self._storage.transaction():
                         self._definitions.remove(statement.name)
             raise
@@ -310,7 +311,7 @@ class Session:
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateView) and inner.materialized:
-            lines = self._upkeep.explain(self._definitions.plan(inner, text).node)
+            lines = self._maintenance.explain(self._definitions.plan(inner, text).node)
         elif isinstance(inner, Query | CreateView):
             lines = explain_plan(self._definitions.binder(text).bind(inner.query).node)
         else:
@@ -321,7 +322,7 @@ class Session:
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
-            return _bad_values(self._upkeep.bad_values.listed())
+            return _bad_values(self._maintenance.bad_values.listed())
         return _columns(catalog_queries.show(self._catalog, self._parameters, statement))
 
     def _describe(self, statement: Describe, text: Text) -> Result:

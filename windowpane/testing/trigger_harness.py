@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from windowpane.operators.contexts import OperatorTriggerContext
-from windowpane.operators.timer_service import TimerService
+from windowpane.operators.window.contexts import OperatorTriggerContext
+from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer, TimerQueue

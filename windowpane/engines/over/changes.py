@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.engines.program import PARTITION, POSITION
-from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError
-from windowpane.kernels.ordered_codes import Codes, has_codes, ordered_codes
+from windowpane.kernels.keys.ordered_codes import Codes, has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
-from windowpane.operators.consolidation import consolidate
-from windowpane.operators.row_forms import RowForms
+from windowpane.operators.over.consolidation import consolidate
+from windowpane.operators.over.row_forms import RowForms
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
 _AT = "__windowpane_at"

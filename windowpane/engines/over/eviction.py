@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.over.program import OverProgram
-from windowpane.kernels.order_axis import OrderAxis, order_axis
-from windowpane.kernels.ordered_codes import Mask
-from windowpane.kernels.over.calls import CallKernel
+from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.windowing.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
+from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
 from windowpane.windowing.intervals import MICROS_PER_DAY
+from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.times import MAX, MIN
 
 Positions = npt.NDArray[np.int64]

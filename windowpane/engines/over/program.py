@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from windowpane.windowing.over_closing import watermark_delay
-from windowpane.windowing.over_spec import OverSpec
+from windowpane.windowing.over.closing_delays import watermark_delay
+from windowpane.windowing.over.spec import OverSpec
 from windowpane.windowing.times import MAX, MIN, add_clamped
 
 __all__ = [

@@ -16,16 +16,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.engines.bucket_header import BucketHeader
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.rows import python_rows
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.operators.over_on_close import OverOnClose
-from windowpane.operators.over_on_update import OverOnUpdate
-from windowpane.operators.row_order import RowOrder
-from windowpane.operators.sort_buffer import SortBuffer
+from windowpane.operators.over.on_close import OverOnClose
+from windowpane.operators.over.on_update import OverOnUpdate
+from windowpane.operators.over.row_order import RowOrder
+from windowpane.operators.over.sort_buffer import SortBuffer
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.engines.program import TIME
-from windowpane.kernels.packed_order import stable_order
+from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.sorting import starts as partition_starts
-from windowpane.kernels.sort_keys import Bytes, SortKeys
+from windowpane.kernels.sorting.sort_keys import Bytes, SortKeys
 from windowpane.state.row_pages import RowPages
 
 Mask = npt.NDArray[np.bool_]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.partition_hash import partition_hash
+from windowpane.kernels.keys.partition_hash import partition_hash
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe

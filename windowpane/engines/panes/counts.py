@@ -16,9 +16,10 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, key_names, keyed, with_plain_keys
-from windowpane.engines.columnar_batch import ColumnarBatch
-from windowpane.engines.evicting import evictor_refusal, survivors_of
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.evicting import evictor_refusal, survivors_of
+from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, FoldedPartials
 from windowpane.engines.panes.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
@@ -26,11 +27,10 @@ from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys, touched_panes
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.slicing import Integers
-from windowpane.kernels.dense_codes import dense_codes, distinct
-from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.dense_codes import dense_codes, distinct
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import CountTrigger

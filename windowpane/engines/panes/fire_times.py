@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.slicing import Integers
-from windowpane.kernels.dense_codes import dense_codes, places_in
+from windowpane.engines.common.slicing import Integers
+from windowpane.kernels.keys.dense_codes import dense_codes, places_in
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.segment_log import SegmentLog

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import refuse_null_times
-from windowpane.engines.columnar_batch import ColumnarBatch
-from windowpane.engines.emptying import purging
+from windowpane.engines.common.columnar import refuse_null_times
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.emptying import purging
+from windowpane.engines.common.slicing import ROWS, SLICE, Integers, SharedSlices
+from windowpane.engines.common.staggering import staggered
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.slicing import ROWS, SLICE, Integers, SharedSlices
-from windowpane.engines.staggering import staggered
-from windowpane.kernels.dense_codes import dense_codes
-from windowpane.kernels.range_merge import Ranges, exploded
+from windowpane.kernels.grouping.range_merge import Ranges, exploded
+from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.times import MAX

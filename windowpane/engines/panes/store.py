@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.slicing import Integers
-from windowpane.kernels.key_codes import key_hashes
+from windowpane.engines.common.slicing import Integers
+from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog

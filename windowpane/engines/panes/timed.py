@@ -16,23 +16,23 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
-from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.each_refinement import EachRefinement
-from windowpane.engines.evicting import evictor_refusal, refinement_refusal, survivors_of
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.each_refinement import EachRefinement
+from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
+from windowpane.engines.common.slicing import ROWS, SLICE, Integers, SharedSlices
+from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.slicing import ROWS, SLICE, Integers, SharedSlices
-from windowpane.engines.staggering import slicing_refusal
-from windowpane.kernels.dense_codes import places_in
-from windowpane.kernels.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.dense_codes import places_in
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, add_clamped

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.engines.evicting import kept_columns, timed
+from windowpane.engines.common.evicting import kept_columns, timed
+from windowpane.engines.common.slicing import Integers
 from windowpane.engines.program import TIME, Program
-from windowpane.engines.slicing import Integers
-from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.range_merge import fold_groups
-from windowpane.kernels.running_positions import Grouped, grouped, run_ends, run_starts
-from windowpane.kernels.survivors import NEVER, Firings, LastSurvive, Survivors
+from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, Survivors
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.range_merge import fold_groups
+from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.panes import Elements
 from windowpane.engines.panes.store import SEGMENT
-from windowpane.engines.slicing import Integers
-from windowpane.kernels.dense_codes import combined, dense_codes, first_rows
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.arrival import arrival_order
-from windowpane.engines.columnar import group_columns, with_encoded_keys
-from windowpane.engines.columnar_batch import ColumnarBatch
+from windowpane.engines.common.arrival import arrival_order
+from windowpane.engines.common.columnar import group_columns, with_encoded_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.results import Results
 from windowpane.engines.program import POSITION, Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.engines.results import Results
 from windowpane.engines.sessions.evictions import Evictions
-from windowpane.engines.sessions.meeting import END, FILLED, ROWS, START, Arrivals
+from windowpane.engines.sessions.merging import END, FILLED, ROWS, START, Arrivals
 from windowpane.engines.sessions.rule import Mask
 from windowpane.engines.sessions.step import Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.islands import Int64s, order_by
-from windowpane.kernels.key_codes import Hashes, key_hashes, plain_key
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.key_codes import Hashes, key_hashes, plain_key
+from windowpane.kernels.sessions.islands import Int64s, order_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of, with_encoded_keys
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.evicting import refinement_refusal
+from windowpane.engines.common.columnar import common_refusal, fold_of, with_encoded_keys
+from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.sessions.batch import SessionBatch
 from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
-from windowpane.engines.sessions.meeting import Arrivals
+from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.engines.sessions.step import SessionStep
 from windowpane.engines.sessions.windows import row_windows

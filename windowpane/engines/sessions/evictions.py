@@ -9,19 +9,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import fold_of, group_columns
-from windowpane.engines.emptying import empties
-from windowpane.engines.evicting import argument_columns, evictor_refusal, survivors_of
+from windowpane.engines.common.columnar import fold_of, group_columns
+from windowpane.engines.common.emptying import empties
+from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.sessions.rule import Mask
 from windowpane.kernels.aggregates import ARRIVAL
-from windowpane.kernels.aggregates.collecting import by_arrival
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.aggregates.user_code import KeptRows
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.lists import Lists
-from windowpane.kernels.range_merge import fold_groups
-from windowpane.kernels.survivors import Firings
+from windowpane.kernels.aggregates.valued.collecting import by_arrival
+from windowpane.kernels.aggregates.valued.lists import Lists
+from windowpane.kernels.eviction import Firings
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.range_merge import fold_groups
 from windowpane.windowing.times import MIN
 
 _PREFIX = "__windowpane_kept_"

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from windowpane.kernels.islands import Int64s
+from windowpane.kernels.sessions.islands import Int64s
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX
 

@@ -17,21 +17,21 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import group_columns, key_arrays, with_plain_keys
+from windowpane.engines.common.columnar import group_columns, key_arrays, with_plain_keys
+from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import Program
-from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.evictions import Evictions
-from windowpane.engines.sessions.meeting import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, Meeting
+from windowpane.engines.sessions.merging import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, SessionMerging
 from windowpane.engines.sessions.rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.kernels.aggregates import ARRIVAL
 from windowpane.kernels.aggregates.tables import replaced
-from windowpane.kernels.group_folds import counted
-from windowpane.kernels.grouped_fold import GroupedFold
-from windowpane.kernels.islands import Int64s, find_islands, order_by
-from windowpane.kernels.key_codes import plain_key
-from windowpane.kernels.merges_in_order import merges_in_order
-from windowpane.kernels.segments import Runs
+from windowpane.kernels.grouping.group_folds import counted
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.segments import Runs
+from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.kernels.sessions.islands import Int64s, find_islands, order_by
+from windowpane.kernels.sessions.merges_in_order import merges_in_order
 from windowpane.sizes import Size
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow
@@ -102,7 +102,7 @@ class SessionStep:
 
     def rows_a_piece(self, rows: Arrivals) -> float:
         """Return how many rows a piece would have on average, by the pieces of some of the keys."""
-        codes = Meeting(self._groups, None, [rows]).codes
+        codes = SessionMerging(self._groups, None, [rows]).codes
         sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED.value - 1) == 0)
         if _SAMPLED.value * _SAMPLED.value * len(sampled) < len(codes) or len(codes) < _FEW.value:
             sampled = np.arange(len(codes))
@@ -111,11 +111,11 @@ class SessionStep:
 
     def fold(self, rows: Arrivals) -> pa.Table:
         """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
-        meeting = Meeting(self._groups, None, [rows])
-        numbers, segments = meeting.members(0)
+        merging = SessionMerging(self._groups, None, [rows])
+        numbers, segments = merging.members(0)
         spelled = with_plain_keys(self._program, rows.table)
         folded = self._fold.fold_segments(spelled, segments).append_column(ROWS, counted(segments))
-        return self._as_sessions(Joined(numbers, folded), meeting)
+        return self._as_sessions(Joined(numbers, folded), merging)
 
     def grow(
         self, sessions: pa.Table | None, is_open: Mask, arrivals: Sequence[Arrivals], now: int, order: ArrivalOrder | None
@@ -130,52 +130,52 @@ class SessionStep:
             order: the order in which rows have arrived; ``None`` where that is not known.
         """
         met = np.flatnonzero(is_open)
-        meeting = Meeting(self._groups, sessions if is_open.all() else _taken(sessions, met), arrivals)
-        near = meeting.of_same_keys()
+        merging = SessionMerging(self._groups, sessions if is_open.all() else _taken(sessions, met), arrivals)
+        near = merging.of_same_keys()
         if len(near) < len(met):
             met = met[near]
-            meeting = Meeting(self._groups, _taken(sessions, met), arrivals)
-        dropped = self._dropped(meeting, now, order)
+            merging = SessionMerging(self._groups, _taken(sessions, met), arrivals)
+        dropped = self._dropped(merging, now, order)
         kept = [part.without(gone) for part, gone in zip(arrivals, dropped, strict=True)]
         kept = [part for part in kept if len(part.ends)]
         if not kept:
             return Grown(None, met[:0], None, dropped, 0)
         if any(len(gone) for gone in dropped):
-            meeting = Meeting(self._groups, meeting.sessions, kept)
+            merging = SessionMerging(self._groups, merging.sessions, kept)
             order = None if order is None else partial(_order_of_rest, order, _without(len(arrivals[0].ends), dropped[0]))
-        self._refuse_overflow(meeting, now, order)
-        return self._merged(meeting, met, now, dropped)
+        self._refuse_overflow(merging, now, order)
+        return self._merged(merging, met, now, dropped)
 
-    def _dropped(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> list[Int64s]:
+    def _dropped(self, merging: SessionMerging, now: int, order: ArrivalOrder | None) -> list[Int64s]:
         """Return, for each of the arrivals, the numbers of the late ones that join no live session."""
-        late = [self.rule.is_late(part.ends, now) for part in meeting.arrivals]
+        late = [self.rule.is_late(part.ends, now) for part in merging.arrivals]
         if not any(part.any() for part in late):
             return [np.zeros(0, np.int64) for _ in late]
-        return meeting.unjoined(late, order)
+        return merging.unjoined(late, order)
 
-    def _merged(self, meeting: Meeting, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
-        offsets = meeting.offsets() if self._fold.is_ordered else None
-        joined, of = meeting.touched_sessions()
-        parts = [self._of_part(meeting, number, offsets) for number in range(len(meeting.arrivals))]
-        if meeting.sessions is not None and len(joined):
-            parts.append(self._of_sessions(_taken(meeting.sessions, joined), of, None if offsets is None else offsets[joined]))
-        added = self._as_sessions(self._merged_parts(parts, meeting.arrivals[0].is_folded), meeting)
+    def _merged(self, merging: SessionMerging, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
+        offsets = merging.offsets() if self._fold.is_ordered else None
+        joined, of = merging.touched_sessions()
+        parts = [self._of_part(merging, number, offsets) for number in range(len(merging.arrivals))]
+        if merging.sessions is not None and len(joined):
+            parts.append(self._of_sessions(_taken(merging.sessions, joined), of, None if offsets is None else offsets[joined]))
+        added = self._as_sessions(self._merged_parts(parts, merging.arrivals[0].is_folded), merging)
         fires = self.rule.has_fired(added[END].to_numpy(), now)
         refired = added.filter(pa.array(fires)) if fires.any() else None
         if self._evictions is not None:
             added = self._evictions.left(added, fires)
         if self.rule.keeps_empty:
             added = added.append_column(FILLED, pa.array(~fires))
-        return Grown(added, met[joined], refired, dropped, meeting.islands.growths)
+        return Grown(added, met[joined], refired, dropped, merging.islands.growths)
 
-    def _of_part(self, meeting: Meeting, number: int, offsets: Int64s | None) -> Joined:
+    def _of_part(self, merging: SessionMerging, number: int, offsets: Int64s | None) -> Joined:
         """Return the partials of some arrivals: of rows one for each island, of pieces one each."""
-        part = meeting.arrivals[number]
+        part = merging.arrivals[number]
         if part.is_folded:
-            return Joined(meeting.of_part(number), part.table.select(self._fold.columns))
+            return Joined(merging.of_part(number), part.table.select(self._fold.columns))
         rows = with_plain_keys(self._program, part.table)  # only now: late rows come out as they came
-        rows = rows if offsets is None else replaced(rows, ARRIVAL, pa.array(meeting.part(offsets, number)))
-        islands, segments = meeting.members(number)
+        rows = rows if offsets is None else replaced(rows, ARRIVAL, pa.array(merging.part(offsets, number)))
+        islands, segments = merging.members(number)
         return Joined(islands, self._fold.fold_segments(rows, segments))
 
     def _of_sessions(self, sessions: pa.Table, islands: Int64s, offsets: Int64s | None) -> Joined:
@@ -195,34 +195,34 @@ class SessionStep:
         is_alone = counts[numbers] == 1
         if is_alone.all():
             return Joined(numbers, partials)
-        meeting = np.flatnonzero(~is_alone)
-        order = order_by(numbers[meeting], np.zeros_like(meeting))
-        gathered, in_order = meeting[order], numbers[meeting][order]
+        merging = np.flatnonzero(~is_alone)
+        order = order_by(numbers[merging], np.zeros_like(merging))
+        gathered, in_order = merging[order], numbers[merging][order]
         begins = np.flatnonzero(np.diff(in_order, prepend=-1))
         together = partials.take(pa.array(gathered)).combine_chunks()
         merged = self._fold.merge_segments(together, Runs.at(np.append(begins, len(gathered))))
         tables = [merged, partials.filter(pa.array(is_alone))]
         return Joined(np.concatenate([in_order[begins], numbers[is_alone]]), pa.concat_tables(tables))
 
-    def _as_sessions(self, joined: Joined, meeting: Meeting) -> pa.Table:
-        islands, numbers = meeting.islands, joined.numbers
+    def _as_sessions(self, joined: Joined, merging: SessionMerging) -> pa.Table:
+        islands, numbers = merging.islands, joined.numbers
         first = pa.array(islands.first[numbers])
-        columns = {name: plain_key(meeting.key_column(name).take(first)) for name in self._groups}
+        columns = {name: plain_key(merging.key_column(name).take(first)) for name in self._groups}
         columns |= {START: pa.array(islands.starts[numbers]), END: pa.array(islands.ends[numbers])}
         if self._fold.is_ordered:
-            columns[HELD] = pa.array(meeting.totals()[numbers])
+            columns[HELD] = pa.array(merging.totals()[numbers])
         return pa.table({**columns, **dict(zip(joined.partials.column_names, joined.partials.columns, strict=True))})
 
-    def _refuse_overflow(self, meeting: Meeting, now: int, order: ArrivalOrder | None) -> None:
+    def _refuse_overflow(self, merging: SessionMerging, now: int, order: ArrivalOrder | None) -> None:
         """Refuse sessions that merge and whose cleanup time, beyond int64, wraps to behind the watermark: Flink's sum does."""
         lateness = self.rule.lateness
-        is_behind = _wraps_behind(meeting.bounds[1], lateness, now)
+        is_behind = _wraps_behind(merging.bounds[1], lateness, now)
         if not is_behind.any():
             return
-        merges = _merged(meeting) if order is None else _merges(meeting, is_behind, order)
+        merges = _merged(merging) if order is None else _merges(merging, is_behind, order)
         for number, window in merges:
             if _wraps_behind(np.array([window.end]), lateness, now).any():
-                columns = {name: meeting.key_column(name).slice(number, 1) for name in self._groups}
+                columns = {name: merging.key_column(name).slice(number, 1) for name in self._groups}
                 keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
                 key = python_keys(keys, keys.column_names)[0] if columns else None
                 raise MergeBehindWatermarkError(key, window, lateness, "watermark", now).located(key=key)
@@ -246,19 +246,19 @@ def _wraps_behind(ends: Int64s, lateness: int, now: int) -> Mask:
     return is_behind
 
 
-def _merges(meeting: Meeting, asked: Mask, order: ArrivalOrder) -> Iterator[tuple[int, TimeWindow]]:
+def _merges(merging: SessionMerging, asked: Mask, order: ArrivalOrder) -> Iterator[tuple[int, TimeWindow]]:
     """Yield the intervals that change a session there is, with what it becomes, on islands that hold one asked for."""
-    is_asked = np.zeros(len(meeting.islands.starts), bool)
-    is_asked[meeting.islands.of[asked]] = True
-    numbers = meeting.in_order(np.flatnonzero(is_asked[meeting.islands.of]), order)
-    columns = (column[numbers].tolist() for column in (meeting.islands.of, *meeting.bounds))
+    is_asked = np.zeros(len(merging.islands.starts), bool)
+    is_asked[merging.islands.of[asked]] = True
+    numbers = merging.in_order(np.flatnonzero(is_asked[merging.islands.of]), order)
+    columns = (column[numbers].tolist() for column in (merging.islands.of, *merging.bounds))
     for place, start, end in merges_in_order(*columns):
         yield int(numbers[place]), TimeWindow(start, end)
 
 
-def _merged(meeting: Meeting) -> Iterator[tuple[int, TimeWindow]]:
+def _merged(merging: SessionMerging) -> Iterator[tuple[int, TimeWindow]]:
     """Yield an interval of each island on which some merged, with the session they make, where their order is not known."""
-    islands, (starts, ends) = meeting.islands, meeting.bounds
+    islands, (starts, ends) = merging.islands, merging.bounds
     merges = np.ones(len(islands.starts), bool)
     merges[islands.of[(starts == islands.starts[islands.of]) & (ends == islands.ends[islands.of])]] = False
     for number in np.flatnonzero(merges).tolist():

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import refuse_null_times
+from windowpane.engines.common.columnar import refuse_null_times
+from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import TIME, Program
-from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import (
     InvalidSessionGapError,
     TimestampOverflowError,
     UserFunctionError,
     WindowpaneError,
 )
-from windowpane.kernels.islands import Int64s
+from windowpane.kernels.sessions.islands import Int64s
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.times import to_micros
 

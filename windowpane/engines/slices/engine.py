@@ -15,20 +15,20 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
-from windowpane.engines.columnar_batch import ColumnarBatch
 from windowpane.engines.combiner import Combiner, Folding
-from windowpane.engines.each_refinement import EachRefinement
+from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.each_refinement import EachRefinement
+from windowpane.engines.common.slicing import ROWS, SLICE, SharedSlices
+from windowpane.engines.common.staggering import slicing_refusal, staggered
 from windowpane.engines.program import PARTITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
-from windowpane.engines.slicing import ROWS, SLICE, SharedSlices
-from windowpane.engines.staggering import slicing_refusal, staggered
-from windowpane.kernels.cardinality import expected_groups
+from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
 _TOUCHED = "__windowpane_touched"

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
-from windowpane.kernels.codes import NULL_CODE, order_codes
-from windowpane.kernels.segments import NOWHERE, Integers, Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import NOWHERE, Integers, Segments, flat, take_or_null
+from windowpane.kernels.keys.codes import NULL_CODE, order_codes
 
 
 class ArgExtreme(SegmentAggregate):

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.codes import NULL_CODE, canonical, order_codes
-from windowpane.kernels.segments import Segments, take_or_null
+from windowpane.kernels.grouping.segments import Segments, take_or_null
+from windowpane.kernels.keys.codes import NULL_CODE, canonical, order_codes
 
 
 class PlainExtreme(KernelAggregate):

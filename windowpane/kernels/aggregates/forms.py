@@ -9,18 +9,18 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from windowpane.kernels.aggregates.arg_extremes import ArgExtreme
-from windowpane.kernels.aggregates.collecting import CollectList, CollectSet, StringAgg
 from windowpane.kernels.aggregates.counting import Count
-from windowpane.kernels.aggregates.distinct import CountDistinct
 from windowpane.kernels.aggregates.extremes import FloatExtreme, OrderedExtreme, PlainExtreme
 from windowpane.kernels.aggregates.means import DecimalMean, DurationMean, FloatMean, IntegerMean
-from windowpane.kernels.aggregates.modes import Mode
 from windowpane.kernels.aggregates.moments import Moments
 from windowpane.kernels.aggregates.positions import Position
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate
-from windowpane.kernels.aggregates.quantiles import Quantile
 from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.aggregates.sums import DecimalSum, DurationSum, FloatSum, IntegerSum
+from windowpane.kernels.aggregates.valued.collecting import CollectList, CollectSet, StringAgg
+from windowpane.kernels.aggregates.valued.distinct import CountDistinct
+from windowpane.kernels.aggregates.valued.modes import Mode
+from windowpane.kernels.aggregates.valued.quantiles import Quantile
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.aggregates.durations import is_duration
@@ -148,13 +148,13 @@ def _quantile(call: _Call) -> ColumnarAggregate:
 
 # Sketches bring DataSketches, which is imported for those who ask for one.
 def _distinct_sketch(call: _Call) -> ColumnarAggregate:
-    from windowpane.windowing.aggregates.distinct_sketch import DistinctSketch
+    from windowpane.windowing.aggregates.algorithms.distinct_sketch import DistinctSketch
 
     return Sketch(call.prefix, call.slots, call.bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
 
 
 def _quantile_sketch(call: _Call) -> ColumnarAggregate:
-    from windowpane.windowing.aggregates.quantile_sketch import QuantileSketch
+    from windowpane.windowing.aggregates.algorithms.quantile_sketch import QuantileSketch
 
     return Sketch(call.prefix, call.slots, call.bound, QuantileSketch.to_bytes, QuantileSketch.from_bytes)
 

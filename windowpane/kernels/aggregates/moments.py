@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.segments import NOWHERE, Segments, flat
+from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat
 
 Doubles = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
-from windowpane.kernels.segments import Integers, Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import Integers, Segments, flat, take_or_null
 
 NEVER = -1
 """The arrival number of no row: real ones are not negative."""

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from windowpane.kernels.segments import Integers, Segments
+from windowpane.kernels.grouping.segments import Integers, Segments
 
 ARRIVAL = "__windowpane_arrival"
 """Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 

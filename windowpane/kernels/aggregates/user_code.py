@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.aggregates.collecting import CollectList
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.segments import Segments, flat
-from windowpane.windowing.arrow_calls import partials_of, results_of
-from windowpane.windowing.arrow_functions import ArrowAggregateFunction
+from windowpane.kernels.aggregates.valued.collecting import CollectList
+from windowpane.kernels.grouping.segments import Segments, flat
+from windowpane.windowing.arrow.calls import partials_of, results_of
+from windowpane.windowing.arrow.functions import ArrowAggregateFunction
 
 
 class UserAggregate(SegmentAggregate):

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from windowpane.kernels.ordered_codes import Codes, Mask
+from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.kernels.over.calls.sums import running
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.layout import Positions
-from windowpane.kernels.over.sums import running
-from windowpane.kernels.packed_order import lexical_order
-from windowpane.kernels.segments import Segments
+from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 
 BLOCK = Size("elements of frames written out at once", 1 << 20, (7, 40))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.kernels.order_axis import OrderAxis
-from windowpane.kernels.ordered_codes import Codes, Mask
+from windowpane.kernels.keys.ordered_codes import Codes, Mask
 from windowpane.kernels.over.layout import Layout, Positions
-from windowpane.windowing.frames import Bound, Exclude, Frame, Side, Units
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.kernels.sorting.order_axis import OrderAxis
+from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MAX, MIN
 
 Span = tuple[Positions, Positions]

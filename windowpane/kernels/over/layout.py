@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from windowpane.kernels.ordered_codes import Mask
+from windowpane.kernels.keys.ordered_codes import Mask
 
 Positions = npt.NDArray[np.int64]
 

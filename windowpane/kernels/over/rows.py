@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.order_axis import order_axis
-from windowpane.kernels.ordered_codes import Codes, Mask, validity
+from windowpane.kernels.keys.ordered_codes import Codes, Mask, validity
 from windowpane.kernels.over.frames import Frames, SortedOrder, Span, find_frames, spans
 from windowpane.kernels.over.layout import Layout, Positions
-from windowpane.windowing.frames import Frame
-from windowpane.windowing.over_spec import OverSpec
+from windowpane.kernels.sorting.order_axis import order_axis
+from windowpane.windowing.over.frames import Frame
+from windowpane.windowing.over.spec import OverSpec
 
 
 @dataclass

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
+from windowpane.kernels.keys.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
 from windowpane.kernels.over.layout import Layout, Positions
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.over.spec import OrderColumn
 
 
 def is_sortable(kind: pa.DataType) -> bool:

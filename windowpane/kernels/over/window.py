@@ -12,12 +12,12 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.ordered_codes import Mask
-from windowpane.kernels.over.calls import CallKernel, call_kernel
+from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.kernels.over.calls.call import CallKernel, call_kernel
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sorting import is_sortable, layout_of
-from windowpane.windowing.over_spec import OverSpec
+from windowpane.windowing.over.spec import OverSpec
 
 
 @dataclass(frozen=True)

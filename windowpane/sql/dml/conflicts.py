@@ -12,10 +12,10 @@ from enum import Enum
 
 from sqlglot import exp
 
-from windowpane.sql.expr import quoted
-from windowpane.sql.places import Place
-from windowpane.sql.relations import Relation
-from windowpane.sql.scope import Column, Scope, Visible
+from windowpane.sql.bind.scope import Column, Scope, Visible
+from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.parse.positions import Place
 from windowpane.sql.streaming.deltas import same
 
 PLACE = "windowpane_n"

@@ -16,9 +16,20 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windowpane.sizes import Size
-from windowpane.sql.dialect import parse_tokens, tokenize
-from windowpane.sql.expr import Expr, quoted
-from windowpane.sql.types import BIGINT, BOOLEAN, DATE, DIGITS, TIMESTAMP, VARCHAR, SqlType, is_float, is_number, numeric
+from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    TIMESTAMP,
+    VARCHAR,
+    SqlType,
+    is_float,
+    is_number,
+    numeric,
+)
+from windowpane.sql.parse.dialect import parse_tokens, tokenize
 
 FEWEST_ROWS = Size("rows of VALUES worth reading as columns", 50, (2, 3))
 """Fewer are read one by one."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from windowpane.sql.catalog.relations import PlainView, Relation, Schema
 from windowpane.sql.nodes import Node, Project, Scan
-from windowpane.sql.relations import PlainView, Relation, Schema
 
 
 @dataclass(frozen=True)

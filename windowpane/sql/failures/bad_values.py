@@ -17,10 +17,10 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import WindowpaneError
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.trying import Attempt, computed, expressions, tried_sql
 from windowpane.sql.nodes import Node
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT
 
 _MOST = 100

@@ -20,8 +20,8 @@ from windowpane.errors import (
     SqlRunError,
     UnsupportedValueError,
 )
-from windowpane.sql.instant_text import NO_ZONE
 from windowpane.sql.numerics.messages import numeric_message
+from windowpane.sql.values.instant_text import NO_ZONE
 
 _TYPES = (
     (r"TIMESTAMP WITH TIME ZONE|TIMESTAMPTZ|TIMESTAMP_TZ", "timestamp with time zone"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from windowpane.sql.expr import quoted
-from windowpane.sql.storage import Storage
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import WEIGHT, netted
 
 

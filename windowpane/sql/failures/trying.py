@@ -17,8 +17,8 @@ from typing import Any
 
 import duckdb
 
-from windowpane.sql.expr import Expr
-from windowpane.sql.macros import MACROS
+from windowpane.sql.embedded.macros import MACROS
+from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest
 
 _UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid", "now", "getvariable", "windowpane_now"})

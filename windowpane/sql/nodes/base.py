@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from windowpane.sql.expr import quoted
-from windowpane.sql.scope import Column
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.expr import quoted
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
 
 

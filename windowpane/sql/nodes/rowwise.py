@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from windowpane.sql.expr import Expr, quoted
+from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
 from windowpane.sql.nodes.base import Node, Unary, listed
-from windowpane.sql.types import INTEGER, VARCHAR, is_float
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from windowpane.sql.expr import Expr, quoted
-from windowpane.sql.macros import NOW
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes.base import Order, Unary, listed
-from windowpane.sql.over_calls import OverNodeCall, over_sql
+from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
 
 
 @dataclass(frozen=True)

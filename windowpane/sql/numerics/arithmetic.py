@@ -11,9 +11,8 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from windowpane.sql.expr import Expr, build, convert
-from windowpane.sql.numerics.registry import called
-from windowpane.sql.types import (
+from windowpane.sql.expressions.expr import Expr, build, convert
+from windowpane.sql.expressions.types import (
     DIGITS,
     EXACT_PLACES,
     NUMERIC_PLACES,
@@ -24,6 +23,7 @@ from windowpane.sql.types import (
     is_exact,
     numeric,
 )
+from windowpane.sql.numerics.registry import called
 
 _LITERAL = re.compile(r"CAST\(([\d.]+) AS [^()]*(?:\(\d+, \d+\))?\)")
 _CAST_LITERAL = re.compile(r"(?:CAST\()+-?(\d+)(?:\.\d+)?(?: AS [^()]*(?:\(\d+, \d+\))?\))+")

@@ -5,19 +5,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, SqlType, as_numeric, is_exact, is_float, is_text, numeric
 from windowpane.sql.numerics.kernels import parse
 from windowpane.sql.numerics.placing import exact, rounded
 from windowpane.sql.numerics.registry import called
-from windowpane.sql.types import (
-    DIGITS,
-    EXACT_PLACES,
-    SqlType,
-    as_numeric,
-    is_exact,
-    is_float,
-    is_text,
-    numeric,
-)
 
 _FLOAT = re.compile(r"CAST\('([-+.\deE]+)' AS (DOUBLE|FLOAT)\)")
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, build, convert
-from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
-from windowpane.sql.numerics.registry import called
-from windowpane.sql.types import (
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expressions.types import (
     DIGITS,
     EXACT_PLACES,
     INTEGER,
@@ -20,6 +18,8 @@ from windowpane.sql.types import (
     is_number,
     numeric,
 )
+from windowpane.sql.numerics.arithmetic import REFUSED_BY_ZERO
+from windowpane.sql.numerics.registry import called
 
 Builder = Callable[[Sequence[Expr]], Expr]
 

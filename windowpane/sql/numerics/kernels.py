@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 from windowpane.sql.numerics.placing import (
     PRODUCT,
     ROUNDED,
@@ -28,7 +29,6 @@ from windowpane.sql.numerics.placing import (
     significant,
 )
 from windowpane.sql.numerics.text import numeric_text
-from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 
 Kernel = Callable[..., pa.Array]
 

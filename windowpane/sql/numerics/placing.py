@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from decimal import Context, Decimal
 
-from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
+from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES
 
 LARGEST_MANTISSA = 2**96 - 1
 """RisingWave's numerics have 96 bits for their digits: 28 digits always fit, 29 sometimes."""

@@ -7,8 +7,8 @@ from typing import Final
 import duckdb
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
+from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 from windowpane.sql.numerics import kernels
-from windowpane.sql.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
 
 _QUOTIENT = f"DECIMAL({DIGITS}, {QUOTIENT_PLACES})"
 _VARIANCE = f"DECIMAL({DIGITS}, {VARIANCE_PLACES})"

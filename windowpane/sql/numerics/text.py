@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from windowpane.sql.expressions.types import EXACT_PLACES
 from windowpane.sql.numerics.placing import LARGEST_MANTISSA, fewer_digits
-from windowpane.sql.types import EXACT_PLACES
 
 _CERTAIN = 29
 """So many characters, the point among them, are 28 digits."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.catalog import Catalog, TableInfo
-from windowpane.sql.connector_options import known_connector
-from windowpane.sql.expr import quoted
+from windowpane.sql.bind.queries import QueryBinder
+from windowpane.sql.catalog.entries import Catalog, TableInfo
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.tables import TableWriter
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.on_spark.mail import Mail
-from windowpane.sql.places import Place, Text
-from windowpane.sql.queries import QueryBinder
-from windowpane.sql.storage import Storage
+from windowpane.sql.parse.connector_options import known_connector
+from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.tables import TableWriter
 
 _NEEDED = {
     "parquet": ("path",),
@@ -82,7 +82,7 @@ class Ingest:
         Raises:
             SqlRunError: Spark refuses it.
         """
-        from windowpane.spark.connectors import connector_rows
+        from windowpane.spark.sources.connectors import connector_rows
 
         options = {name: value for name, value in info.options.items() if name != "connector"}
         return connector_rows(spark, info.options["connector"], options, _given(info))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowpane.engines.tagged import tag, tagged
+from windowpane.engines.common.tagged import tag, tagged
 from windowpane.state.compact import from_stream, to_stream
 
 SCHEMA = "relation string, blob binary"

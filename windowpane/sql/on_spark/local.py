@@ -7,6 +7,6 @@ from typing import Any
 
 def local_spark() -> Any:
     """Return the running SparkSession, or a new one, as the settings of Spark say; by default on all cores here."""
-    from windowpane.spark.local_session import local_session
+    from windowpane.spark.queries.local_session import local_session
 
     return local_session()

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark.letters import Letter, packed
-from windowpane.sql.storage import Storage
 
 _ADOPTED = 1
 """The number of the last letter of a view that was made without Spark: it had its first rows."""

@@ -20,15 +20,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.tagged import tag
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
 from windowpane.sql.on_spark.letters import clock_of, is_initial
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import ToldClock
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns

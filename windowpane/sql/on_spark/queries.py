@@ -21,7 +21,7 @@ from windowpane.sql.on_spark.letters import SCHEMA
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
-    from windowpane.spark.batch_query import BatchQuery
+    from windowpane.spark.queries.batch_query import BatchQuery
 
 Answer = Callable[[str, pa.Table, int], None]
 
@@ -39,7 +39,7 @@ class ViewQueries:
             answer: takes the batches of views.
             ingest: takes the batches of tables.
         """
-        from windowpane.spark.settings import is_classic
+        from windowpane.spark.queries.settings import is_classic
 
         if not is_classic(spark):
             raise InvalidSpecError(
@@ -67,7 +67,7 @@ class ViewQueries:
 
     def start_view(self, name: str, made: Callable[[Any], Any] | None) -> None:
         """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
-        from windowpane.spark.batch_query import inbox
+        from windowpane.spark.queries.batch_query import inbox
 
         folder = self.inbox(name)
 
@@ -82,7 +82,7 @@ class ViewQueries:
         self._start(name, rows, self._ingest)
 
     def _start(self, name: str, rows: Callable[[Any], Any], take: Answer) -> None:
-        from windowpane.spark.batch_query import BatchQuery
+        from windowpane.spark.queries.batch_query import BatchQuery
 
         if name not in self._running:
             checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"

@@ -8,10 +8,10 @@ from functools import cache
 
 import pyarrow as pa
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.on_spark.letters import CLOCK, is_initial
 from windowpane.sql.on_spark.stages import HASH, INPUT, Flow
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT
 
 

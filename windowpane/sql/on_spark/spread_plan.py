@@ -17,7 +17,7 @@ from windowpane.state.compact import from_stream
 
 def spread(node: Node, letters: Any) -> Any:
     """Return a DataFrame of letters as one of the changes that the plan gives, as blobs."""
-    from windowpane.spark import staged
+    from windowpane.spark.queries import staged
 
     plan = cut(node)
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage)) for stage in plan.stages]
@@ -26,7 +26,7 @@ def spread(node: Node, letters: Any) -> Any:
 
 
 def _inlets(stage: Stage) -> list[Any]:
-    from windowpane.spark import staged
+    from windowpane.spark.queries import staged
 
     return [
         staged.Inlet(number, Rowwise(flows, hash_sql(stage.keys[index])), index)

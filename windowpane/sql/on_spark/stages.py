@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import is_float
 from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
 from windowpane.sql.on_spark.letters import CLOCK
-from windowpane.sql.scope import Column
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.operators import LINEAR, keys_of
-from windowpane.sql.types import is_float
 
 INPUT = '"windowpane input"'
 """The name by which the query of a flow reads rows."""

@@ -16,7 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.errors import ChangedPlanError, UnsupportedSqlError
-from windowpane.sql.catalog import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.embedded.postgres_views import ServedViews
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.tables import TableWriter
+from windowpane.sql.embedded.view_maintenance import ViewFailure, ViewMaintenance, whole
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
@@ -27,16 +32,11 @@ from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
-from windowpane.sql.places import Place
-from windowpane.sql.relations import PlainView
-from windowpane.sql.served import ServedViews
-from windowpane.sql.storage import Storage
+from windowpane.sql.parse.positions import Place
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.tables import TableWriter
-from windowpane.sql.upkeep import Upkeep, ViewFailure, whole
 
 
-class StreamedUpkeep(Upkeep):
+class StreamedMaintenance(ViewMaintenance):
     """The views and sinks of a session with Spark."""
 
     def __init__(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expr import Expr, build
+from windowpane.sql.expressions.expr import Expr, build
+from windowpane.sql.expressions.types import BIGINT, BYTEA, INTEGER, VARCHAR, is_integer
 from windowpane.sql.scalar.signatures import Builder, counted, fixed
-from windowpane.sql.types import BIGINT, BYTEA, INTEGER, VARCHAR, is_integer
 
 _WHOLE = 2**31 - 1
 

@@ -7,20 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, build, convert, local_time
-from windowpane.sql.operators import arithmetic
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, local_time
+from windowpane.sql.expressions.operators import arithmetic
+from windowpane.sql.expressions.types import BIGINT, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, numeric
 from windowpane.sql.scalar.signatures import Builder, counted
-from windowpane.sql.types import (
-    BIGINT,
-    DATE,
-    DOUBLE,
-    INTERVAL,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    numeric,
-)
 
 _YEARS = ("year", "decade", "century", "millennium")
 _DAYS = frozenset(("day", "week", "month", "quarter", *_YEARS, "dow", "isodow", "doy", "isoyear", "julian", "epoch"))

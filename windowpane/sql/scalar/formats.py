@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from windowpane.sql.expr import Expr, MismatchError, build, local_time, text_literal
-from windowpane.sql.types import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, local_time, text_literal
+from windowpane.sql.expressions.types import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 
 _POSTGRES = {
     "YYYY": "%Y",

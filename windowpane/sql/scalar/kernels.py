@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.intervals import interval_text, read_span
-from windowpane.sql.scalar import array_text, bytea_values, degrees, float_text, json_values, regexps, similar, sketches
+from windowpane.sql.values import array_text, bytea_values, degrees, float_text, json_values, regexps, similar, sketches
+from windowpane.sql.values.intervals import interval_text, read_span
 
 Kernel = Callable[..., pa.Array]
 

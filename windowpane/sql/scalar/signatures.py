@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, build, convert
-from windowpane.sql.types import (
-    BIGINT,
-    DOUBLE,
-    INTEGER,
-    UNKNOWN,
-    SqlType,
-    is_instant,
-    is_integer,
-    is_number,
-)
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expressions.types import BIGINT, DOUBLE, INTEGER, UNKNOWN, SqlType, is_instant, is_integer, is_number
 
 Builder = Callable[[Sequence[Expr]], Expr]
 

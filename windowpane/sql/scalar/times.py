@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expr import Expr, MismatchError, build, convert, local_time, of_local_time, rising
-from windowpane.sql.operators import arithmetic
-from windowpane.sql.scalar import zone
-from windowpane.sql.scalar.formats import java_format, postgres_format
-from windowpane.sql.scalar.signatures import Builder, accepted, counted, fixed
-from windowpane.sql.types import (
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, local_time, of_local_time, rising
+from windowpane.sql.expressions.operators import arithmetic
+from windowpane.sql.expressions.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -27,6 +24,9 @@ from windowpane.sql.types import (
     is_instant,
     is_number,
 )
+from windowpane.sql.scalar.formats import java_format, postgres_format
+from windowpane.sql.scalar.signatures import Builder, accepted, counted, fixed
+from windowpane.sql.values import zone
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 _FIELDS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", *_YEARS)

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from windowpane.sql.expr import text_literal
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import text_literal
+from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Watermark
-from windowpane.sql.storage import Storage
-from windowpane.sql.types import SqlType
 
 
 class Clock(Protocol):

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.kernels.over.sorting import partition_numbers
-from windowpane.sql.expr import quoted
-from windowpane.sql.far_instants import cells
-from windowpane.sql.storage import Storage
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.values.far_instants import cells
 
 WEIGHT = "windowpane_w"
 

@@ -6,9 +6,9 @@ and beside them the input, in a table.
 
 from __future__ import annotations
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Node
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled
 from windowpane.sql.streaming.folding import ROWS, Folded

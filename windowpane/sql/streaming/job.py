@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
 from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Node, Over, Scan, TemporalFilter, TopN, Values
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import kept
 from windowpane.sql.streaming.folding import Folded, folds

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import (
     Aggregate,
     CloseSort,
@@ -28,7 +29,6 @@ from windowpane.sql.nodes import (
     UnionAll,
     Unnest,
 )
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, difference, kept, like, same, settled
 from windowpane.sql.streaming.freeing import free

@@ -11,22 +11,22 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.over.eowc import OverCloseEngine, OverCloser, refusal
+from windowpane.engines.over.close import OverCloseEngine, OverCloser, refusal
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError, WindowpaneError
 from windowpane.planning.engines import make_engine, with_engine
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import DuckBlobs, Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Over
-from windowpane.sql.storage import DuckBlobs, Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.over_spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MIN
 
 

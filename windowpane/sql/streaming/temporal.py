@@ -6,10 +6,10 @@ kept with the state, so that a session which opens the file again goes on from t
 
 from __future__ import annotations
 
-from windowpane.sql.expr import quoted
-from windowpane.sql.macros import NOW
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, netted, same, settled
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expr import quoted
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, TopN
-from windowpane.sql.storage import Storage
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, netted, same, settled
 from windowpane.sql.streaming.freeing import free

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from windowpane.testing.conformance.engines import ENGINES
+from windowpane.testing.conformance.engines.by_name import ENGINES
+from windowpane.testing.conformance.replay.verdicts import Options
 from windowpane.testing.conformance.report import report
 from windowpane.testing.conformance.runner import replay_paths
-from windowpane.testing.conformance.verdicts import Options
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Verdict
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Verdict
 
 Print = Callable[[str], None]
 

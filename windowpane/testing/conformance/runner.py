@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from windowpane.testing.conformance.engines import ENGINES, Engine
-from windowpane.testing.conformance.fields import NotUnderstoodError
-from windowpane.testing.conformance.vectors import Case, find_files, read_cases
-from windowpane.testing.conformance.verdicts import Difference, Options, Verdict
+from windowpane.testing.conformance.engines.by_name import ENGINES, Engine
+from windowpane.testing.conformance.reading.fields import NotUnderstoodError
+from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
+from windowpane.testing.conformance.replay.verdicts import Difference, Options, Verdict
 
 _INTERNALS = {
     "plan": "the shape of RisingWave's plans",

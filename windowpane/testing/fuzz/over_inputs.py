@@ -16,7 +16,7 @@ from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstre
 from windowpane.testing.fuzz.columns import COLUMNS, values
 from windowpane.testing.fuzz.over_windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
-from windowpane.windowing.over_types import output_schema
+from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN
 
 _DAY = dt.datetime(2024, 2, 27)

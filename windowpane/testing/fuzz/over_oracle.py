@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.windowing.changes import Row
-from windowpane.windowing.frames import Bound, Exclude, Frame, Offset, Units
 from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OverCall, OverSpec
+from windowpane.windowing.over.frames import Bound, Exclude, Frame, Offset, Units
+from windowpane.windowing.over.spec import OverCall, OverSpec
 
 _PEERS = frozenset({Exclude.GROUP, Exclude.TIES})
 _RENAMED = {

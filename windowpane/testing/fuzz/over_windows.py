@@ -13,7 +13,8 @@ from windowpane.errors import InvalidFrameError
 from windowpane.testing.fuzz.aggregates import every_aggregate
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
-from windowpane.windowing.frames import (
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,
     UNBOUNDED_PRECEDING,
@@ -25,8 +26,7 @@ from windowpane.windowing.frames import (
     following,
     preceding,
 )
-from windowpane.windowing.intervals import Interval
-from windowpane.windowing.over_spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 _NONE = pa.schema([])
 VALUES = ("x", "y", "s", "d", "ok")

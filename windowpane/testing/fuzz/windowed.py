@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.arrival import in_order
 from windowpane.engines.combiner import Combiner, always_together
+from windowpane.engines.common.arrival import in_order
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock

@@ -18,7 +18,7 @@ from windowpane.testing.fuzz.columns import COLUMNS, PLAIN
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
-from windowpane.windowing.over_spec import OrderColumn
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX
 

@@ -19,7 +19,7 @@ def _local() -> Session:
 
 
 def _spark() -> Session:
-    from windowpane.testing.conformance.spark_engine import session
+    from windowpane.testing.conformance.engines.spark_engine import session
 
     return Session(session(), store=":memory:")
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windowpane.sql.types import SqlType
+from windowpane.sql.expressions.types import SqlType
 from windowpane.testing.row_order import same_but_for_ties
 from windowpane.testing.slt.records import ExpectedRows, SortMode
 

@@ -5,7 +5,7 @@ whom) and becomes a bound aggregate (``protocol``), one algorithm a file; ``comb
 same rows.
 """
 
-from windowpane.windowing.aggregates.combined import CombinedAggregate
+from windowpane.windowing.aggregates.algorithms.combined import CombinedAggregate
 from windowpane.windowing.aggregates.constructors import (
     any_value,
     approx_count_distinct,

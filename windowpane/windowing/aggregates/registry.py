@@ -5,35 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from windowpane.windowing.aggregates.averages import bind_avg
-from windowpane.windowing.aggregates.booleans import bind_bool_and, bind_bool_or
-from windowpane.windowing.aggregates.collecting import bind_collect_list, bind_collect_set, bind_string_agg
-from windowpane.windowing.aggregates.counting import bind_count, bind_count_distinct
-from windowpane.windowing.aggregates.extremes import bind_arg_max, bind_arg_min, bind_max, bind_min
-from windowpane.windowing.aggregates.mode import bind_mode
-from windowpane.windowing.aggregates.moments import (
-    bind_stddev_pop,
-    bind_stddev_samp,
-    bind_var_pop,
-    bind_var_samp,
-)
-from windowpane.windowing.aggregates.positions import bind_first, bind_last
+from windowpane.windowing.aggregates.algorithms.averages import bind_avg
+from windowpane.windowing.aggregates.algorithms.booleans import bind_bool_and, bind_bool_or
+from windowpane.windowing.aggregates.algorithms.collecting import bind_collect_list, bind_collect_set, bind_string_agg
+from windowpane.windowing.aggregates.algorithms.counting import bind_count, bind_count_distinct
+from windowpane.windowing.aggregates.algorithms.extremes import bind_arg_max, bind_arg_min, bind_max, bind_min
+from windowpane.windowing.aggregates.algorithms.mode import bind_mode
+from windowpane.windowing.aggregates.algorithms.moments import bind_stddev_pop, bind_stddev_samp, bind_var_pop, bind_var_samp
+from windowpane.windowing.aggregates.algorithms.positions import bind_first, bind_last
+from windowpane.windowing.aggregates.algorithms.quantiles import bind_median, bind_quantile
+from windowpane.windowing.aggregates.algorithms.sums import bind_sum
 from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
-from windowpane.windowing.aggregates.quantiles import bind_median, bind_quantile
-from windowpane.windowing.aggregates.sums import bind_sum
 
 Binder = Callable[[Call], BoundAggregate]
 
 
 # Sketches bring DataSketches, which is imported for those who ask for one.
 def _bind_approx_count_distinct(call: Call) -> BoundAggregate:
-    from windowpane.windowing.aggregates.distinct_sketch import bind_approx_count_distinct
+    from windowpane.windowing.aggregates.algorithms.distinct_sketch import bind_approx_count_distinct
 
     return bind_approx_count_distinct(call)
 
 
 def _bind_approx_quantile(call: Call) -> BoundAggregate:
-    from windowpane.windowing.aggregates.quantile_sketch import bind_approx_quantile
+    from windowpane.windowing.aggregates.algorithms.quantile_sketch import bind_approx_quantile
 
     return bind_approx_quantile(call)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from windowpane.errors import WindowpaneError
-from windowpane.testing.conformance.assigners import parse_assigner
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, read_window, require_known, write_window
-from windowpane.testing.conformance.kinds.slices import compare_slices, is_slicing, parse_slices
-from windowpane.testing.conformance.triggers import TRIGGER_NAMES
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.assigners import parse_assigner
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, read_window, require_known, write_window
+from windowpane.testing.conformance.reading.slices import compare_slices, is_slicing, parse_slices
+from windowpane.testing.conformance.reading.triggers import TRIGGER_NAMES
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.times import MIN
 

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.errors import InvalidFrameError
-from windowpane.operators.frame_finder import Positions, find_affected
-from windowpane.operators.range_keys import frame_edge, reaching_key
-from windowpane.operators.row_order import OrderKey, Position, RowOrder
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.over_vectors import (
+from windowpane.operators.over.frame_finder import Positions, find_affected
+from windowpane.operators.over.range_keys import frame_edge, reaching_key
+from windowpane.operators.over.row_order import OrderKey, Position, RowOrder
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.over_vectors import (
     arrow_type,
     read_bound,
     read_frame,
@@ -25,10 +25,10 @@ from windowpane.testing.conformance.over_vectors import (
     read_rows_frame,
     read_value,
 )
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
-from windowpane.windowing.frames import Frame, merge_rows_frames
-from windowpane.windowing.over_spec import OverCall, OverSpec
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
+from windowpane.windowing.over.frames import Frame, merge_rows_frames
+from windowpane.windowing.over.spec import OverCall, OverSpec
 
 _ENVELOPE = {"id", "kind", "rust_test"}
 _SENTINELS = {"left_sentinel", "right_sentinel"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from windowpane.operators.hop_window import HopWindow
-from windowpane.testing.conformance.changelog import EXPECT, Changelog
-from windowpane.testing.conformance.fields import NotUnderstoodError, require_known
-from windowpane.testing.conformance.sql_values import Schema, read_duration, watermark_pair
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.sql_values import Schema, read_duration, watermark_pair
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.changelog import EXPECT, Changelog
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "hop", "out_columns", "steps"}
 

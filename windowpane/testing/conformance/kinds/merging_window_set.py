@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowpane.operators.merging_window_set import Merge, MergingWindowSet
-from windowpane.testing.conformance.assigners import parse_assigner
-from windowpane.testing.conformance.comparison import frozen
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, read_window, require_known, write_window
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.operators.window.merging_window_set import Merge, MergingWindowSet
+from windowpane.testing.conformance.reading.assigners import parse_assigner
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, read_window, require_known, write_window
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.comparison import frozen
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.windows import Window
 

@@ -8,21 +8,21 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from windowpane.operators.over_on_close import OverOnClose
-from windowpane.operators.over_on_update import OverOnUpdate
+from windowpane.operators.over.on_close import OverOnClose
+from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.testing.conformance.changelog import EXPECT, Changelog
-from windowpane.testing.conformance.comparison import frozen
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.over_ops import SIGNS, WORDS, raise_it
-from windowpane.testing.conformance.over_vectors import OverSchema, read_spec
-from windowpane.testing.conformance.recovering import Recovering
-from windowpane.testing.conformance.sql_values import Row
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
-from windowpane.windowing.over_spec import OverSpec
-from windowpane.windowing.over_types import output_schema
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.over_ops import SIGNS, WORDS, raise_it
+from windowpane.testing.conformance.reading.over_vectors import OverSchema, read_spec
+from windowpane.testing.conformance.reading.sql_values import Row
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.changelog import EXPECT, Changelog
+from windowpane.testing.conformance.replay.comparison import frozen
+from windowpane.testing.conformance.replay.recovering import Recovering
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
+from windowpane.windowing.over.spec import OverSpec
+from windowpane.windowing.over.types import output_schema
 
 _WINDOW = {"mode", "schema", "pk", "partition_by", "order_by", "calls", "out_columns"}
 _CASE = {"id", "kind", "rust_test", "options", "steps"} | _WINDOW

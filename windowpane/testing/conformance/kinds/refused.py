@@ -19,12 +19,12 @@ from windowpane.errors import (
     WindowpaneError,
     WindowTypeError,
 )
-from windowpane.testing.conformance.fields import NotUnderstoodError, require_known
+from windowpane.testing.conformance.engines.row_operator import RowOperator
 from windowpane.testing.conformance.kinds.window_operator import NULL_KEY, OVERFLOW, act
-from windowpane.testing.conformance.programs import Program, parse_program
-from windowpane.testing.conformance.row_operator import RowOperator
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.programs import Program, parse_program
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 
 _CASE = {
     "id",

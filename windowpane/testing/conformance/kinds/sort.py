@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from windowpane.operators.sort_buffer import SortBuffer
+from windowpane.operators.over.sort_buffer import SortBuffer
 from windowpane.state.entries import MemoryEntries
-from windowpane.testing.conformance.changelog import Changelog
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.over_ops import WORDS, raise_it
-from windowpane.testing.conformance.recovering import Recovering
-from windowpane.testing.conformance.replaying import replay_steps
-from windowpane.testing.conformance.sql_values import Row, Schema, watermark_pair
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.over_ops import WORDS, raise_it
+from windowpane.testing.conformance.reading.sql_values import Row, Schema, watermark_pair
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.changelog import Changelog
+from windowpane.testing.conformance.replay.recovering import Recovering
+from windowpane.testing.conformance.replay.steps import replay_steps
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "sort_column", "steps", "options"}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from windowpane.errors import WindowpaneError
 from windowpane.sql import Result, Session
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.testing.row_order import row_key, same_but_for_ties
 
 _INTERNAL = ("rw_catalog", "__internal", "${", "pg_catalog", "information_schema")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, read_window, require_known, write_window
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, read_window, require_known, write_window
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.windowing.assigners import WindowStagger
 from windowpane.windowing.windows import TimeWindow, merge_overlapping, window_start
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.operators.timer_service import TimerService
+from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.codec import decode_key, encode_key
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.timers import Timer, TimerQueue
-from windowpane.testing.conformance.comparison import same_records
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.comparison import same_records
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import Window
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from windowpane.testing.conformance.comparison import frozen
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, read_window, require_known, write_window
-from windowpane.testing.conformance.scripted import Script
-from windowpane.testing.conformance.triggers import parse_trigger, script_of
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, read_window, require_known, write_window
+from windowpane.testing.conformance.reading.scripted import Script
+from windowpane.testing.conformance.reading.triggers import parse_trigger, script_of
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.comparison import frozen
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.testing.trigger_harness import Firing, TriggerTestHarness
 from windowpane.windowing.triggers import TriggerResult
 from windowpane.windowing.windows import Window

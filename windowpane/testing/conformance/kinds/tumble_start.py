@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from windowpane.errors import WindowpaneError
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.sql_values import read_duration, read_instant
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.sql_values import read_duration, read_instant
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 from windowpane.windowing.windows import window_start
 
 _CALLS = ("calls", "queries")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from windowpane.operators.watermark_filter import WatermarkFilter
-from windowpane.testing.conformance.changelog import Changelog
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.replaying import replay_steps
-from windowpane.testing.conformance.sql_values import Schema, read_watermark_expression
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.sql_values import Schema, read_watermark_expression
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.changelog import Changelog
+from windowpane.testing.conformance.replay.steps import replay_steps
+from windowpane.testing.conformance.replay.verdicts import Difference, Options
 
 _CASE = {"id", "kind", "rust_test", "schema", "pk", "watermark", "steps"}
 

@@ -15,14 +15,14 @@ from windowpane.errors import (
     UserFunctionError,
     WindowpaneError,
 )
-from windowpane.testing.conformance.comparison import compare_expect
-from windowpane.testing.conformance.engine_operator import EngineOperator
-from windowpane.testing.conformance.engine_programs import row_program
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
-from windowpane.testing.conformance.programs import parse_program
-from windowpane.testing.conformance.row_operator import RowOperator
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, MismatchError, Options
+from windowpane.testing.conformance.engines.engine_operator import EngineOperator
+from windowpane.testing.conformance.engines.engine_programs import row_program
+from windowpane.testing.conformance.engines.row_operator import RowOperator
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.programs import parse_program
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.comparison import compare_expect
+from windowpane.testing.conformance.replay.verdicts import Difference, MismatchError, Options
 from windowpane.windowing.times import MIN
 
 CASE = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from windowpane.errors import TimestampOverflowError, WindowpaneError
-from windowpane.testing.conformance.comparison import compare_expect
-from windowpane.testing.conformance.fields import Json, NotUnderstoodError, require_known
 from windowpane.testing.conformance.kinds.window_operator import (
     CASE,
     OVERFLOW,
@@ -19,8 +17,10 @@ from windowpane.testing.conformance.kinds.window_operator import (
     refuse_equal_window,
     row_operator,
 )
-from windowpane.testing.conformance.vectors import Case
-from windowpane.testing.conformance.verdicts import Difference, MismatchError, Options
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known
+from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.comparison import compare_expect
+from windowpane.testing.conformance.replay.verdicts import Difference, MismatchError, Options
 
 
 def replay(case: Case, options: Options, operator: Operate = row_operator) -> list[Difference]:

@@ -1,0 +1,1 @@
+"""What engines share: the batch of a bucket, its rows, late rows, slices, evictors and results."""

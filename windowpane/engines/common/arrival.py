@@ -1,0 +1,62 @@
+"""Order of arrival: the rows of a batch in the order that a retried task repeats, and their numbers in a bucket.
+
+Rows come in the order of ``order_by``, then of input partition and position in it. The number of a row goes on from batch to
+batch, so it tells which of two rows of a bucket came first whatever slice or table they stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.program import JUDGED, PARTITION, POSITION, Program, Upstream
+from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.windowing.over.spec import OrderColumn
+
+_ASCENDING, _DESCENDING = "ascending", "descending"
+
+
+def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
+    """Return the rows of a batch in order of arrival, ``None`` if there are none."""
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return None
+    judged = [JUDGED] if program.upstream is Upstream.JUDGED_WINDOW else []
+    merged = pa.concat_tables(filled, promote_options="permissive")
+    if not judged and not program.order_by and _have_come_in_order(merged):
+        return merged.combine_chunks()
+    return merged.take(arrival_order(merged, program.order_by, judged)).combine_chunks()
+
+
+def arrival_order(rows: pa.Table, order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Array:
+    """Return the numbers of rows in order of arrival; the columns ``before`` count for more than any other."""
+    keys = [(rows[name], _ASCENDING) for name in before]
+    for column in order_by:
+        keys += _sort_keys(rows[column.name], column)
+    keys += [(rows[name], _ASCENDING) for name in (PARTITION, POSITION)]
+    names = [str(number) for number in range(len(keys))]
+    table = pa.table([values for values, _ in keys], names=names)
+    return pc.sort_indices(table, sort_keys=[(name, direction) for name, (_, direction) in zip(names, keys, strict=True)])
+
+
+def _sort_keys(values: pa.ChunkedArray, column: OrderColumn) -> list[tuple[pa.ChunkedArray, str]]:
+    """Return what sorts a column as Spark SQL does: NaN is the largest number. Arrow alone puts NULL and NaN last, always."""
+    direction = _DESCENDING if column.descending else _ASCENDING
+    keys = [(pc.is_valid(values), _ASCENDING if column.nulls_first else _DESCENDING)]
+    if pa.types.is_floating(values.type):
+        keys.append((pc.fill_null(pc.is_nan(values), False), direction))
+    return [*keys, (values, direction)]
+
+
+def numbered(rows: pa.Table, first: int) -> pa.Table:
+    """Return rows that are in order with their arrival numbers, from ``first`` on."""
+    return rows.append_column(ARRIVAL, pa.array(np.arange(first, first + rows.num_rows)))
+
+
+def _have_come_in_order(rows: pa.Table) -> bool:
+    partitions, positions = rows[PARTITION].to_numpy(), rows[POSITION].to_numpy()
+    later = np.diff(partitions)
+    return not (later < 0).any() and not ((later == 0) & (np.diff(positions) <= 0)).any()

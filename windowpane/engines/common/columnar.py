@@ -1,0 +1,130 @@
+"""What the columnar engines share: which programs they can run at all, and the grouped fold of their aggregates.
+
+Keys are grouped by what stands in the columns of ``key_names``. Arrow does not group arrays and structs: a column of them is
+grouped by another one, which holds each value's canonical encoding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.common.rows import python_keys, python_rows, python_values
+from windowpane.engines.program import TIME, Program
+from windowpane.errors import MissingTimestampError
+from windowpane.kernels.aggregates import is_scalar
+from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.keys.codes import canonical, is_nested
+from windowpane.state.codec import decode_key, encode_key
+from windowpane.windowing.aggregates.canonical import is_array
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+
+_PREFIX = "__windowpane_user_"
+_ENCODED = "__windowpane_key_"
+_ALL = "__windowpane_all"
+"""Key column where there are no keys."""
+
+
+def common_refusal(
+    program: Program, *, numbers_rows: bool = False, respells_keys: bool = False, runs_user_code: bool = False
+) -> str | None:
+    """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
+
+    Args:
+        program: the program.
+        numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
+        respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
+        runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that Arrow functions may stand there.
+    """
+    if program.arrow is not None and not runs_user_code:
+        return "a function on Arrow tables needs the rows or partials that only some engines keep"
+    if (program.arrow is None and not program.aggregates) or program.processes_results:
+        return "the function is no plain list of built-in aggregates"
+    kinds = [field.type for field in program.keys]
+    if not all(is_scalar(kind) or _is_encoded(kind) for kind in kinds):
+        return "a key column holds maps, or values that no kernel knows"
+    if not respells_keys and any(pa.types.is_floating(kind) for kind in kinds):
+        return "a key column has floating point, which Arrow does not group as Spark does"
+    fold = fold_of(program)
+    if fold is None:
+        return "an aggregate has no columnar form for its argument"
+    return "an aggregate depends on the order of arrival" if fold.is_ordered and not numbers_rows else None
+
+
+def fold_of(program: Program) -> GroupedFold | None:
+    """Return the fold of a program's aggregates, ``None`` if one of them has no columnar form."""
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return GroupedFold((KeptRows(_PREFIX, program.values),))
+    if program.arrow is not None:
+        return GroupedFold((UserAggregate(_PREFIX, program.values, program.arrow, program.main),))
+    return GroupedFold.of(program.aggregates, program.value_types)
+
+
+def key_names(program: Program) -> tuple[str, ...]:
+    """Return the columns that rows are grouped by: at least one."""
+    return group_columns(program) or (_ALL,)
+
+
+def group_columns(program: Program) -> tuple[str, ...]:
+    """Return the columns that rows are grouped by; none where there are no keys."""
+    named = zip(program.key_columns, program.keys, strict=True)
+    return tuple(_ENCODED + name if is_nested(field.type) else name for name, field in named)
+
+
+def keyed(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows that have the columns of ``key_names``."""
+    if program.key_columns:
+        return with_encoded_keys(program, rows)
+    return rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
+
+
+def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows that have the columns of ``group_columns``.
+
+    Raises:
+        UnrepresentableValueError: a key that Python has no type for.
+    """
+    for name, column in zip(program.key_columns, group_columns(program), strict=True):
+        if column != name and column not in rows.column_names:
+            rows = rows.append_column(column, pa.array(map(encode_key, python_values(name, rows[name])), pa.binary()))
+    return rows
+
+
+def key_arrays(program: Program, table: pa.Table) -> list[pa.Array]:
+    """Return the keys of a table with the columns of ``group_columns``, as the output has them."""
+    return [_decoded(table[name], field.type) for name, field in zip(group_columns(program), program.keys, strict=True)]
+
+
+def _decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    if is_nested(kind):
+        return pa.array(map(decode_key, column.to_pylist()), kind)
+    return column.combine_chunks().cast(kind)
+
+
+def _is_encoded(kind: pa.DataType) -> bool:
+    """Whether keys of a type are grouped by their encoding."""
+    if is_array(kind):
+        return is_scalar(kind.value_type) or _is_encoded(kind.value_type)
+    return bool(pa.types.is_struct(kind)) and all(is_scalar(field.type) or _is_encoded(field.type) for field in kind)
+
+
+def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
+    """Return rows with one spelling for equal keys: one NaN, no negative zero."""
+    for name in group_columns(program):
+        if pa.types.is_floating(rows[name].type):
+            rows = rows.set_column(rows.column_names.index(name), name, canonical(rows[name]))
+    return rows
+
+
+def refuse_null_times(program: Program, rows: pa.Table) -> None:
+    """Refuse a row without an event time, by name.
+
+    Raises:
+        MissingTimestampError: there is one.
+    """
+    if not rows[TIME].null_count:
+        return
+    row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+    key = python_keys(row, program.key_columns)[0]
+    raise MissingTimestampError(program.spec.assigner, key, python_rows(row.select(program.values))[0])

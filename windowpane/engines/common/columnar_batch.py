@@ -1,0 +1,130 @@
+"""One batch of one bucket in a columnar engine: the order of clocks and rows, the header, and what comes out.
+
+Order of things: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then takes its rows.
+A bucket fed by another window takes rows under the watermark they were emitted under, and advances last. Processing time is the
+machine's for all: no rows are taken before it has advanced.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.common.arrival import in_order, numbered
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.missed_windows import MissedWindows
+from windowpane.engines.common.results import Results
+from windowpane.engines.program import JUDGED, MAIN, Program, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.times import add_clamped
+from windowpane.windowing.windows import Window
+
+
+class ColumnarBatch(ABC):
+    """Clocks, results and late rows of a batch; a subclass says what rows and clocks do.
+
+    ``watermark`` and ``now`` are microseconds; they advance here, and only forward.
+    """
+
+    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
+        """Read the header of the bucket.
+
+        Raises:
+            ChangedPlanError: another program wrote the state.
+        """
+        self.program = program
+        self.fold = fold
+        self.store = store
+        self.header = BucketHeader.read(store, program.description)
+        self.watermark, self.now = self.header.watermark, self.header.processing_time
+        self._arrivals = self.header.arrivals
+        self.results = Results(program, fold)
+        self.missed = MissedWindows(program)
+        self.is_event_time = program.spec.assigner.is_event_time
+
+    def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run the batch."""
+        arrived = [table for table in rows if table.num_rows]
+        if self.program.upstream is Upstream.SOURCE:
+            self._advance_watermark(clock.watermark)
+            self._advance_processing_time(clock.processing_time)
+            self._take_any(arrived)
+        else:
+            self._advance_processing_time(clock.processing_time)
+            self._take_from_window(arrived)
+            self._advance_watermark(clock.watermark)
+        return self.close()
+
+    @abstractmethod
+    def on_watermark(self, before: int) -> None:
+        """React to the watermark, which was ``before``."""
+
+    @abstractmethod
+    def on_processing_time(self, before: int) -> None:
+        """React to the processing time, which was ``before``."""
+
+    @abstractmethod
+    def take(self, tables: list[pa.Table]) -> None:
+        """Take rows, at least one, under the clocks as they stand."""
+
+    @abstractmethod
+    def close(self) -> BucketOutput:
+        """Write the state and return what came out, by ``output``."""
+
+    def arrived(self, tables: list[pa.Table], always_in_order: bool = False) -> pa.Table:
+        """Return rows together; in order of arrival if asked, and numbered as well where an aggregate asks for it."""
+        if not self.fold.is_ordered and not always_in_order:
+            return pa.concat_tables(tables)
+        ordered = in_order(self.program, tables)
+        assert ordered is not None, "there are rows"
+        first, self._arrivals = self._arrivals, self._arrivals + ordered.num_rows
+        return numbered(ordered, first) if self.fold.is_ordered else ordered
+
+    @property
+    def clock(self) -> int:
+        """The clock that windows end by."""
+        return self.watermark if self.is_event_time else self.now
+
+    def is_late(self, window: Window) -> bool:
+        """Whether a window is cleaned up, or would be at once."""
+        lateness = self.program.spec.allowed_lateness if self.is_event_time else 0
+        return add_clamped(window.max_timestamp, lateness) <= self.clock
+
+    def output(
+        self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None, merges: int = 0
+    ) -> BucketOutput:
+        """Write the header and return what came out."""
+        BucketHeader(self.program.description, self.watermark, self.now, open_windows, self._arrivals).write(self.store)
+        missed = self.missed
+        counters = Counters(missed.elements, missed.dropped, self.results.firings, merges, open_windows, state_bytes)
+        outputs = [(MAIN, self.results.table()), (self.program.late_output, missed.table())]
+        tables = [(number, table) for number, table in outputs if number is not None and table is not None]
+        idle = is_idle and self.program.upstream is Upstream.SOURCE
+        return BucketOutput(tables, counters, idle, next_processing_time)
+
+    def _advance_watermark(self, watermark: int) -> None:
+        before, self.watermark = self.watermark, max(watermark, self.watermark)
+        self.on_watermark(before)
+
+    def _advance_processing_time(self, time: int) -> None:
+        if time >= self.now:  # a clock that was set back fires nothing: what is set for the instant that it was has to wait
+            before, self.now = self.now, time
+            self.on_processing_time(before)
+
+    def _take_any(self, tables: list[pa.Table]) -> None:
+        if tables:
+            self.take(tables)
+
+    def _take_from_window(self, tables: list[pa.Table]) -> None:
+        if not tables or self.program.upstream is Upstream.WINDOW:
+            self._take_any(tables)
+            return
+        arrived = pa.concat_tables(tables)
+        for judged in sorted(set(arrived[JUDGED].to_pylist())):
+            self._advance_watermark(judged)
+            self.take([arrived.filter(pc.equal(arrived[JUDGED], judged))])

@@ -1,0 +1,104 @@
+"""Which rows of a batch missed windows: counted, and kept as late data where it is asked for.
+
+All rows of a slice are in the same windows, so lateness is judged slice by slice; only a row in a gap between windows, which is
+in no slice, is judged by its own time. Source of the rules: Flink's WindowOperator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.common.late_rows import late_table
+from windowpane.engines.common.slicing import Integers, SharedSlices
+from windowpane.engines.program import TIME, Program
+from windowpane.windowing.times import MIN
+from windowpane.windowing.windows import TimeWindow
+
+IsLate = Callable[[TimeWindow], bool]
+
+
+class Missed(NamedTuple):
+    """The windows that the rows of a slice missed, and whether they are all it has."""
+
+    windows: list[TimeWindow]
+    is_all: bool
+
+
+_GAP = MIN
+"""Stands for the slice of rows in gaps: no slice begins there, since its windows would not fit."""
+_IN_GAP = Missed([], True)
+
+
+class MissedWindows:
+    """Counts and collects the rows that missed windows in one batch."""
+
+    def __init__(self, program: Program) -> None:
+        """Judge for ``program``."""
+        self.elements = self.dropped = 0
+        self._program = program
+        self._tables: list[pa.Table] = []
+
+    def count(self, slices: SharedSlices, starts: Integers, rows: Integers, is_late: IsLate) -> None:
+        """Count late rows where only their number in each slice is known."""
+        for start, missed in _missed(slices, starts, is_late).items():
+            late = int(rows[starts == start].sum())
+            self.elements += late
+            self.dropped += late if missed.is_all else 0
+
+    def report(self, slices: SharedSlices, rows: pa.Table, starts: Integers, clock: int, is_late: IsLate) -> None:
+        """Count the rows that missed windows, and keep them where late data is asked for.
+
+        Args:
+            slices: the slices of the windows.
+            rows: the rows, in the order in which late ones are reported.
+            starts: the slice of each.
+            clock: the watermark, which judges the rows in gaps between windows.
+            is_late: whether a window is over.
+        """
+        missed = _missed(slices, starts, is_late)
+        is_missing = np.isin(starts, list(missed)) if missed else np.zeros(len(starts), bool)
+        if slices.has_gaps:
+            in_gap = ~slices.covers(rows[TIME].to_numpy(), starts)
+            behind = rows[TIME].to_numpy() + self._program.spec.allowed_lateness <= clock  # overflows as Flink's sum does
+            is_missing = np.where(in_gap, behind, is_missing)
+            starts = np.where(in_gap, _GAP, starts)
+        numbers = np.flatnonzero(is_missing).tolist()
+        self._take(rows, numbers, [missed.get(int(starts[number]), _IN_GAP) for number in numbers])
+
+    def count_dropped(self, rows: int) -> None:
+        """Count rows that no window took, where only their number is known."""
+        self.elements += rows
+        self.dropped += rows
+
+    def drop(self, rows: pa.Table, starts: Integers, ends: Integers) -> None:
+        """Count rows that no window took, each of which missed one, and keep them where late data is asked for."""
+        self.count_dropped(rows.num_rows)
+        if rows.num_rows and self._program.late_output is not None:
+            missed = [[TimeWindow(start, end)] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+            numbers = range(rows.num_rows)
+            self._tables.append(late_table(self._program, rows, numbers, missed, [True] * rows.num_rows))
+
+    def table(self) -> pa.Table | None:
+        """Return the late rows; ``None`` if there are none, or nobody asked for them."""
+        return pa.concat_tables(self._tables) if self._tables else None
+
+    def _take(self, rows: pa.Table, numbers: list[int], missed: list[Missed]) -> None:
+        self.elements += len(numbers)
+        self.dropped += sum(each.is_all for each in missed)
+        if numbers and self._program.late_output is not None:
+            windows, dropped = zip(*missed, strict=True)
+            self._tables.append(late_table(self._program, rows, numbers, windows, dropped))
+
+
+def _missed(slices: SharedSlices, starts: Integers, is_late: IsLate) -> dict[int, Missed]:
+    found = {}
+    for start in np.unique(starts).tolist():
+        windows = slices.windows_of(start)
+        late = [window for window in windows if is_late(window)]
+        if late:
+            found[start] = Missed(late, len(late) == len(windows))
+    return found

@@ -1,0 +1,88 @@
+"""The results of a columnar engine in one batch, as tables of the main output."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.common.columnar import key_arrays
+from windowpane.engines.common.rows import python_keys
+from windowpane.engines.common.slicing import Integers
+from windowpane.engines.program import WINDOW_END, Program
+from windowpane.errors import AggregateOverflowError
+from windowpane.kernels.aggregates.valued.lists import Lists
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.windowing.arrow.calls import windows_applied
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.times import MAX
+from windowpane.windowing.windows import Window
+
+
+class Results:
+    """Takes the partials of what fires, finishes them, and gives them keys, window bounds and event time."""
+
+    def __init__(self, program: Program, fold: GroupedFold) -> None:
+        """Collect for ``program``, whose aggregates ``fold`` finishes."""
+        self.firings = 0
+        self._program = program
+        self._fold = fold
+        self._tables: list[pa.Table] = []
+
+    def emit(self, window: Window, partials: pa.Table, judged: int) -> None:
+        """Take what fires of one window: partials, one row a key, under the watermark ``judged``."""
+        bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
+        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), judged)
+
+    def emit_panes(self, starts: Integers, ends: Integers, partials: pa.Table, judged: int) -> None:
+        """Take what fires of several time windows: partials, one row a key and window, with the bounds of each."""
+        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged)
+
+    def table(self) -> pa.Table | None:
+        """Return everything taken, in order; ``None`` if nothing fired."""
+        return pa.concat_tables(self._tables) if self._tables else None
+
+    def _take(self, partials: pa.Table, bounds: list[pa.Array], times: pa.Array, judged: int) -> None:
+        program, rows = self._program, partials.num_rows
+        if not rows:
+            return
+        self.firings += rows
+        keys = key_arrays(program, partials)
+        bounds = [bound.cast(program.window_bound) for bound in bounds]
+        if isinstance(program.arrow, ArrowWindowFunction):
+            self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
+            return
+        columns = [*keys, *bounds, *self._finished(keys, partials), times, _repeated(judged, rows)]
+        self._tables.append(pa.table(columns, schema=program.main_schema))
+
+    def _finished(self, keys: list[pa.Array], partials: pa.Table) -> list[pa.Array]:
+        """Return the results; an error names the key, as that of the row engine does."""
+        try:
+            return self._fold.finish(partials)
+        except AggregateOverflowError:
+            names = self._program.key_columns
+            for row in range(partials.num_rows):
+                try:
+                    self._fold.finish(partials.slice(row, 1))
+                except AggregateOverflowError as error:
+                    key = python_keys(pa.table([each.slice(row, 1) for each in keys], names=names), names)[0] if names else None
+                    raise error.located(key=key) from error.__cause__
+            raise
+
+    def _applied(self, function: ArrowWindowFunction, fixed: list[pa.Array], partials: pa.Table, judged: int) -> pa.Table:
+        """Return what the function makes of the kept rows of all keys; ``fixed`` are the keys and bounds of each."""
+        given, returned = self._program.window_schemas
+        (kept,) = self._fold.finish(partials)
+        lists = Lists.of(kept)
+        of = pa.array(lists.numbers)
+        rows = [lists.values.field(field.name) for field in list(given)[len(fixed) :]]
+        table = pa.table([*(column.take(of) for column in fixed), *rows], schema=given)
+        result = windows_applied(function, table, returned)
+        ends = result[WINDOW_END].cast(pa.int64())
+        times = pc.fill_null(pc.subtract(ends, 1), MAX)
+        columns = [*result.columns, times, _repeated(judged, result.num_rows)]
+        return pa.table(columns, schema=self._program.main_schema)
+
+
+def _repeated(value: int | None, count: int) -> pa.Array:
+    return pa.nulls(count, pa.int64()) if value is None else pa.array(np.full(count, value, np.int64))

@@ -1,0 +1,204 @@
+"""The engine of OVER windows that emit on window close: each row comes out once, with its final values.
+
+Rows wait in the sort buffer for the watermark; those it releases, in order, join the tails of their partitions: the rows that are
+not complete yet, and those that later frames still need. Kernels compute tails and released rows together; what is complete comes
+out, what nothing needs any more goes.
+
+State, by name in the bucket's blob store: ``header``, the sort buffer ``b``, the tails ``t``. Who may mutate: this engine, once
+a batch. Recovery: read them back.
+
+    partition   | kept for later frames | waiting | released now |
+                ^ first row kept        ^ first row not emitted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_rows
+from windowpane.engines.over.arrivals import Arrivals
+from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
+from windowpane.engines.over.releasing import in_arrival_order, in_window_order
+from windowpane.engines.over.sort_buffer import SortBuffer
+from windowpane.engines.over.tails import Tails
+from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.errors import MissingOrderError
+from windowpane.kernels.over import window as over_window
+from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.kernels.over.window import OverWindow
+from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.intervals import MICROS_PER_DAY
+from windowpane.windowing.times import MAX, MIN
+
+_EMITTED = "__windowpane_emitted"
+
+
+class OverCloseEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "over close"
+
+    def __init__(self, program: OverProgram) -> None:
+        """Run ``program``."""
+        self.program = program
+        self.window = OverWindow(program.spec, program.columns)
+        self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
+        self.kept = pa.schema([*self.arriving, *self.window.carries, pa.field(_EMITTED, pa.bool_())])
+        changes = [] if program.append_only else [pa.field(CHANGE_TYPE, pa.string())]
+        self.waiting = pa.schema([*self.arriving, *changes])
+        self.waits = is_closed_by_watermark(self.window.calls)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self, store).run([table for table in rows if table.num_rows], clock)
+
+
+def refusal(program: OverProgram) -> str | None:
+    """Return why the engine cannot run a program, ``None`` if it can."""
+    kind = program.columns.field(program.spec.order_names[0]).type if program.spec.order_by else None
+    if len(program.spec.order_by) != 1 or program.spec.order_by[0].descending or kind is None:
+        return "it is not ordered by one column, ascending"
+    if not (pa.types.is_integer(kind) or pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us")):
+        return f"it is ordered by a column of type {kind}"
+    return over_window.refusal(program.spec, program.columns)
+
+
+class OverCloser:
+    """The tails and the calls, without the sort buffer: released rows in, complete rows out."""
+
+    def __init__(self, engine: OverCloseEngine, store: BlobStore) -> None:
+        """Open the tails in ``store``."""
+        self._engine = engine
+        self._window = engine.window
+        self.tails = Tails(store, "t", engine.kept, engine.program.spec.partition_by)
+
+    def take(self, released: pa.Table, closed: int) -> pa.Table | None:
+        """Take rows in order and return those that are complete now, with the columns of the calls.
+
+        Args:
+            released: rows, none of which stands before one that came earlier.
+            closed: all rows up to this point of the ORDER BY column are there.
+        """
+        awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
+        shards = sorted({*self.tails.touched(released), *awaited})
+        if not shards:
+            return None
+        rows, emitted = self._joined(self.tails.read(shards), released)
+        if not rows.layout.size:
+            return None
+        pending = _pending(rows, emitted, complete(rows, self._window.calls, closed))
+        at = rows.layout.numbers
+        rows.wanted = ~emitted & (at < pending[rows.layout.segment])
+        values = self._window.values(rows)
+        self._keep(shards, rows, values.carries, pending)
+        return self._completed(rows, values.outputs)
+
+    def _joined(self, held: pa.Table, released: pa.Table) -> tuple[SortedRows, npt.NDArray[np.bool_]]:
+        """Return tails and released rows together, by partition, and which of them were emitted before."""
+        fresh = released.select(self._engine.arriving.names)
+        table = pa.concat_tables([held, fresh], promote_options="default").select(self._engine.kept.names)
+        columns = [table[name].combine_chunks() for name in self._engine.program.spec.partition_by]
+        numbers = partition_numbers(columns, table.num_rows)
+        order = stable_order(numbers)
+        table = table.take(pa.array(order)).combine_chunks()
+        numbers = numbers[order]
+        starts_segment = np.append(True, numbers[1:] != numbers[:-1]) if len(numbers) else np.zeros(0, np.bool_)
+        seeded = (order < held.num_rows)[starts_segment] & (len(self._window.carries) > 0)
+        emitted = table[_EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
+        return self._window.rows(table, starts_segment, seeded), emitted
+
+    def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: npt.NDArray[np.int64]) -> None:
+        layout = rows.layout
+        kept = layout.numbers >= kept_from(rows, self._window.calls, pending)[layout.segment]
+        emitted = layout.numbers < pending[layout.segment]
+        columns = [*(rows.table[name] for name in self._engine.arriving.names), *carries, pa.array(emitted)]
+        table = pa.table(columns, schema=self._engine.kept).filter(pa.array(kept))
+        self.tails.write(shards, table, ~emitted[kept])
+
+    def _completed(self, rows: SortedRows, outputs: list[pa.Array]) -> pa.Table | None:
+        if not rows.wanted.any():
+            return None
+        program = self._engine.program
+        fields = [*program.columns, *program.outputs, self._engine.arriving.field(TIME)]
+        columns = [*(rows.table[name] for name in program.columns.names), *outputs, rows.table[TIME]]
+        return pa.table(columns, schema=pa.schema(fields)).filter(pa.array(rows.wanted))
+
+
+def _pending(rows: SortedRows, emitted: npt.NDArray[np.bool_], done: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the first row of each segment that does not come out: all before it do, or did."""
+    blocked = np.where(emitted | done, rows.layout.size, rows.layout.numbers)
+    first: npt.NDArray[np.int64] = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
+    return np.minimum(first, rows.layout.segment_ends)
+
+
+class _Batch:
+    """One batch of one bucket."""
+
+    def __init__(self, engine: OverCloseEngine, store: BlobStore) -> None:
+        self._engine = engine
+        self._program = engine.program
+        self._store = store
+        self._header = BucketHeader.read(store, engine.program.description)
+        self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0])
+        self._closer = OverCloser(engine, store)
+        self._arrivals = Arrivals(engine.program)
+        self._emitted: list[pa.Table] = []
+
+    def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
+        before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)
+        if self._program.upstream is Upstream.SOURCE:
+            self._advance(before, watermark)
+            self._take(tables, watermark)
+        else:
+            self._take(tables, before)
+            self._advance(before, watermark)
+        return self._close(before, watermark, clock)
+
+    def _take(self, tables: list[pa.Table], watermark: int) -> None:
+        if not tables:
+            return
+        rows = self._arrivals.punctual(tables, watermark)
+        if rows[TIME].null_count:
+            row = python_rows(rows.filter(rows[TIME].is_null()).select(self._program.columns.names).slice(0, 1))[0]
+            raise MissingOrderError(self._program.spec.order_names[0], row)
+        self._buffer.add(in_arrival_order(self._program, rows).select(self._engine.waiting.names))
+
+    def _advance(self, before: int, watermark: int) -> None:
+        if watermark == before:
+            return
+        closed = self._program.horizon(watermark)
+        assert closed is not None, "mode close has a horizon"
+        released = self._buffer.release(closed)
+        waiting = pa.concat_tables(released) if released else self._engine.waiting.empty_table()
+        ready = in_window_order(self._program, waiting.combine_chunks(), self._arrivals.report)
+        done = self._closer.take(ready, self._point(closed))
+        if done is not None:
+            under = np.full(done.num_rows, self._program.judged(before))
+            judged = done.append_column(JUDGED, pa.array(under))
+            self._emitted.append(judged.select(self._program.main_schema.names))
+
+    def _point(self, closed: int) -> int:
+        """Return a time as a point of the ORDER BY column."""
+        kind = self._program.columns.field(self._program.spec.order_names[0]).type
+        return closed // MICROS_PER_DAY if pa.types.is_date32(kind) and MIN < closed < MAX else closed
+
+    def _close(self, before: int, watermark: int, clock: Clock) -> BucketOutput:
+        self._buffer.flush()
+        arrivals, tails = self._arrivals, self._closer.tails
+        waiting = self._buffer.rows + tails.waiting_rows
+        now = max(clock.processing_time, self._header.processing_time)
+        BucketHeader(self._program.description, watermark, now, waiting).write(self._store)
+        emitted = pa.concat_tables(self._emitted) if self._emitted else None
+        outputs = [*([] if emitted is None else [(MAIN, emitted)]), *arrivals.late_output()]
+        count, size = 0 if emitted is None else emitted.num_rows, self._buffer.byte_size + tails.byte_size
+        counters = Counters(arrivals.late, arrivals.late, count, 0, waiting, size, arrivals.inconsistent)
+        return BucketOutput(outputs, counters, not waiting and self._program.upstream is Upstream.SOURCE)

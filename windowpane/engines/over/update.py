@@ -1,0 +1,382 @@
+"""The engine of OVER windows that emit on update: a changelog in, a changelog out.
+
+Rows and their current outputs stand in pages, ordered by (partition, ORDER BY, key). A batch reads the pages its changes fall
+into, and around them as many as the frames of affected rows reach; kernels compute all affected rows together, however far apart;
+what differs from the stored outputs is the changelog; pages that changed are written. Cost follows the changes and the width of
+bounded frames. Running calls go on from the carry columns of the row before, and stop where these no longer change.
+
+State, by name in the bucket's blob store: ``header``, and the row pages ``g``, whose rows are sort key, input columns, event
+time, outputs and carry columns. Who may mutate: this engine, once a batch. Recovery: read them back.
+Invariants after every batch: each stored output is what its call gives on the stored rows; what was emitted so far adds up to the
+stored rows and those dropped because no row to come can reach them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_rows
+from windowpane.engines.over.arrivals import Arrivals
+from windowpane.engines.over.changes import net_changes
+from windowpane.engines.over.eviction import Eviction
+from windowpane.engines.over.output import changelog
+from windowpane.engines.over.page_writing import Altered, write_pages
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.spans import KEY, Delta, PageCache, Spans, around
+from windowpane.engines.over.sweep import swept
+from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.errors import InconsistentChangeError
+from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.over import window as over_window
+from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
+from windowpane.kernels.over.calls.call import CallKernel
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.over.window import OverWindow, Values
+from windowpane.kernels.sorting.sort_keys import SortKeys
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.row_pages import RowPages
+from windowpane.windowing.changes import DELETE, INSERT
+from windowpane.windowing.over.frames import Units, merge_rows_frames
+
+Mask = npt.NDArray[np.bool_]
+
+
+class OverUpdateEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "over update"
+
+    def __init__(self, program: OverProgram) -> None:
+        """Run ``program``."""
+        self.program = program
+        self.window = OverWindow(program.spec, program.columns)
+        self.sort_keys = SortKeys(program.spec, program.columns)
+        self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
+        key = [] if self.sort_keys.are_cheap else [pa.field(KEY, pa.binary())]
+        self.stored = pa.schema([*key, *self.arriving, *program.outputs, *self.window.carries])
+        self.framed = [call for call in self.window.calls if not call.is_running]
+        self.running = [call for call in self.window.calls if call.is_running]
+        self.reach = _rows_reach(self.framed)
+        self.eviction = Eviction.of(program, self.window.calls)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self, store).run([table for table in rows if table.num_rows], clock)
+
+
+def refusal(program: OverProgram) -> str | None:
+    """Return why the engine cannot run a program, ``None`` if it can."""
+    return over_window.refusal(program.spec, program.columns)
+
+
+def _rows_reach(calls: Sequence[CallKernel]) -> int:
+    """Return how many rows around a change are likely to be needed: a guess that saves a second look."""
+    reach = merge_rows_frames([call.call.reach for call in calls if call.call.reach.units is Units.ROWS])
+    return min((reach.n_preceding or 0) + (reach.n_following or 0) + 1, 64)
+
+
+@dataclass
+class _Computed:
+    """The rows that are there after the changes, computed.
+
+    Args:
+        rows: the rows.
+        there: which of the spans' rows they are.
+        by_frames: where the values of calls that do not run are new; of other rows they may be anything.
+        by_running: where those of running calls are.
+        values: the values.
+        dropped: the rows that no row to come can reach.
+    """
+
+    rows: SortedRows
+    there: npt.NDArray[np.int64]
+    by_frames: Mask
+    by_running: Mask
+    values: Values
+    dropped: Mask
+
+
+class _Batch:
+    """One batch of one bucket."""
+
+    def __init__(self, engine: OverUpdateEngine, store: BlobStore) -> None:
+        self._engine = engine
+        self._program = engine.program
+        self._store = store
+        self._header = BucketHeader.read(store, engine.program.description)
+        self._pages = RowPages(store, "g", engine.stored)
+        self._arrivals = Arrivals(engine.program)
+        self._horizon: int | None = None
+
+    def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
+        before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)
+        judged = watermark if self._program.upstream is Upstream.SOURCE else before
+        self._horizon = self._program.horizon(judged)
+        emitted = self._take(self._arrivals.punctual(tables, judged)) if tables else None
+        if self._horizon != self._program.horizon(before):
+            self._sweep()
+        self._pages.flush()
+        now = max(clock.processing_time, self._header.processing_time)
+        BucketHeader(self._program.description, watermark, now).write(self._store)
+        return self._output(emitted, self._program.judged(before))
+
+    def _output(self, emitted: pa.Table | None, judged: int) -> BucketOutput:
+        outputs, arrivals = [*self._arrivals.late_output()], self._arrivals
+        count = 0 if emitted is None else emitted.num_rows
+        if emitted is not None and count:
+            table = emitted.append_column(JUDGED, pa.array(np.full(count, judged)))
+            outputs.insert(0, (MAIN, table.select(self._program.main_schema.names).cast(self._program.main_schema)))
+        counters = Counters(arrivals.late, arrivals.late, count, 0, 0, self._pages.byte_size, arrivals.inconsistent)
+        return BucketOutput(outputs, counters, self._program.upstream is Upstream.SOURCE)
+
+    def _take(self, rows: pa.Table) -> pa.Table | None:
+        if not rows.num_rows:
+            return None
+        changes = net_changes(self._program, rows, self._arrivals.report)
+        names, sort_keys = self._engine.arriving.names, self._engine.sort_keys
+        (gone, gone_keys), (came, came_keys) = (
+            sort_keys.sorted(table.select(names).combine_chunks()) for table in (changes.gone, changes.came)
+        )
+        delta = Delta(gone_keys, came_keys, came)
+        if not len(delta.keys):
+            return None
+        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        ordinals = _distinct(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
+        spans = Spans(cache, around(cache, ordinals, delta.keys, self._engine.reach), delta)
+        self._check(spans, gone, came)
+        computed, pages = self._compute(spans), 1
+        while not isinstance(computed, _Computed):
+            spans = Spans(cache, spans.extended(*computed, pages), delta)
+            computed, pages = self._compute(spans), 2 * pages
+        return self._settle(cache, spans, computed)
+
+    def _sweep(self) -> None:
+        """Drop what no row to come can reach from some pages, whether the batch touched them or not."""
+        if self._engine.eviction is None or self._horizon is None or not len(self._pages):
+            return
+        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        spans = Spans(cache, swept(len(self._pages), self._horizon), Delta.none(self._engine.arriving))
+        there, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
+        rows = self._sorted(spans, there, spans.starts)
+        dropped = self._dropped(spans, rows, rows.layout.segment)
+        if dropped.any():
+            names = [*self._program.outputs.names, *self._engine.window.carries.names]
+            current = {name: spans.table[name].combine_chunks() for name in names}
+            computed = _Computed(rows, there, unchanged, unchanged, Values([], []), dropped)
+            self._write(cache, spans, computed, current, unchanged)
+
+    def _check(self, spans: Spans, gone: pa.Table, came: pa.Table) -> None:
+        """Report deletes of absent rows and second inserts."""
+        for word, rows, wrong, reason in (
+            (DELETE, gone, ~spans.is_known, "there is no such row in its partition"),
+            (INSERT, came, spans.is_double, "its partition already has such a row"),
+        ):
+            for row in python_rows(rows.filter(pa.array(wrong)).select(self._program.columns.names)) if wrong.any() else ():
+                self._arrivals.report(InconsistentChangeError(word, row, reason))
+
+    # --- what is computed -----------------------------------------------------------------------------------------------
+
+    def _compute(self, spans: Spans) -> _Computed | tuple[Mask, Mask]:
+        """Return the rows of the spans computed; or on which sides of which segments more must be read."""
+        merged = Merged(self._sorted(spans, np.arange(len(spans.source)), spans.starts), spans.went, spans.came)
+        by_frames = affected_by_frames(merged, self._engine.framed) if self._engine.framed else spans.went | spans.came
+        by_running = affected_by_running(merged) if self._engine.running else by_frames
+        there = np.flatnonzero(~spans.went)
+        segment = merged.rows.layout.segment[there]
+        rows = merged.rows if len(there) == len(spans.source) else self._sorted(spans, there, _starts(segment))
+        by_frames, by_running = by_frames[there], by_running[there]
+        rows.wanted = by_frames | by_running
+        left, right = self._changed_edges(spans)
+        sides = _Sides(spans, rows, segment, left, right)
+        sides.need(by_frames, self._engine.framed)
+        sides.need_counters(by_running, self._engine.running)
+        dropped = self._dropped(spans, rows, segment)
+        self._add_droppable(spans, rows, segment, dropped, left, right)
+        if left.any():
+            return left, right
+        values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
+        if values is not None and self._engine.running:
+            by_running = self._stopped(spans, rows, segment, there, values, by_running, right)
+        if right.any():
+            return left, right
+        assert values is not None, "nothing is missing"
+        return _Computed(rows, there, by_frames, by_running, values, dropped)
+
+    def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask) -> SortedRows:
+        names = [*self._engine.window.read, *self._engine.window.carries.names]
+        table = spans.table.select(list(dict.fromkeys(names))).take(pa.array(spans.source[positions]))
+        seeded = self._seeded(spans)
+        if len(positions) != len(spans.source):
+            number = np.cumsum(spans.starts) - 1
+            seeded = seeded[np.unique(number[positions])]
+        return self._engine.window.rows(table.combine_chunks(), starts, seeded)
+
+    def _seeded(self, spans: Spans) -> Mask:
+        """Where a segment goes on from the carry columns of its first row: rows before it are not read, or were dropped."""
+        if not len(self._engine.window.carries):
+            return np.zeros(len(spans.firsts), np.bool_)
+        if self._engine.eviction is None:
+            return spans.cut_left
+        unchanged: Mask = ~(spans.went | spans.came)[spans.firsts]
+        return spans.cut_left | unchanged
+
+    def _changed_edges(self, spans: Spans) -> tuple[Mask, Mask]:
+        """Where a change stands at a cut: what lies beyond may be affected, or hold what is needed."""
+        changed = spans.went | spans.came
+        return changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right
+
+    def _add_droppable(
+        self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64], dropped: Mask, left: Mask, right: Mask
+    ) -> None:
+        """Add where rows beyond a cut can be dropped: they are read, to go."""
+        layout = rows.layout
+        for side, cut, edge in (
+            (left, spans.cut_left, layout.segment_firsts),
+            (right, spans.cut_right, layout.segment_ends - 1),
+        ):
+            found = np.zeros(len(side), np.bool_)
+            found[segment[edge]] = dropped[edge]
+            side |= found & cut
+
+    def _dropped(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64]) -> Mask:
+        """Return which of the rows that are there no row to come can reach, given the segment of the spans that each is in."""
+        if self._engine.eviction is None or self._horizon is None or not len(segment):
+            return np.zeros(rows.layout.size, np.bool_)
+        present = segment[rows.layout.segment_firsts]
+        cuts = spans.cut_left[present], spans.cut_right[present]
+        return self._engine.eviction.dropped(rows, self._times(spans, ~spans.went), self._horizon, *cuts)
+
+    def _times(self, spans: Spans, there: Mask) -> pa.ChunkedArray:
+        return spans.table[TIME].take(pa.array(spans.source[there]))
+
+    def _stopped(
+        self,
+        spans: Spans,
+        rows: SortedRows,
+        segment: npt.NDArray[np.int64],
+        there: npt.NDArray[np.int64],
+        values: Values,
+        affected: Mask,
+        right: Mask,
+    ) -> Mask:
+        """Say where running calls must go on beyond a cut, and return the rows that are affected if they need not."""
+        if not len(there):
+            return affected
+        lasts = rows.layout.segment_ends - 1
+        source = spans.source[there]
+        same = ~spans.came[there][lasts] & ~self._carry_changes(spans, source[lasts], values, lasts)
+        stops = np.ones(len(spans.firsts), np.bool_)
+        stops[segment[lasts]] = same | ~affected[lasts]
+        right |= spans.cut_right & ~stops
+        beyond = np.zeros(rows.layout.size, np.bool_)
+        for call in self._engine.running:
+            beyond |= call.reaches_end(rows)
+        beyond &= spans.cut_right[segment] & affected
+        fresh = beyond & spans.came[there]
+        right[segment[fresh]] = True
+        return affected & ~beyond
+
+    def _carry_changes(self, spans: Spans, source: npt.NDArray[np.int64], values: Values, at: npt.NDArray[np.int64]) -> Mask:
+        """Return where the carry columns of rows differ from the stored ones."""
+        found = np.zeros(len(at), np.bool_)
+        for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
+            old = spans.table[name].take(pa.array(source)).combine_chunks()
+            found |= differing(old, new.take(pa.array(at)))
+        return found
+
+    # --- what comes out -------------------------------------------------------------------------------------------------
+
+    def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
+        """Write what changed and return the changelog."""
+        source = spans.source[computed.there]
+        names = [*self._program.outputs.names, *self._engine.window.carries.names]
+        stored = {name: spans.table[name].take(pa.array(source)).combine_chunks() for name in names}
+        fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
+        runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
+        affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
+        current = {name: pc.if_else(pa.array(affected[name]), fresh[name], stored[name]) for name in names}
+        was = self._before(spans, computed, stored)
+        emitted = changelog(self._program, spans, computed.there, current, was)
+        changed = spans.came[computed.there].copy()
+        for name in names:
+            changed |= affected[name] & differing(stored[name], current[name])
+        self._write(cache, spans, computed, current, changed)
+        return emitted
+
+    def _before(self, spans: Spans, computed: _Computed, stored: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """Return the outputs that were emitted for the rows: those of the row itself, or of the one it overwrites."""
+        overwrites = spans.came[computed.there] & (spans.before[computed.there] >= 0)
+        if not overwrites.any():
+            return {name: stored[name] for name in self._program.outputs.names}
+        before = spans.before[computed.there]
+        rows = pa.array(before, mask=before < 0)
+        return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
+
+    def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
+        kept = ~computed.dropped
+        page, marked = spans.page[computed.there], spans.went.copy()
+        marked[computed.there] = changed | ~kept
+        altered = Altered.of(spans.page, marked, spans.starts)
+        rows = np.flatnonzero(kept & altered.among(page))
+        places = computed.there[rows]
+        inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
+        picked = [current[name].take(pa.array(rows)) for name in current]
+        stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(spans.keys_at(places).tolist(), pa.binary())]
+        table = pa.table([*stored_key, *inputs.columns, *picked], schema=self._engine.stored)
+        write_pages(self._pages, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows])
+
+
+@dataclass
+class _Sides:
+    """On which sides of which segments more must be read, as it is found out."""
+
+    spans: Spans
+    rows: SortedRows
+    segment: npt.NDArray[np.int64]
+    left: Mask
+    right: Mask
+
+    def need(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
+        """Note what the frames of affected rows need, and the edges they come up to."""
+        if not calls or not len(self.segment):
+            return
+        layout = self.rows.layout
+        firsts, lasts = layout.segment_firsts, layout.segment_ends - 1
+        self._note(self.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
+        self._note(self.right, self.segment[lasts[affected[lasts]]], self.spans.cut_right)
+        for call in calls:
+            self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
+            self._note(self.right, self.segment[affected & call.reaches_end(self.rows)], self.spans.cut_right)
+
+    def need_counters(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
+        """Note where running calls need counters of rows before a cut, or peers of a change stand there: their frames hold it."""
+        if not len(self.segment):
+            return
+        firsts = self.rows.layout.segment_firsts
+        if any(call.call.frame is not None and call.call.frame.units is not Units.ROWS for call in calls):
+            self._note(self.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
+        for call in calls:
+            self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
+
+    def _note(self, side: Mask, segments: npt.NDArray[np.int64], cut: Mask) -> None:
+        found = np.zeros(len(side), np.bool_)
+        found[segments] = True
+        side |= found & cut
+
+
+def _distinct(ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return ascending[_starts(ascending)]
+
+
+def _starts(segment: npt.NDArray[np.int64]) -> Mask:
+    starts = np.ones(len(segment), np.bool_)
+    starts[1:] = segment[1:] != segment[:-1]
+    return starts

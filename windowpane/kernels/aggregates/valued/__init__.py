@@ -1,0 +1,1 @@
+"""Aggregates that keep the values they were given."""

@@ -1,0 +1,75 @@
+"""Lists by group: the list-valued partials of aggregates that keep their values.
+
+Invariant: lists are never null; the values of a group stand together, so concatenating the lists of the gathered rows of a
+group only changes the offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.kernels.grouping.segments import Integers, Segments, flat
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The values of all lists, one list after the other, and where each begins."""
+
+    values: pa.Array
+    offsets: Integers
+
+    @classmethod
+    def of(cls, column: Any) -> Lists:
+        """Return a list column apart."""
+        lists = flat(column)
+        offsets = lists.offsets.to_numpy().astype(np.int64)
+        first, last = int(offsets[0]), int(offsets[-1])
+        return cls(lists.values.slice(first, last - first), offsets - first)
+
+    @classmethod
+    def of_one(cls, values: Any) -> Lists:
+        """Return a list of one value for each that is not null, and an empty list for each that is."""
+        column = flat(values)
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return cls(column.drop_null(), np.concatenate(([0], np.cumsum(valid, dtype=np.int64))))
+
+    @property
+    def numbers(self) -> Integers:
+        """The list of each value."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+
+    @property
+    def lengths(self) -> Integers:
+        """The number of values in each list."""
+        return np.diff(self.offsets)
+
+    def within(self, segments: Segments) -> Lists:
+        """Return the lists of gathered rows joined by group."""
+        return Lists(self.values, self.offsets[segments.offsets])
+
+    def chosen(self, at: Integers) -> Lists:
+        """Return the lists of only the values at these places; the places of a list must stand together."""
+        return Lists(self.values.take(pa.array(at)), self.offsets_of(at))
+
+    def offsets_of(self, at: Integers) -> Integers:
+        """Return where the lists begin among the values at these places."""
+        counts = np.bincount(self.numbers[at], minlength=len(self.offsets) - 1)
+        return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+    def to_arrow(self) -> pa.ListArray:
+        """Return the list column."""
+        return list_array(self.offsets, self.values)
+
+
+def list_array(offsets: Integers, values: Any) -> pa.ListArray:
+    """Return the lists of values that begin at ``offsets``."""
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
+
+
+def gathered_lists(column: Any, segments: Segments) -> Lists:
+    """Return the lists of each group, joined in the order of its rows."""
+    return Lists.of(segments.gather(column)).within(segments)

@@ -1,0 +1,1 @@
+"""Grouping: which rows share a key, and aggregates by group."""

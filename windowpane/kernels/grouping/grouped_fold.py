@@ -1,0 +1,225 @@
+"""Grouped fold: rows -> one row of partials a group -> fewer rows of partials -> results.
+
+A step is one pass of Arrow's group_by, or, where the rows of each group are known, one reduction of each column.
+
+Invariant: a table of partials has the group columns, then every partial column of every aggregate, normalised; folding rows in
+any number of parts and merging gives what folding them at once does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.kernels.aggregates.forms import columnar_form
+from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.aggregates.tables import replaced
+from windowpane.kernels.grouping.addressed_groups import addressed_groups
+from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
+from windowpane.kernels.grouping.packed_groups import packed_groups
+from windowpane.kernels.grouping.segments import Groups, Integers, Runs, Segments, flat
+from windowpane.windowing.aggregates import Aggregate
+
+_ROW = "__windowpane_row"
+
+Step = tuple[Any, str]
+
+
+@dataclass(frozen=True)
+class GroupedFold:
+    """Several aggregates over the same groups."""
+
+    aggregates: tuple[ColumnarAggregate, ...]
+
+    @classmethod
+    def of(cls, aggregates: Sequence[tuple[str, Aggregate, tuple[str, ...]]], types: pa.Schema) -> Self | None:
+        """Return the fold of built-in aggregates, ``None`` if one has no columnar form.
+
+        Args:
+            aggregates: (output name, aggregate, columns of its arguments).
+            types: the types of those columns.
+        """
+        found = []
+        for number, (_, aggregate, slots) in enumerate(aggregates):
+            kinds = [types.field(slot).type for slot in slots]
+            found.append(columnar_form(aggregate, f"__windowpane_{number}_", slots, kinds))
+        parts = tuple(part for part in found if part is not None)
+        return cls(parts) if parts and len(parts) == len(found) else None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a result depends on the order of arrival: ``fold`` then needs rows with the column ``ARRIVAL``."""
+        return any(aggregate.is_ordered for aggregate in self.aggregates)
+
+    @cached_property
+    def _kernels(self) -> tuple[KernelAggregate, ...]:
+        return tuple(each for each in self.aggregates if isinstance(each, KernelAggregate))
+
+    @cached_property
+    def _segmented(self) -> tuple[SegmentAggregate, ...]:
+        return tuple(each for each in self.aggregates if isinstance(each, SegmentAggregate))
+
+    @cached_property
+    def _partials(self) -> tuple[Partial, ...]:
+        return tuple(chain.from_iterable(aggregate.partials for aggregate in self._kernels))
+
+    @cached_property
+    def _read(self) -> frozenset[str]:
+        """The columns of rows that are read."""
+        return frozenset(chain([ARRIVAL], *(aggregate.slots for aggregate in self.aggregates)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the partial columns of all aggregates, in the order of a table of partials."""
+        return tuple(chain.from_iterable(aggregate.columns for aggregate in (*self._kernels, *self._segmented)))
+
+    def fold(
+        self, rows: pa.Table, groups: Sequence[str], counted: str | None = None, kept: Sequence[tuple[str, str]] = ()
+    ) -> pa.Table:
+        """Return the partials of ``rows`` by the columns ``groups``.
+
+        Args:
+            rows: the rows.
+            groups: the columns.
+            counted: name of a column for the number of rows.
+            kept: further columns, each with the kernel it folds by.
+        """
+        columns: dict[str, Any] = {name: rows[name] for name in (*groups, *(name for name, _ in kept))} | self._lifted(rows)
+        steps: list[Step] = [([], p.fold) if p.fold == "count_all" else (p.name, p.fold) for p in self._partials]
+        extra: list[tuple[str, Step]] = [] if counted is None else [(counted, ([], "count_all"))]
+        extra += [(name, (name, how)) for name, how in kept]
+        return self._grouped(pa.table(columns), groups, steps, extra, is_fold=True)
+
+    def fold_segments(self, rows: pa.Table, segments: Segments) -> pa.Table:
+        """Return the partials of ``rows``, one row a segment, without group columns."""
+        rows = rows.select([name for name in rows.column_names if name in self._read]).take(pa.array(segments.order))
+        segments = Runs.at(segments.offsets)
+        columns = self._lifted(rows)
+        steps = [(p.name, None if p.fold == "count_all" else columns[p.name], p.fold) for p in self._partials]
+        found, lifted = self._reduced(steps, segments), pa.table(columns) if self._segmented else None
+        for segmented in self._segmented:
+            found |= segmented.fold(lifted, segments)
+        return pa.table(found)
+
+    def merge_segments(self, partials: pa.Table, segments: Segments) -> pa.Table:
+        """Return partials merged, one row a segment, without group columns."""
+        found = self._reduced([(p.name, partials[p.name], p.merge) for p in self._partials], segments)
+        for segmented in self._segmented:
+            found |= segmented.merge(partials, segments)
+        return pa.table(found)
+
+    def merge(self, partials: Sequence[pa.Table], groups: Sequence[str], kept: Sequence[tuple[str, str]] = ()) -> pa.Table:
+        """Return the partials of all tables together; ``kept`` are further columns, each with the kernel it merges by."""
+        steps: list[Step] = [(p.name, p.merge) for p in self._partials]
+        return self._grouped(pa.concat_tables(partials), groups, steps, [(name, (name, how)) for name, how in kept])
+
+    def renumbered(self, partials: pa.Table, by: Integers) -> pa.Table:
+        """Return partials whose rows arrived later, those of each row by a number of its own."""
+        for aggregate in self.aggregates:
+            for name, column in aggregate.renumbered(partials, by).items():
+                partials = replaced(partials, name, column)
+        return partials
+
+    def _lifted(self, rows: pa.Table) -> dict[str, Any]:
+        """Return the columns that partials are folded from."""
+        columns: dict[str, Any] = {}
+        for aggregate in self._kernels:
+            columns |= aggregate.prepare(rows)
+        for segmented in self._segmented:
+            columns |= segmented.lift(rows)
+        return columns
+
+    def _reduced(self, steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, Any]:
+        """Return the partials of the kernel aggregates, given (partial, column, kernel)."""
+        found = {name: counted(segments) if column is None else folded(column, how, segments) for name, column, how in steps}
+        others = [(name, column, how) for name, column, how in steps if found[name] is None]
+        if others:
+            found |= _by_number(others, segments)
+        return self._normalised(found)
+
+    def _normalised(self, partials: dict[str, Any]) -> dict[str, Any]:
+        table = pa.table(partials)
+        for aggregate in self._kernels:
+            table = aggregate.normalise(table)
+        return dict(zip(table.column_names, table.columns, strict=True))
+
+    def _grouped(
+        self,
+        table: pa.Table,
+        groups: Sequence[str],
+        steps: Sequence[Step],
+        extra: Sequence[tuple[str, Step]],
+        is_fold: bool = False,
+    ) -> pa.Table:
+        known = self._known_groups(table, groups, [*steps, *(step for _, step in extra)])
+        if known is not None:
+            return self._by_known_groups(table, groups, steps, extra, known)
+        members: list[Step] = [(_ROW, "list")] if self._segmented else []
+        numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows))) if members else table
+        asked = [*steps, *members, *(step for _, step in extra)]
+        grouped = numbered.group_by(list(groups), use_threads=False).aggregate(asked)
+        # Arrow puts the groups first, then the steps in their order.
+        names = [*groups, *(p.name for p in self._partials), *(_ROW for _ in members), *(name for name, _ in extra)]
+        grouped = grouped.rename_columns(names).combine_chunks()
+        for aggregate in self._kernels:
+            grouped = aggregate.normalise(grouped)
+        if not members:
+            return grouped.combine_chunks()
+        segments = Segments.of(grouped[_ROW].combine_chunks())
+        added: dict[str, Any] = {}
+        for segmented in self._segmented:
+            added |= segmented.fold(table, segments) if is_fold else segmented.merge(table, segments)
+        return _with_columns(grouped.drop_columns([_ROW]), added, at=len(groups) + len(self._partials)).combine_chunks()
+
+    def _known_groups(self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> Groups | None:
+        """Return the rows of each group where they are found faster than by hashing, and every step has a form on them."""
+        is_folded_so = all(how == "count_all" or is_folded(table.schema.field(name).type, how) for name, how in steps)
+        if not is_folded_so or not groups or self._segmented:
+            return None
+        columns = [table[name] for name in groups]
+        return addressed_groups(columns) or packed_groups(columns)
+
+    def _by_known_groups(
+        self,
+        table: pa.Table,
+        groups: Sequence[str],
+        steps: Sequence[Step],
+        extra: Sequence[tuple[str, Step]],
+        known: Groups,
+    ) -> pa.Table:
+        members = pa.array(known.members)
+        columns: dict[str, Any] = {name: flat(table[name]).take(members) for name in groups}
+        named = zip((p.name for p in self._partials), steps, strict=True)
+        columns |= self._normalised({name: _applied(table, step, known) for name, step in named})
+        return pa.table(columns | {name: _applied(table, step, known) for name, step in extra})
+
+    def finish(self, partials: pa.Table) -> list[pa.Array]:
+        """Return the output columns of the aggregates, in order."""
+        return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
+
+
+def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, pa.Array]:
+    """Return (partial, column, kernel) by segment as Arrow's group_by computes it."""
+    table = pa.table({_ROW: segments.numbers, **{name: segments.gather(column) for name, column, _ in steps}})
+    grouped = table.group_by([_ROW], use_threads=False).aggregate([(name, how) for name, _, how in steps])
+    grouped = grouped.rename_columns([_ROW, *(name for name, _, _ in steps)]).combine_chunks()
+    grouped = grouped.take(pa.array(np.argsort(grouped[_ROW].to_numpy())))
+    return {name: grouped[name].combine_chunks() for name, _, _ in steps}
+
+
+def _applied(table: pa.Table, step: Step, groups: Groups) -> pa.Array | None:
+    """Return what a step gives for each group, by numpy."""
+    name, how = step
+    return counted(groups) if how == "count_all" else folded(table[name], how, groups)
+
+
+def _with_columns(table: pa.Table, columns: Mapping[str, Any], at: int) -> pa.Table:
+    for place, (name, column) in enumerate(columns.items(), at):
+        table = table.add_column(place, name, column)
+    return table

@@ -1,0 +1,61 @@
+"""The running position of each element among those of its group: what counting element by element gives, in one pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from windowpane.kernels.sorting.packed_order import stable_order
+
+Integers = npt.NDArray[np.int64]
+
+
+class Grouped(NamedTuple):
+    """Elements put together by group.
+
+    Args:
+        order: the elements, by group and within it in the order they came.
+        groups: the group of each, ascending.
+        positions: its place in the group, from 0.
+    """
+
+    order: Integers
+    groups: Integers
+    positions: Integers
+
+
+def grouped(codes: Integers) -> Grouped:
+    """Return elements with these group codes, put together by group.
+
+    Example:
+        >>> grouped(np.array([1, 0, 1])).positions.tolist()
+        [0, 0, 1]
+    """
+    order = stable_order(codes)
+    groups = codes[order]
+    return Grouped(order, groups, np.arange(len(groups)) - run_starts(groups))
+
+
+def run_starts(values: Integers) -> Integers:
+    """Return, for each element, where the run of equal neighbours that it is in begins.
+
+    Example:
+        >>> run_starts(np.array([5, 5, 7])).tolist()
+        [0, 0, 2]
+    """
+    begins = np.zeros(len(values), np.int64)
+    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    begins[changes] = changes
+    return np.maximum.accumulate(begins)
+
+
+def run_ends(values: Integers) -> Integers:
+    """Return where runs of equal neighbours end.
+
+    Example:
+        >>> run_ends(np.array([5, 5, 7])).tolist()
+        [1, 2]
+    """
+    return np.flatnonzero(np.append(values[1:] != values[:-1], True)[: len(values)])

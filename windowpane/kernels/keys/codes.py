@@ -1,0 +1,61 @@
+"""Codes: integers that stand for the values of one column and compare as Spark SQL compares the values.
+
+Arrow's own order and equality are Spark's for plain types. Floating point has one NaN, the largest value, and one zero; nested
+values go through their canonical form, value by value. Codes mean something only within the column they were made from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.grouping.segments import Integers, flat
+from windowpane.windowing.aggregates.canonical import form_of, is_array
+
+NULL_CODE = -1
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether values of a type hold other values."""
+    return bool(is_array(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind))
+
+
+def canonical(column: Any) -> pa.Array:
+    """Return the column with one spelling for equal values: one NaN, no negative zero, entries of maps sorted by key."""
+    values = flat(column)
+    if pa.types.is_floating(values.type):
+        kind = values.type
+        return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), kind), pc.add(values, pa.scalar(0.0, kind)))
+    if not is_nested(values.type):
+        return values
+    form = form_of(values.type)
+    spelled = [None if value is None else form.thaw(form.freeze(value)) for value in values.to_pylist()]
+    return pa.array(spelled, values.type)
+
+
+def equality_codes(column: Any) -> Integers:
+    """Return codes that are equal exactly where the values are; ``NULL_CODE`` for null."""
+    values = flat(column)
+    if is_nested(values.type):
+        form, seen = form_of(values.type), dict[Any, int]()
+        frozen = (None if value is None else form.freeze(value) for value in values.to_pylist())
+        return np.array([NULL_CODE if f is None else seen.setdefault(f, len(seen)) for f in frozen], np.int64)
+    indices = canonical(values).dictionary_encode().indices
+    codes: Integers = pc.fill_null(indices, NULL_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def order_codes(column: Any) -> Integers:
+    """Return codes in the order of the values, equal where those are; ``NULL_CODE``, the smallest, for null."""
+    values = flat(column)
+    if is_nested(values.type):
+        form = form_of(values.type)
+        frozen = [None if value is None else form.freeze(value) for value in values.to_pylist()]
+        ranks = {value: rank for rank, value in enumerate(sorted({f for f in frozen if f is not None}))}
+        return np.array([NULL_CODE if f is None else ranks[f] for f in frozen], np.int64)
+    ranked: Integers = pc.rank(canonical(values), tiebreaker="dense").to_numpy().astype(np.int64)
+    ranked[values.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
+    return ranked

@@ -1,0 +1,106 @@
+"""Keys as integers: codes that tell keys apart within a table, and hashes that are the same in every process.
+
+A code costs one subtraction for a single integer column, one dictionary encoding a column otherwise. A hash is that of the
+values: integers through the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), text by at most its first and last 32 bytes,
+so keys that hash alike are legal and whoever partitions by hash must take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.keys.codes import canonical
+from windowpane.kernels.sessions.islands import Int64s
+from windowpane.sizes import Size
+
+Hashes = npt.NDArray[np.uint64]
+
+_MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
+_EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
+_NULL = 0x9E3779B97F4A7C15
+
+
+def plain_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a key column with one spelling for equal keys: one NaN, no negative zero."""
+    return pa.chunked_array([canonical(column)]) if pa.types.is_floating(column.type) else column
+
+
+def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Int64s:
+    """Return an integer for each of ``rows`` rows, not negative, equal exactly for equal keys (NULL equals NULL)."""
+    codes = np.zeros(rows, np.int64)
+    if not rows:
+        return codes
+    for number, column in enumerate(columns):
+        added = _codes(column)
+        bits = int(added.max()).bit_length()
+        if int(codes.max()).bit_length() + bits > 63:
+            codes = np.unique(codes, return_inverse=True)[1]
+            added = np.unique(added, return_inverse=True)[1]
+            bits = int(added.max()).bit_length()
+        codes = (codes << bits) | added if number else added
+    return codes
+
+
+def _codes(column: pa.ChunkedArray) -> Int64s:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        bounds = pc.min_max(column).as_py()
+        if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS.value:
+            offsets: Int64s = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
+            return offsets
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    codes: Int64s = encoded.indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Hashes:
+    """Return a hash for each of ``rows`` rows."""
+    hashes = np.zeros(rows, np.uint64)
+    for column in columns:
+        hashes = _mixed(hashes * np.uint64(31) + _hashes(column))
+    return hashes
+
+
+def _hashes(column: pa.ChunkedArray) -> Hashes:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return _mixed(column.to_numpy().astype(np.int64).view(np.uint64))
+    encoded = column.combine_chunks().dictionary_encode()
+    hashes = np.append(_hashes_of_values(encoded.dictionary), np.uint64(_NULL))
+    found: Hashes = hashes[pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()]
+    return found
+
+
+def _hashes_of_values(values: pa.Array) -> Hashes:
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
+    if pa.types.is_integer(values.type):
+        return _mixed(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+    heads = pc.binary_slice(values.cast(pa.binary()), 0, _EDGE.value)
+    tails = pc.binary_slice(values.cast(pa.binary()), -_EDGE.value)
+    lengths = pc.binary_length(values).to_numpy().astype(np.uint64)
+    return _mixed(_byte_hashes(heads, lengths) ^ (_byte_hashes(tails, lengths) << np.uint64(1)))
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind))
+
+
+def _byte_hashes(values: pa.Array, seeds: Hashes) -> Hashes:
+    """Return hashes of byte strings, column of bytes by column of bytes."""
+    padded = np.array(values.to_pylist(), dtype=f"S{_EDGE.value}") if len(values) else np.zeros(0, f"S{_EDGE.value}")
+    words = padded.view(np.uint64).reshape(len(values), _EDGE.value // 8)
+    hashes = seeds
+    for word in words.T:
+        hashes = _mixed(hashes ^ word)
+    return hashes
+
+
+def _mixed(values: Hashes) -> Hashes:
+    values = values + np.uint64(_NULL)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,90 @@
+"""Which rows a batch of changes can affect: those whose frame holds, or held, a changed place. The changes may lie far apart.
+
+Rows stand in ``Merged``: the rows before and after the changes in one order, those that went among them. ROWS frames are all
+taken as one that holds the current row, for a change between a row and its frame shifts the frame; so are GROUPS frames. The
+answer may be too wide, never too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.kernels.over.calls.call import CallKernel
+from windowpane.kernels.over.frames import find_frames
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.windowing.over.frames import CURRENT_ROW, Frame, Units, following, merge_rows_frames, preceding
+
+_FAR = 1 << 40
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows before and after the changes.
+
+    Args:
+        rows: all of them, sorted, with the segments of both.
+        went: which are not there any more.
+        came: which are new, or overwritten.
+    """
+
+    rows: SortedRows
+    went: Mask
+    came: Mask
+
+
+def affected_by_frames(merged: Merged, calls: Sequence[CallKernel]) -> Mask:
+    """Return which rows of ``merged`` a change may affect through the frames of calls that do not run."""
+    frames = {call.call.reach for call in calls if not call.is_running}
+    rows_frames = [frame for frame in frames if frame.units is Units.ROWS]
+    changed = merged.went | merged.came
+    found = changed.copy()
+    if rows_frames:
+        found |= _by_rows(merged, merge_rows_frames(rows_frames))
+    before = np.append(0, np.cumsum(changed))
+    for frame in frames:
+        if frame.units is not Units.ROWS:
+            wide = find_frames(_with_current_row(frame), merged.rows.order(frame))
+            found |= before[wide.hi] > before[wide.lo]
+    return found
+
+
+def affected_by_running(merged: Merged) -> Mask:
+    """Return which rows a change may affect through running calls: all from the peers of the first change on."""
+    layout = merged.rows.layout
+    changed = np.flatnonzero(merged.went | merged.came)
+    first = np.full(len(layout.segment_firsts), layout.size)
+    np.minimum.at(first, layout.segment[changed], layout.peer_first[changed])
+    return layout.numbers >= first[layout.segment]
+
+
+def _with_current_row(frame: Frame) -> Frame:
+    if frame.units is not Units.GROUPS:
+        return frame
+    before, after = frame.n_preceding, frame.n_following
+    start = frame.start if before is None else preceding(before) if before else CURRENT_ROW
+    end = frame.end if after is None else following(after) if after else CURRENT_ROW
+    return Frame.groups(start, end)
+
+
+def _by_rows(merged: Merged, frame: Frame) -> Mask:
+    """Mark, around each change, as many rows that are there as the frame reaches."""
+    layout = merged.rows.layout
+    there = np.append(0, np.cumsum(~merged.went))
+    changed = np.flatnonzero(merged.went | merged.came)
+    place = there[changed]
+    stays = ~merged.went[changed]
+    back, ahead = (_FAR if reach is None else reach for reach in (frame.n_following, frame.n_preceding))
+    segment = layout.segment[changed]
+    lowest, highest = there[layout.segment_firsts][segment], there[layout.segment_ends][segment]
+    start = np.clip(place - back, lowest, highest)
+    end = np.clip(place + ahead + stays, start, highest)
+    marks = np.zeros(there[-1] + 1, np.int64)
+    np.add.at(marks, start, 1)
+    np.add.at(marks, end, -1)
+    found = np.zeros(layout.size, np.bool_)
+    found[~merged.went] = np.cumsum(marks[:-1]) > 0
+    return found

@@ -1,0 +1,66 @@
+"""min and max over spans of sorted rows: a sparse table, one level at a time.
+
+Level k holds the extreme of the 2**k rows from each row on. A span of w rows is covered by two overlapping entries of level
+floor(log2(w)), so each span is answered at one level, and only as many levels are built as the widest span needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.kernels.over.frames import Span
+from windowpane.kernels.over.layout import Positions
+from windowpane.windowing.times import MAX, MIN
+
+
+def extremes(codes: Codes, frame_spans: Sequence[Span], largest: bool) -> Codes:
+    """Return the largest or smallest code in the spans of each row; give rows that do not count the neutral code."""
+    pick = np.maximum if largest else np.minimum
+    found = np.full(len(frame_spans[0][0]), neutral(largest))
+    for lo, hi in frame_spans:
+        found = pick(found, _of_span(codes, lo, hi, largest))
+    return found
+
+
+def neutral(largest: bool) -> int:
+    """Return the code that no other is less extreme than."""
+    return MIN if largest else MAX
+
+
+def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes:
+    pick = np.maximum if largest else np.minimum
+    found = np.full(len(lo), neutral(largest))
+    lengths = hi - lo
+    level, width = codes, 1
+    most = int(lengths.max(initial=0))
+    widest = lengths == most
+    while width <= most:
+        rows = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
+        behind = _distance(lo, widest) if 2 * width > most else None
+        if behind is not None:
+            _fill(found, widest, pick(level[: len(level) - most + width], level[most - width :]), behind)
+            rows = rows[~widest[rows]]
+        if len(rows):
+            found[rows] = pick(level[lo[rows]], level[hi[rows] - width])
+        if 2 * width <= most:
+            level = pick(level[: len(level) - width], level[width:])
+        width *= 2
+    return found
+
+
+def _distance(lo: Positions, widest: Mask) -> int | None:
+    """Return how far behind its row each of the widest spans begins, if that is the same for all and most spans are such."""
+    at = np.flatnonzero(widest)
+    if 2 * len(at) < len(lo):
+        return None
+    distances = at - lo[at]
+    return int(distances[0]) if (distances == distances[0]).all() else None
+
+
+def _fill(found: Codes, widest: Mask, spans: Codes, behind: int) -> None:
+    """Give the widest spans their extremes, given those of all spans as wide, by where they begin."""
+    here = slice(max(behind, 0), min(len(found), len(spans) + behind))
+    np.copyto(found[here], spans[here.start - behind : here.stop - behind], where=widest[here])

@@ -1,0 +1,105 @@
+"""Counts and sums over spans of sorted rows.
+
+Integers: differences of one running total, taken modulo 2**64, so they are right whenever the result fits; whether it does is
+checked on the high halves. Doubles: a difference of running totals would lose digits and could not forget a NaN, so each frame
+is added from its first row to its last, as the bound aggregate does: all frames advance together, one row a step. Frames of
+more than ``STEPS`` rows are added pairwise by numpy; the way a frame is added depends on its own length only, so the
+same rows always give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.kernels.over.frames import Span
+from windowpane.kernels.over.layout import Positions
+from windowpane.sizes import Size
+
+Doubles = npt.NDArray[np.float64]
+
+STEPS = Size("rows of a frame whose doubles are added one by one", 512, (1, 3))
+"""The widest frame whose doubles are added one by one."""
+LOW_BITS = np.int64(32)
+LOW = np.int64((1 << 32) - 1)
+
+
+def running(values: Codes) -> Codes:
+    """Return 0 and the total up to each value, modulo 2**64."""
+    totals = np.empty(len(values) + 1, np.int64)
+    totals[0] = 0
+    np.cumsum(values, out=totals[1:])
+    return totals
+
+
+def sums(totals: Codes, frame_spans: Sequence[Span]) -> Codes:
+    """Return the sum over the spans of each row, from running totals."""
+    first, *others = [totals[hi] - totals[lo] for lo, hi in frame_spans]
+    for other in others:
+        first = first + other
+    return first
+
+
+def counts(valid: Mask, frame_spans: Sequence[Span]) -> Codes:
+    """Return how many rows of the spans are valid."""
+    if valid.all():
+        return widths(frame_spans)
+    return sums(running(valid.astype(np.int64)), frame_spans)
+
+
+def widths(frame_spans: Sequence[Span]) -> Positions:
+    """Return how many rows the spans of each row hold."""
+    first, *others = [hi - lo for lo, hi in frame_spans]
+    for other in others:
+        first = first + other
+    return first
+
+
+def halves(values: Codes) -> tuple[Codes, Codes]:
+    """Return the high halves and the low ones, whose sums cannot overflow: value = high * 2**32 + low, low >= 0."""
+    return values >> LOW_BITS, values & LOW
+
+
+def exact_sum(high: int, low: int) -> int:
+    """Return the number that sums of halves stand for."""
+    return (int(high) << int(LOW_BITS)) + int(low)
+
+
+def overflowing(values: Codes, frame_spans: Sequence[Span]) -> list[tuple[int, int]]:
+    """Return (row, exact sum) where the sum over the spans does not fit into int64."""
+    rows = widths(frame_spans)
+    if not len(rows) or int(rows.max()) * max(abs(int(values.max())), abs(int(values.min()))) < 1 << 63:
+        return []
+    high, low = (sums(running(half), frame_spans) for half in halves(values))
+    carried = high + (low >> LOW_BITS)
+    bad = np.flatnonzero((carried < -(1 << 31)) | (carried >= 1 << 31)).tolist()
+    return [(row, exact_sum(high[row], low[row])) for row in bad]
+
+
+def float_sums(values: Doubles, frame_spans: Sequence[Span]) -> Doubles:
+    """Return the sum over the spans of each row, added in row order onto 0.0; leave out a row by making it -0.0."""
+    total = np.zeros(len(frame_spans[0][0]))
+    wide = widths(frame_spans) > STEPS.value
+    for lo, hi in frame_spans:
+        _add_stepwise(total, values, lo, np.where(wide, lo, hi))
+        if wide.any():
+            rows = np.flatnonzero(wide & (hi > lo))
+            ends = np.stack([lo[rows], hi[rows]], axis=1).ravel()
+            total[rows] += np.add.reduceat(np.append(values, -0.0), ends)[::2]
+    return total
+
+
+def _add_stepwise(total: Doubles, values: Doubles, lo: Positions, hi: Positions) -> None:
+    lengths = hi - lo
+    most = int(lengths.max(initial=0))
+    for step in range(most):
+        rows = np.flatnonzero(lengths > step)
+        at = lo[rows]
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if end - first == len(rows) and ((at - rows) == at[0] - first).all():
+            total[first:end] += values[at[0] + step : at[-1] + 1 + step]
+        else:
+            total[rows] += values[at + step]

@@ -1,0 +1,139 @@
+"""When rows of a window that emits on close are complete, and which rows later ones still need.
+
+Rows come in order; a row is complete for a call when no row to come can enter the frame. What tells is a row of the partition
+that stands beyond the frame, or a watermark: every row at or below ``closed`` (a point of the ORDER BY column) is there.
+Numbering and frames without a following side are complete at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.kernels.over.calls.call import CallKernel
+from windowpane.kernels.over.calls.picks import NOWHERE, at_offset
+from windowpane.kernels.over.layout import Positions
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.sorting.order_axis import order_axis
+from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units
+from windowpane.windowing.times import MAX
+
+
+def complete(rows: SortedRows, calls: Sequence[CallKernel], closed: int) -> Mask:
+    """Return which rows are complete for every call; at the end of time all are."""
+    found = np.ones(rows.layout.size, np.bool_)
+    if closed == MAX:
+        return found
+    for frame in {call.call.reach for call in calls if not _passes_over_nulls(call)}:
+        found &= _complete(rows, frame, closed)
+    for call in calls:
+        if _passes_over_nulls(call) and _steps(call) > 0:
+            found &= at_offset(rows.layout, _steps(call), rows.counted(call.call.arguments, None)) != NOWHERE
+    return found
+
+
+def is_closed_by_watermark(calls: Sequence[CallKernel]) -> bool:
+    """Whether a watermark alone, without another row, can complete a row.
+
+    A lead that passes over NULLs waits for values, and may have them: what the row waits for then is another call's.
+    """
+    frames = [call.call.reach for call in calls if not _passes_over_nulls(call)]
+    return all(not frame.end.is_unbounded or frame.units is Units.SESSION for frame in frames) and any(
+        frame.units is not Units.ROWS for frame in frames
+    )
+
+
+def _passes_over_nulls(call: CallKernel) -> bool:
+    return call.call.frame is None and call.call.ignore_nulls
+
+
+def _steps(call: CallKernel) -> int:
+    """How many rows ahead lag or lead looks; behind, if negative."""
+    return call.call.offset if call.call.function == "lead" else -call.call.offset
+
+
+def _complete(rows: SortedRows, frame: Frame, closed: int) -> Mask:
+    found, layout = rows.frames(frame), rows.layout
+    if frame.units is Units.ROWS:
+        return ~found.reaches_end
+    if frame.units is Units.SESSION:
+        assert frame.gap is not None, "SESSION has a gap"
+        return (found.hi < layout.end) | (_moved(rows, frame, frame.gap)[found.hi - 1] <= closed + 1)
+    if frame.end.is_unbounded:
+        return np.zeros(layout.size, np.bool_)
+    if frame.units is Units.RANGE:
+        return (found.hi < layout.end) | (_range_end(rows, frame) <= closed)
+    return (found.hi < layout.end) | (_has_last_group(rows, frame.end) & (_points(rows)[layout.end - 1] <= closed))
+
+
+def _points(rows: SortedRows) -> Positions:
+    return order_axis(rows.column(rows.spec.order_by[0].name), ()).points
+
+
+def _moved(rows: SortedRows, frame: Frame, offset: Offset) -> Positions:
+    axis = rows.order(frame).axis
+    assert axis is not None, "frames with offsets have an axis"
+    return axis.shift(offset, True)
+
+
+def _range_end(rows: SortedRows, frame: Frame) -> Positions:
+    if frame.end.side is Side.CURRENT_ROW:
+        return _points(rows)
+    axis = rows.order(frame).axis
+    assert axis is not None, "frames with offsets have an axis"
+    assert frame.end.offset is not None, "the other bounds are told apart before"
+    return axis.shift(frame.end.offset, frame.end.side is Side.FOLLOWING)
+
+
+def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
+    """Whether the group that a bound names is there at all."""
+    layout = rows.layout
+    return layout.group + (bound.steps or 0) <= layout.group[layout.end - 1]
+
+
+def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Positions) -> Positions:
+    """Return for each segment the first row that a later value still needs.
+
+    Args:
+        rows: the rows.
+        calls: the calls.
+        pending: for each segment the first row that is not emitted; the segment's end if all are.
+    """
+    layout = rows.layout
+    kept = pending.copy()
+    for call in calls:
+        kept = np.minimum(kept, _kept(rows, call, pending))
+    if any(call.is_running for call in calls):
+        kept = np.minimum(kept, np.maximum(pending - 1, layout.segment_firsts))
+    return np.maximum(kept, layout.segment_firsts)
+
+
+def _kept(rows: SortedRows, call: CallKernel, pending: Positions) -> Positions:
+    frame, layout = call.call.reach, rows.layout
+    bound = frame.end if call.is_running else frame.start
+    if _passes_over_nulls(call):
+        return _kept_values(rows, call, pending)
+    if bound.side is Side.UNBOUNDED_PRECEDING and frame.units is not Units.SESSION:
+        return layout.segment_firsts
+    past = 1 if call.is_running else 0
+    if frame.units is Units.ROWS:
+        return pending + min(bound.steps or 0, 0) - past
+    ends = layout.segment_ends
+    found = rows.frames(frame)
+    at = np.minimum(pending, ends - 1)
+    needed = (found.hi if call.is_running else found.lo)[at] - past
+    return np.where(pending < ends, needed, ends) if frame.units is Units.SESSION else needed
+
+
+def _kept_values(rows: SortedRows, call: CallKernel, pending: Positions) -> Positions:
+    """Lag and lead that pass over NULLs: as many values before the first pending row as they go back."""
+    counted = rows.counted(call.call.arguments, None)
+    before = np.append(0, np.cumsum(counted))
+    if _steps(call) >= 0:
+        return pending
+    wanted = before[pending] + _steps(call)
+    places = np.flatnonzero(counted)
+    held = wanted >= before[rows.layout.segment_firsts]
+    return np.where(held, places[np.maximum(wanted, 0)] if len(places) else 0, rows.layout.segment_firsts)

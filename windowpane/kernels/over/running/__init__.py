@@ -1,0 +1,1 @@
+"""Running calls: what goes on from the counters of the row before."""

@@ -1,0 +1,1 @@
+"""Sessions: the windows that rows of a key make together."""

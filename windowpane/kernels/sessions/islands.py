@@ -1,0 +1,165 @@
+"""Islands: the sessions that intervals of one key make together, found by one sort and one running maximum.
+
+    key a   |--1--|  |--2--|
+               |--3--|          |--4--|      islands  1 2 3 | 4
+
+Sorted by (key, start), an interval begins a new island exactly if it is the first of its key or starts after everything before
+it has ended. Invariant: intervals that touch (``end == start``) are one island, as in Flink. Source of the idea: the
+gaps-and-islands query of SQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from windowpane.kernels.grouping.segments import Segments
+from windowpane.sizes import Size
+
+Int64s = npt.NDArray[np.int64]
+
+_BITS = Size("bits of a packed word of islands", 63, (30,))
+
+
+@dataclass(frozen=True)
+class Islands:
+    """Islands over intervals, numbered by key and start.
+
+    Args:
+        order: the numbers of the intervals, sorted by key and start.
+        heads: for each island, the place in ``order`` of its interval that starts first.
+        starts: the start of each island.
+        ends: the end of each island.
+        growths: how many intervals made an island longer that an earlier one had begun.
+    """
+
+    order: Int64s
+    heads: Int64s
+    starts: Int64s
+    ends: Int64s
+    growths: int
+
+    @cached_property
+    def of(self) -> Int64s:
+        """The number of the island of each interval."""
+        of = np.empty(len(self.order), np.int64)
+        of[self.order] = self._in_order
+        return of
+
+    @property
+    def first(self) -> Int64s:
+        """For each island, the number of its interval that starts first."""
+        first: Int64s = self.order[self.heads]
+        return first
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """The number of intervals of each island."""
+        return np.diff(self.heads, append=len(self.order))
+
+    def members(self, low: int, high: int) -> tuple[Int64s, Segments]:
+        """Return the islands that have intervals numbered from ``low`` to below ``high``, and these, numbered from 0, of each."""
+        if low == 0 and high == len(self.order):
+            return np.arange(len(self.heads)), Segments(self.order, np.append(self.heads, high))
+        is_member = self.order >= low if high == len(self.order) else (self.order >= low) & (self.order < high)
+        so_far = np.cumsum(is_member)
+        counts = np.diff(so_far[self.heads + self.sizes - 1], prepend=0)
+        islands = np.flatnonzero(counts)
+        offsets = np.zeros(len(islands) + 1, np.int64)
+        np.cumsum(counts[islands], out=offsets[1:])
+        return islands, Segments(self.order[is_member] - low, offsets)
+
+    @cached_property
+    def _in_order(self) -> Int64s:
+        """The number of the island of each interval, sorted."""
+        return np.repeat(np.arange(len(self.heads)), self.sizes)
+
+
+class Sorted(NamedTuple):
+    """The order that sorts by two columns, and both sorted."""
+
+    order: Int64s
+    major: Int64s
+    minor: Int64s
+
+
+def find_islands(keys: Int64s, starts: Int64s, ends: Int64s) -> Islands:
+    """Return the islands of intervals ``[start, end)``.
+
+    Args:
+        keys: not negative; equal for intervals of one key.
+        starts: the start of each interval.
+        ends: the end of each interval, not before its start.
+    """
+    if not len(keys):
+        none = np.zeros(0, np.int64)
+        return Islands(none, none, none, none, 0)
+    order, key, start = sorted_by(keys, starts)
+    is_first = np.ones(len(order), bool)
+    np.not_equal(key[1:], key[:-1], out=is_first[1:])
+    cover = _cover(key, is_first, ends[order])
+    is_head = is_first.copy()
+    is_head[1:] |= start[1:] > cover[:-1]
+    heads = np.flatnonzero(is_head)
+    tails = np.append(heads[1:], len(order)) - 1
+    growths = int(np.count_nonzero(~is_head[1:] & (cover[1:] > cover[:-1])))
+    return Islands(order, heads, start[heads], cover[tails], growths)
+
+
+def order_by(major: Int64s, minor: Int64s) -> Int64s:
+    """Return the order that sorts by two columns, the first not negative."""
+    return sorted_by(major, minor).order
+
+
+def sorted_by(major: Int64s, minor: Int64s) -> Sorted:
+    """Return two columns sorted, the first not negative, and their order.
+
+    Both and the position are packed into one integer where they fit: NumPy sorts integers several times faster than it finds an
+    order, and what is sorted need not be gathered.
+    """
+    least = int(minor.min())
+    minor_bits = (int(minor.max()) - least).bit_length()
+    position_bits = len(major).bit_length()
+    bits = int(major.max()).bit_length() + minor_bits
+    if bits + position_bits > _BITS.value:
+        packed = (major << minor_bits) | (minor - least) if bits <= _BITS.value else None
+        order = np.lexsort((minor, major)) if packed is None else np.argsort(packed)
+        return Sorted(order, major[order], minor[order])
+    packed = major << minor_bits
+    packed |= minor - least
+    packed <<= position_bits
+    packed |= np.arange(len(major))
+    packed.sort()
+    order = packed & ((1 << position_bits) - 1)
+    packed >>= position_bits
+    return Sorted(order, packed >> minor_bits, (packed & ((1 << minor_bits) - 1)) + least)
+
+
+def _cover(key: Int64s, is_first: npt.NDArray[np.bool_], ends: Int64s) -> Int64s:
+    """Return, at each place, the greatest end so far of its key; keys come one after the other, ascending."""
+    if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
+        return ends  # equally long intervals end in the order in which they start
+    groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
+    return running_maximum(groups, ends)
+
+
+def running_maximum(groups: Int64s, values: Int64s) -> Int64s:
+    """Return, at each place, the greatest value so far of its group; groups come one after the other, numbered upward."""
+    least, bits = int(values.min()), _width(values)
+    if int(groups[-1]).bit_length() + bits > _BITS.value:
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return distinct[running_maximum(groups, ranks)]
+    running: Int64s = groups << bits
+    running |= values - least
+    np.maximum.accumulate(running, out=running)
+    running &= (1 << bits) - 1
+    running += least
+    return running
+
+
+def _width(values: Int64s) -> int:
+    return (int(values.max()) - int(values.min())).bit_length()

@@ -1,0 +1,1 @@
+"""Sorting: rows in the order of some columns."""

@@ -1,0 +1,145 @@
+"""Order values as points of an int64 axis on which the offsets of RANGE and SESSION frames are added.
+
+Invariant: for values a, b of the column and any offset o, a < b exactly when point(a) < point(b), and b <= a + o exactly when
+point(b) <= shift(a, o). So the frame finder compares integers, whatever the type. A shifted point that leaves the axis stands at
+its end, beyond every value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.keys.ordered_codes import Codes, Mask, coded_floats, has_codes, ordered_codes, validity
+from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
+from windowpane.windowing.over.frames import Offset
+from windowpane.windowing.over.range_offsets import BEYOND, shifted
+from windowpane.windowing.times import MAX, MIN
+
+Shift = Callable[[Offset, bool], Codes]
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class OrderAxis:
+    """The points of one ORDER BY column.
+
+    Args:
+        points: the point of each value, ascending with the value; of a NULL, any.
+        valid: where there is a value.
+        shift: (offset, whether it is added) to the point of each value so moved.
+    """
+
+    points: Codes
+    valid: Mask
+    shift: Shift
+
+
+def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
+    """Return the axis of a column on which each of ``offsets`` can be added."""
+    valid = validity(column)
+    if pa.types.is_floating(column.type):
+        return OrderAxis(ordered_codes(column), valid, _float_shift(column))
+    steps = {offset: _step(offset, column.type) for offset in offsets}
+    if has_codes(column.type) and None not in steps.values():
+        points = ordered_codes(column)
+        if offsets and pa.types.is_integer(column.type) and _reach_an_end(points, valid):
+            return _python_axis(column, valid, offsets)
+        return OrderAxis(points, valid, lambda offset, forward: _saturated(points, steps[offset] or 0, forward))
+    return _python_axis(column, valid, offsets)
+
+
+def _reach_an_end(points: Codes, valid: Mask) -> bool:
+    """Whether a value stands at an end of the axis, where nothing is beyond it."""
+    return bool(points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX)
+
+
+def _step(offset: Offset, kind: pa.DataType) -> int | None:
+    """Return an offset in units of the codes of a type, ``None`` if it is no fixed number of them."""
+    if isinstance(offset, Interval):
+        return _time_step(offset, kind)
+    if pa.types.is_decimal(kind):
+        scaled = (Decimal(repr(offset)) if isinstance(offset, float) else Decimal(offset)).scaleb(kind.scale)
+        return int(scaled) if scaled == scaled.to_integral_value() else None
+    return offset if isinstance(offset, int) else None
+
+
+def _time_step(offset: Interval, kind: pa.DataType) -> int | None:
+    if offset.months:
+        return None
+    if pa.types.is_date32(kind):
+        return None if offset.micros else offset.days
+    if pa.types.is_duration(kind):
+        return offset.micros if offset.is_fixed and kind.unit == "us" else None
+    if not pa.types.is_timestamp(kind) or kind.unit != "us":
+        return None
+    has_days_of_24_hours = kind.tz in (None, "UTC", "Etc/UTC", "+00:00")
+    return offset.micros + offset.days * MICROS_PER_DAY if offset.is_fixed or has_days_of_24_hours else None
+
+
+def _saturated(points: Codes, step: int, forward: bool) -> Codes:
+    if step > MAX:
+        return np.full(len(points), MAX if forward else MIN)
+    with np.errstate(over="ignore"):
+        moved = points + np.int64(step) if forward else points - np.int64(step)
+    wrapped = moved < points if forward else moved > points
+    return np.where(wrapped, MAX if forward else MIN, moved) if wrapped.any() else moved
+
+
+def _float_shift(column: pa.Array) -> Shift:
+    numbers: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+
+    def shift(offset: Offset, forward: bool) -> Codes:
+        assert not isinstance(offset, Interval), "check_offset refuses it"
+        return coded_floats(numbers + float(offset) if forward else numbers - float(offset))
+
+    return shift
+
+
+def _python_axis(column: pa.Array, valid: Mask, offsets: tuple[Offset, ...]) -> OrderAxis:
+    """Return an axis made by the arithmetic of Python values: times at their codes, others at their ranks."""
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    moved = {(offset, way): [_moved(value, offset, way) for value in values] for offset in offsets for way in (True, False)}
+    place = _places({_comparable(value) for value in values}.union(*moved.values()) - {BEYOND})
+
+    def points(keys: list[Any], beyond: int) -> Codes:
+        placed: Codes = np.array([beyond if key is BEYOND else place(key) for key in keys] or [0], np.int64)[codes]
+        return placed
+
+    def shift(offset: Offset, forward: bool) -> Codes:
+        return points(moved[offset, forward], MAX if forward else MIN)
+
+    return OrderAxis(points([_comparable(value) for value in values], MIN), valid, shift)
+
+
+def _places(keys: set[Any]) -> Callable[[Any], int]:
+    """Return what places keys on the axis: whole numbers where they are and leave its ends free, others by rank."""
+    if all(type(key) is int and MIN < key < MAX for key in keys):
+        return int
+    return {key: number for number, key in enumerate(sorted(keys))}.__getitem__
+
+
+def _moved(value: Any, offset: Offset, forward: bool) -> Any:
+    moved = shifted(value, offset, forward)
+    return moved if moved is BEYOND else _comparable(moved)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value that compares as Arrow orders it; of a time its code, an instant whatever its zone."""
+    if isinstance(value, dt.datetime):
+        naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        return (naive - _EPOCH) // _MICROSECOND
+    if isinstance(value, dt.date):
+        return (value - _EPOCH.date()).days
+    return value // _MICROSECOND if isinstance(value, dt.timedelta) else value

@@ -1,0 +1,187 @@
+"""Sort keys: the place of a row in the order (partition, ORDER BY, key) as bytes that compare as the rows do.
+
+    | partition: fixed width | ORDER BY columns | key columns | 0x01 |
+
+A column of fixed width is one byte that places NULL and its code in 8 bytes (16 for long decimals); text is escaped and ends with
+two zero bytes, so no key is the beginning of another. Partitions need no order, only a place: if all their columns are of fixed
+width they stand there as they are, else as a 128-bit hash. The last byte keeps numpy from cutting off zeros. A key
+compares within all keys of one spec and schema, whatever the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
+from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.windowing.over.spec import OrderColumn, OverSpec
+
+Bytes = npt.NDArray[np.bytes_]
+_Matrix = npt.NDArray[np.uint8]
+
+_HASH_BYTES = 16
+_SIGN = np.int64(-(1 << 63))
+
+
+class SortKeys:
+    """The sort keys of the rows of one window."""
+
+    def __init__(self, spec: OverSpec, columns: pa.Schema, with_order: bool = True) -> None:
+        """Make keys for rows with ``columns``; without the order, they say which row it is and not where it stands."""
+        self._partition = [OrderColumn(name, nulls_first=False) for name in spec.partition_by]
+        self._hashed = not all(has_codes(columns.field(name).type) for name in spec.partition_by)
+        self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]
+        widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
+        self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
+        self.are_cheap = not self._hashed and all(_width(columns.field(each.name).type) for each in self._ordered)
+        """Whether keys are made without a look at single values in Python: then there is no need to store them."""
+
+    def of(self, table: pa.Table) -> Bytes:
+        """Return the key of each row."""
+        rows = table.num_rows
+        parts = [self._partition_part(table), *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        fixed = [part for part in parts if isinstance(part, _Fixed)]
+        if len(fixed) == len(parts):
+            return _Fixed([field for part in fixed for field in part.fields]).closed(rows)
+        pieces = [part if isinstance(part, list) else part.closed(rows).tolist() for part in parts]
+        joined = [b"".join(row) + b"\x01" for row in zip(*pieces, strict=True)]
+        return np.array(joined, np.bytes_) if joined else np.empty(0, "S1")
+
+    def sorted(self, table: pa.Table) -> tuple[pa.Table, Bytes]:
+        """Return rows in the order of their keys, and the keys; rows with equal keys stay in their order."""
+        if self.are_cheap:
+            table = table.take(pa.array(lexical_order(self._sort_words(table))))
+            return table, self.of(table)
+        keys = self.of(table)
+        order = sorting(keys)
+        return table.take(pa.array(order)), keys[order]
+
+    @property
+    def partition_by(self) -> list[str]:
+        """The columns of the partition."""
+        return [column.name for column in self._partition]
+
+    def _sort_words(self, table: pa.Table) -> list[npt.NDArray[np.uint64]]:
+        """Return columns of words that compare as the keys do, the most significant first; all parts are of fixed width."""
+        words = [np.zeros(table.num_rows, np.uint64)]
+        for each in (*self._partition, *self._ordered):
+            flags, values = _flagged(table[each.name].combine_chunks(), each)
+            words += [] if flags is None else [flags.astype(np.uint64)]
+            words += list(values.T)
+        return words
+
+    def _partition_part(self, table: pa.Table) -> _Fixed:
+        columns = [table[each.name].combine_chunks() for each in self._partition]
+        if self._hashed:
+            return _Fixed([(f"({_HASH_BYTES},)u1", _hashes(columns, table.num_rows))])
+        parts = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
+        return _Fixed([field for part in parts for field in part.fields])
+
+
+def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
+    """Return the positions that sort keys; equal ones stay in their order."""
+    width = keys.dtype.itemsize
+    padded = np.zeros((len(keys), -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = keys.view(np.uint8).reshape(len(keys), width) if len(keys) else 0
+    words = padded.view(">u8").astype(np.uint64)
+    varying = [word for word in words.T if len(keys) and (word != word[0]).any()]
+    return lexical_order(varying) if varying else np.arange(len(keys))
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Columns of fixed width: the type in which numpy writes each, and its values, or one for all rows."""
+
+    fields: Sequence[tuple[str, npt.NDArray[Any] | int]]
+
+    def closed(self, rows: int) -> Bytes:
+        """Return the columns side by side, with a byte behind them that keeps zeros at their end."""
+        kinds = [*(kind for kind, _ in self.fields), "u1"]
+        written = np.empty(rows, np.dtype([(f"f{number}", kind) for number, kind in enumerate(kinds)]))
+        for number, values in enumerate([*(values for _, values in self.fields), 1]):
+            written[f"f{number}"] = values
+        return written.view(f"S{written.dtype.itemsize}")
+
+
+def _width(kind: pa.DataType) -> int | None:
+    if has_codes(kind):
+        return 9
+    return 17 if pa.types.is_decimal128(kind) else None
+
+
+def _part(column: pa.Array, order: OrderColumn) -> _Fixed | list[bytes]:
+    return _text(column, order) if _width(column.type) is None else _fixed(column, order)
+
+
+def _fixed(column: pa.Array, order: OrderColumn) -> _Fixed:
+    flags, words = _flagged(column, order)
+    return _Fixed([("u1", 1 if flags is None else flags), *((">u8", word) for word in words.T)])
+
+
+def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8] | None, npt.NDArray[np.uint64]]:
+    """Return bytes that place NULLs, 1 of a value, if there are NULLs, and words that compare as the values do."""
+    words = ~_words(column) if order.descending else _words(column)
+    if not column.null_count:
+        return None, words
+    valid = validity(column)
+    words[~valid] = 0
+    return np.where(valid, 1, 0 if order.nulls_first else 2).astype(np.uint8), words
+
+
+def _words(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the value of each row as unsigned words, the most significant first."""
+    if has_codes(column.type):
+        return (ordered_codes(column) ^ _SIGN).view(np.uint64).reshape(-1, 1).copy()
+    words = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
+    words = words[:, ::-1].copy()
+    words[:, 0] ^= np.uint64(1 << 63)
+    return words
+
+
+def _text(column: pa.Array, order: OrderColumn) -> list[bytes]:
+    encoded = column.dictionary_encode()
+    distinct = [_escaped(value, order.descending) for value in encoded.dictionary.to_pylist()]
+    null = b"\x00" if order.nulls_first else b"\x02"
+    return [null if code is None else distinct[code] for code in encoded.indices.to_pylist()]
+
+
+def _escaped(value: str | bytes, descending: bool) -> bytes:
+    raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    body = raw.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+    return b"\x01" + (bytes(255 - byte for byte in body) if descending else body)
+
+
+def _hashes(columns: Sequence[pa.Array], rows: int) -> _Matrix:
+    """Return a 128-bit hash of the partition of each row; equal for equal partitions, and practically only for them."""
+    combined = np.zeros((rows, _HASH_BYTES), np.uint8)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        distinct = [_digest(value) for value in encoded.dictionary.to_pylist()]
+        hashed = np.frombuffer(b"".join([*distinct, _digest(None)]), np.uint8).reshape(-1, _HASH_BYTES)
+        hashed = hashed[encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
+        combined = hashed if len(columns) == 1 else _rehashed(combined, hashed)
+    return combined
+
+
+def _digest(value: object) -> bytes:
+    if isinstance(value, float):
+        value = value + 0.0 if value == value else "NaN"
+    return blake2b(f"{type(value).__name__}:".encode() + _raw(value), digest_size=_HASH_BYTES).digest()
+
+
+def _raw(value: object) -> bytes:
+    return value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+
+
+def _rehashed(left: _Matrix, right: _Matrix) -> _Matrix:
+    pairs = np.ascontiguousarray(np.hstack([left, right])).view(f"V{2 * _HASH_BYTES}")[:, 0]
+    distinct, inverse = np.unique(pairs, return_inverse=True)
+    digests = b"".join(blake2b(pair.tobytes(), digest_size=_HASH_BYTES).digest() for pair in distinct)
+    return np.frombuffer(digests, np.uint8).reshape(-1, _HASH_BYTES)[inverse]

@@ -1,0 +1,1 @@
+"""The OVER operators: RisingWave's, a row at a time."""

@@ -1,0 +1,132 @@
+"""The OVER operator that emits on window close: each row comes out once, in order, when all its frames are complete.
+
+State layout, in the keyed state of a bucket, under each partition:
+
+    tail    the rows that frames still need, in order; how many of them came out; the counters of numbering functions
+    waits   present where a row has not come out yet: the partitions that the watermark may complete
+
+Who may mutate: ``process``. Recovery: none, the entries are all there is. Invariants after each call: rows from the first that
+did not come out to the last are in the tail; so are the rows before it that a frame of theirs, or of a later row, can reach;
+numbering keeps no row. Input has to arrive in order within a partition, as a sort buffer releases it. Source: RisingWave's EOWC
+over-window operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import MissingOrderError
+from windowpane.operators.over.complete_frames import Closing
+from windowpane.operators.over.functions import evaluator
+from windowpane.operators.over.row_order import RowOrder
+from windowpane.operators.over.running_numbers import RunningNumbers
+from windowpane.operators.over.sorted_partition import SortedPartition
+from windowpane.state.codec import encode_key
+from windowpane.state.keyed import KeyedState
+from windowpane.windowing.changes import Row
+from windowpane.windowing.over.closing_delays import check_closes
+from windowpane.windowing.over.spec import OverSpec
+from windowpane.windowing.times import MIN
+
+_TAIL, _WAITS = "tail", "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What is kept of a partition."""
+
+    rows: tuple[Row, ...] = ()
+    emitted: int = 0
+    numbers: RunningNumbers | None = None
+
+
+class OverOnClose:
+    """Emits each row of an OVER window once.
+
+    Args:
+        spec: the window; it can close (``check_closes``).
+        columns: names and types of the input columns.
+        outputs: names and types of the columns of the calls.
+        state: the keyed state of the bucket.
+    """
+
+    def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState) -> None:
+        check_closes(spec)
+        self._spec = spec
+        self._order = RowOrder(spec, columns)
+        self._closings = [Closing(call, self._order) for call in spec.calls]
+        named = list(zip(outputs.names, spec.calls, strict=True))
+        self._calls = [(name, evaluator(call, columns)) for name, call in named if not call.is_numbering]
+        self._numberings = [(name, call.function) for name, call in named if call.is_numbering]
+        self._state = state
+
+    def process(self, rows: Iterable[Row], closed: int = MIN) -> list[Row]:
+        """Take rows in order and return those that are complete now, in order within each partition.
+
+        Args:
+            rows: rows that the watermark has passed.
+            closed: the watermark in microseconds: no row at or below it is still to come.
+
+        Raises:
+            MissingOrderError: a row has no ORDER BY value.
+        """
+        arrived: dict[bytes, list[Row]] = {}
+        for row in rows:
+            if row[self._spec.order_names[0]] is None:
+                raise MissingOrderError(self._spec.order_names[0], row)
+            arrived.setdefault(encode_key(self._partition(row)), []).append(row)
+        emitted = []
+        for new in arrived.values():
+            emitted += self._advance(self._partition(new[0]), new, closed)
+        for partition in self._waiting() if closed > MIN else ():
+            emitted += self._advance(partition, [], closed)
+        return emitted
+
+    def waiting_partitions(self) -> int:
+        """Return how many partitions have a row that has not come out yet."""
+        return len(self._waiting())
+
+    def kept_rows(self) -> int:
+        """Return how many rows are in the state, over all partitions."""
+        return sum(len(self._load(key).rows) for key, _, name in list(self._state.slots()) if name == _TAIL)
+
+    def _partition(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self._spec.partition_by)
+
+    def _waiting(self) -> list[Any]:
+        return [partition for partition, _, name in self._state.slots() if name == _WAITS]
+
+    def _load(self, partition: Any) -> Tail:
+        self._state.set_current_key(partition)
+        return self._state.get(None, _TAIL) or Tail()
+
+    def _advance(self, key: tuple[Any, ...], new: list[Row], closed: int) -> list[Row]:
+        tail = self._load(key)
+        partition = SortedPartition([*tail.rows, *new], self._order)
+        index, numbers, emitted = tail.emitted, tail.numbers or RunningNumbers(), []
+        while index < len(partition.rows) and self._is_complete(partition, index, closed):
+            numbers = numbers.next(self._order_values(partition.rows[index]))
+            emitted.append(self._result(partition, index, numbers))
+            index += 1
+        self._keep(partition, index, numbers, closed)
+        return emitted
+
+    def _is_complete(self, partition: SortedPartition, index: int, closed: int) -> bool:
+        return all(closing.is_complete(partition, index, closed) for closing in self._closings)
+
+    def _order_values(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self._spec.order_names)
+
+    def _result(self, partition: SortedPartition, index: int, numbers: RunningNumbers) -> Row:
+        values = {name: call(partition, index) for name, call in self._calls}
+        return partition.rows[index] | values | {name: numbers.of(function) for name, function in self._numberings}
+
+    def _keep(self, partition: SortedPartition, index: int, numbers: RunningNumbers, closed: int) -> None:
+        start = min(closing.keep_from(partition, index, closed) for closing in self._closings)
+        tail = Tail(tuple(partition.rows[start:]), index - start, numbers if self._numberings else None)
+        self._state.put(None, _TAIL, None if not tail.rows and tail.numbers is None else tail)
+        self._state.put(None, _WAITS, True if index < len(partition.rows) else None)

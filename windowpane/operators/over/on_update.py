@@ -1,0 +1,135 @@
+"""The general OVER operator: a changelog in, a changelog out.
+
+State layout, in the keyed state of a bucket: under each partition, ``rows`` = its rows with their current outputs, ascending by
+position. Who may mutate: ``process``, once for each partition that a batch touches. Recovery: none, the entries are all there is.
+
+A row is known by its partition, its order values and its key. Invariants after every batch: each stored output is what its call
+gives on the stored rows; what was emitted so far adds up to the stored rows.
+
+The reference computes every affected row anew from its whole frame. Source of the rules: RisingWave's general over-window
+operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.errors import InconsistentChangeError
+from windowpane.operators.over.consolidation import Report, consolidate
+from windowpane.operators.over.frame_finder import Positions, find_affected
+from windowpane.operators.over.functions import evaluator
+from windowpane.operators.over.row_forms import RowForms
+from windowpane.operators.over.row_order import Position, RowOrder
+from windowpane.operators.over.sorted_partition import SortedPartition
+from windowpane.state.codec import encode_key
+from windowpane.state.keyed import KeyedState
+from windowpane.windowing.changes import Change, Row
+from windowpane.windowing.over.spec import OverSpec
+
+_ROWS = "rows"
+
+
+@dataclass(slots=True)
+class _Delta:
+    """What a batch changes in one partition, by position; an overwritten position is in both."""
+
+    partition: tuple[Any, ...]
+    gone: dict[Position, Row] = field(default_factory=dict)
+    came: dict[Position, Row] = field(default_factory=dict)
+
+
+Stored = dict[Position, Row]
+"""The rows of a partition with their outputs."""
+
+
+class OverOnUpdate:
+    """Keeps the outputs of an OVER window up to date and says what changed.
+
+    Args:
+        spec: the window.
+        columns: names and types of the input columns.
+        outputs: names and types of the columns of the calls.
+        state: the keyed state of the bucket.
+        report: takes changes that cannot be; where it goes on, the newest row counts and a delete of an absent row is passed
+            over.
+    """
+
+    def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState, report: Report) -> None:
+        self._spec = spec
+        self._order = RowOrder(spec, columns)
+        self._calls = [(name, evaluator(call, columns)) for name, call in zip(outputs.names, spec.calls, strict=True)]
+        self._reaches = [call.reach for call in spec.calls]
+        self._inputs = RowForms(columns)
+        self._all = RowForms(pa.schema([*columns, *outputs]))
+        self._key = RowForms(columns, spec.key)
+        self._state = state
+        self._report = report
+
+    def process(self, changes: Iterable[tuple[str, Row]]) -> list[Change]:
+        """Take one batch of (change type, row) and return what it changes: each row at most once, partition by partition.
+
+        Raises:
+            InconsistentChangeError: a double insert, a delete of an absent row, an update after a delete.
+        """
+        deltas: dict[bytes, _Delta] = {}
+        for change in consolidate(changes, self._key.frozen, self._inputs.same, self._report):
+            if change.before is not None:
+                self._delta(deltas, change.before).gone[self._order.position(change.before)] = change.before
+            if change.after is not None:
+                self._delta(deltas, change.after).came[self._order.position(change.after)] = change.after
+        return [emitted for partition in sorted(deltas) for emitted in self._apply(partition, deltas[partition])]
+
+    def _delta(self, deltas: dict[bytes, _Delta], row: Row) -> _Delta:
+        partition = tuple(row[name] for name in self._spec.partition_by)
+        return deltas.setdefault(encode_key(partition), _Delta(partition))
+
+    def _apply(self, partition: bytes, delta: _Delta) -> list[Change]:
+        self._state.set_current_key(delta.partition, partition)
+        stored: Stored = dict(self._state.get(None, _ROWS) or ())
+        self._check(stored, delta)
+        rows = {position: row for position, row in stored.items() if position not in delta.gone} | delta.came
+        after = self._computed(rows, delta)
+        self._state.put(None, _ROWS, sorted(after.items()) or None)
+        return self._joined(self._differences(stored, after))
+
+    def _check(self, stored: Stored, delta: _Delta) -> None:
+        for position, row in delta.gone.items():
+            if position not in stored:
+                self._report(InconsistentChangeError("delete", row, "there is no such row in its partition"))
+        for position, row in delta.came.items():
+            if position in stored and position not in delta.gone:
+                self._report(InconsistentChangeError("insert", row, "its partition already has such a row"))
+
+    def _computed(self, rows: Stored, delta: _Delta) -> Stored:
+        """The rows with their outputs, those that the delta can affect computed anew."""
+        positions = sorted(rows)
+        changed = [*delta.gone, *delta.came]
+        affected = find_affected(Positions(positions), min(changed), max(changed), self._reaches, self._order)
+        partition = SortedPartition([rows[position] for position in positions], self._order)
+        after = {position: rows[position] for position in positions}
+        for index in range(affected.first_curr_row, affected.last_curr_row + 1):
+            after[positions[index]] = rows[positions[index]] | {name: call(partition, index) for name, call in self._calls}
+        return after
+
+    def _differences(self, before: Stored, after: Stored) -> Iterator[tuple[Position, Change]]:
+        for position in sorted(before.keys() | after.keys()):
+            was, now = before.get(position), after.get(position)
+            if was is None or now is None or not self._all.same(was, now):
+                yield position, Change(was, now)
+
+    def _joined(self, changes: Iterable[tuple[Position, Change]]) -> list[Change]:
+        """A row that moves inside its partition is deleted at one place and inserted at another: one update."""
+        joined: dict[Position, Change] = {}
+        halves: dict[tuple[Any, ...], Position] = {}
+        for position, change in changes:
+            if change.before is None or change.after is None:
+                other = halves.setdefault(position.key, position)
+                if other != position:
+                    half = joined.pop(other)
+                    change = Change(half.before or change.before, half.after or change.after)
+            joined[position] = change
+        return list(joined.values())

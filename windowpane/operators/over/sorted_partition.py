@@ -1,0 +1,101 @@
+"""The rows of one partition in order, and which of them are in the frame of a row.
+
+Frames are ranges of indices, found by search on the order keys; exclusion then takes rows out of the range. Rules: a NULL plus an
+offset is NULL, so a bounded RANGE frame of a NULL row is its NULL peers; a session is a run of rows closer than the gap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+from windowpane.operators.over.range_keys import frame_edge, starts_session
+from windowpane.operators.over.row_order import OrderKey, RowOrder
+from windowpane.windowing.changes import Row
+from windowpane.windowing.over.frames import Bound, Exclude, Frame, Offset, Side, Units
+
+
+class SortedPartition:
+    """Rows of a partition, ascending by position.
+
+    Args:
+        rows: the rows.
+        order: how they are ordered.
+    """
+
+    def __init__(self, rows: Sequence[Row], order: RowOrder) -> None:
+        self.rows = rows
+        self.keys = [order.order_key(row) for row in rows]
+        self._order = order
+        self._starts = [index for index in range(len(rows)) if index == 0 or self.keys[index] != self.keys[index - 1]]
+        self._sessions: dict[Offset, list[int]] = {}
+
+    def group_of(self, index: int) -> int:
+        """Return the number of a row's group of peers, from 0."""
+        return bisect_right(self._starts, index) - 1
+
+    def group_rows(self, group: int) -> range:
+        """Return the rows of a group; groups before the first and after the last are empty."""
+        if group < 0:
+            return range(0, 0)
+        if group >= len(self._starts):
+            return range(len(self.rows), len(self.rows))
+        end = self._starts[group + 1] if group + 1 < len(self._starts) else len(self.rows)
+        return range(self._starts[group], end)
+
+    def peers(self, index: int) -> range:
+        """Return the rows with the same order key, the row itself among them."""
+        return self.group_rows(self.group_of(index))
+
+    def session(self, index: int, gap: Offset) -> range:
+        """Return the rows of a row's session."""
+        starts = self._session_starts(gap)
+        session = bisect_right(starts, index) - 1
+        return range(starts[session], starts[session + 1] if session + 1 < len(starts) else len(self.rows))
+
+    def frame(self, index: int, frame: Frame) -> list[int]:
+        """Return the rows of a row's frame, in order, exclusion applied."""
+        span = self.span(index, frame)
+        if frame.exclude is Exclude.NO_OTHERS:
+            return list(span)
+        if frame.exclude is Exclude.CURRENT_ROW:
+            return [each for each in span if each != index]
+        peers = self.peers(index)
+        kept = index if frame.exclude is Exclude.TIES else None
+        return [each for each in span if each not in peers or each == kept]
+
+    def span(self, index: int, frame: Frame) -> range:
+        """Return the rows between the bounds of a row's frame."""
+        if frame.units is Units.SESSION:
+            assert frame.gap is not None, "a session has a gap"
+            return self.session(index, frame.gap)
+        start, end = self._start(index, frame), self._end(index, frame)
+        return range(max(start, 0), max(min(end, len(self.rows)), start, 0))
+
+    def _start(self, index: int, frame: Frame) -> int:
+        if frame.start.is_unbounded:
+            return 0
+        if frame.units is Units.RANGE:
+            return bisect_left(self.keys, self._edge(index, frame.start))
+        steps = frame.start.steps or 0
+        return index + steps if frame.units is Units.ROWS else self.group_rows(self.group_of(index) + steps).start
+
+    def _end(self, index: int, frame: Frame) -> int:
+        if frame.end.is_unbounded:
+            return len(self.rows)
+        if frame.units is Units.RANGE:
+            return bisect_right(self.keys, self._edge(index, frame.end))
+        steps = frame.end.steps or 0
+        return index + steps + 1 if frame.units is Units.ROWS else self.group_rows(self.group_of(index) + steps).stop
+
+    def _edge(self, index: int, bound: Bound) -> OrderKey:
+        return self.keys[index] if bound.side is Side.CURRENT_ROW else frame_edge(self._order, self.keys[index], bound)
+
+    def _session_starts(self, gap: Offset) -> list[int]:
+        starts = self._sessions.get(gap)
+        if starts is None:
+            seams = enumerate(pairwise(self.keys), start=1)
+            starts = [0, *(index for index, (a, b) in seams if starts_session(self._order, a, b, gap))]
+            self._sessions[gap] = starts
+        return starts

@@ -1,0 +1,1 @@
+"""The window operator: Flink's, one element at a time."""

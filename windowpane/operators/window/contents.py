@@ -1,0 +1,196 @@
+"""Window contents: what is kept of the elements of a window, and what the function is handed when it fires.
+
+Three ways, one interface: folded into an accumulator, kept as a list, or kept as a list that an evictor goes over at each
+firing. Contents stand under a state window, so that merged sessions need not move them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from windowpane.operators.window.merged_states import merged_states
+from windowpane.state.keyed import KeyedState
+from windowpane.windowing.evictors import Evictor, EvictorContext, TimestampedValue
+from windowpane.windowing.functions import AggregateFunction
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.windows import Window
+
+CONTENTS = "window-contents"
+
+Emit = Callable[[Sequence[Any]], None]
+
+
+class Contents(Protocol):
+    """The contents of the windows of the current key."""
+
+    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+        """Add an element; return whether the window was empty before. A fold may leave it empty then."""
+
+    def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
+        """Hand what the function is to see to ``emit``; return false without a call if the window is empty."""
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do to what is kept what ``fire`` does, without showing it to anyone."""
+
+    def is_empty(self, state_window: Window) -> bool:
+        """Return whether nothing is kept."""
+
+    def clear(self, state_window: Window) -> bool:
+        """Drop everything; return whether there was anything."""
+
+    def merge(self, target: Window, sources: Sequence[Window]) -> int:
+        """Move the contents of ``sources`` into ``target``, in that order; return how many non-empty windows vanished."""
+
+
+class FoldedContents:
+    """One accumulator a window. A function that returns ``None`` for it leaves the window empty, as in Flink."""
+
+    def __init__(self, state: KeyedState, function: AggregateFunction) -> None:
+        """Fold with ``function``."""
+        self._state = state
+        self._function = function
+
+    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+        """Fold the element in."""
+        held = self._held(state_window)
+        self._keep(state_window, self._function.add(value, self._function.create_accumulator() if held is None else held))
+        return held is None
+
+    def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
+        """Emit the result of the accumulator, unless it is ``None``."""
+        held = self._held(state_window)
+        result = None if held is None else self._function.get_result(held)
+        if result is None:
+            return False
+        emit([result])
+        return True
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do nothing: there is no evictor."""
+
+    def is_empty(self, state_window: Window) -> bool:
+        """Return whether there is no accumulator."""
+        return self._held(state_window) is None
+
+    def clear(self, state_window: Window) -> bool:
+        """Drop the accumulator."""
+        had = not self.is_empty(state_window)
+        self._state.remove(state_window, CONTENTS)
+        return had
+
+    def merge(self, target: Window, sources: Sequence[Window]) -> int:
+        """Merge the accumulators: those of the sources, then that of the target with theirs."""
+        held = [self._held(window) for window in (target, *sources)]
+        merged = merged_states(held[0], held[1:], self._function.merge)
+        for window in sources:
+            self._state.remove(window, CONTENTS)
+        self._keep(target, merged)
+        return sum(accumulator is not None for accumulator in held) - (merged is not None)
+
+    def _held(self, state_window: Window) -> Any:
+        held = self._state.get(state_window, CONTENTS)
+        return None if held is None else held[0]
+
+    def _keep(self, state_window: Window, accumulator: Any) -> None:
+        if accumulator is None:
+            self._state.remove(state_window, CONTENTS)
+        else:
+            self._state.put(state_window, CONTENTS, (accumulator,))
+
+
+class ListedContents:
+    """All elements, in arrival order."""
+
+    def __init__(self, state: KeyedState) -> None:
+        """Keep the lists in ``state``."""
+        self._state = state
+
+    def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
+        """Append the element."""
+        was_empty = self.is_empty(state_window)
+        self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
+        return was_empty
+
+    def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
+        """Emit all elements."""
+        elements = self._state.get_list(state_window, CONTENTS)
+        if not elements:
+            return False
+        emit([element.value for element in elements])
+        return True
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Do nothing: there is no evictor."""
+
+    def is_empty(self, state_window: Window) -> bool:
+        """Return whether there is no element."""
+        return not self._state.has_list(state_window, CONTENTS)
+
+    def clear(self, state_window: Window) -> bool:
+        """Drop the list."""
+        had = not self.is_empty(state_window)
+        if had:
+            self._state.put_list(state_window, CONTENTS, [])
+        return had
+
+    def merge(self, target: Window, sources: Sequence[Window]) -> int:
+        """Append the lists of the sources to that of the target."""
+        lists = [self._state.get_list(window, CONTENTS) for window in (target, *sources)]
+        present = [elements for elements in lists if elements]
+        for window in sources:
+            self.clear(window)
+        if present:
+            self._state.put_list(target, CONTENTS, [element for elements in present for element in elements])
+        return max(0, len(present) - 1)
+
+
+class EvictingContents(ListedContents):
+    """All elements, and an evictor that decides at each firing which of them stay.
+
+    evict_before -> function -> evict_after -> survivors back to state. The function runs even when ``evict_before`` left
+    nothing. With an incremental function the survivors are folded at each firing: pre-aggregation is off.
+    """
+
+    def __init__(self, state: KeyedState, evictor: Evictor, function: AggregateFunction | None, context: EvictorContext) -> None:
+        """Evict with ``evictor``, fold with ``function`` if there is one."""
+        super().__init__(state)
+        self._evictor = evictor
+        self._function = function
+        self._context = context
+
+    def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
+        """Evict, emit what stays, evict again, keep the rest."""
+        return self._go_over(state_window, window, lambda seen: emit(self._folded([element.value for element in seen])))
+
+    def evict(self, state_window: Window, window: Window) -> None:
+        """Evict, evict again, keep the rest."""
+        self._go_over(state_window, window, lambda seen: None)
+
+    def _go_over(self, state_window: Window, window: Window, show: Callable[[Sequence[TimestampedValue]], None]) -> bool:
+        elements = self._state.get_list(state_window, CONTENTS)
+        if not elements:
+            return False
+        seen = self._evictor.evict_before(elements, len(elements), window, self._context)
+        show(seen)
+        kept = self._evictor.evict_after(seen, len(seen), window, self._context)
+        if len(kept) != len(elements):
+            self._state.put_list(state_window, CONTENTS, list(kept))
+        return True
+
+    def _folded(self, values: list[Any]) -> list[Any]:
+        if self._function is None:
+            return values
+        accumulator = self._function.create_accumulator()
+        for value in values:
+            accumulator = self._function.add(value, accumulator)
+        return [self._function.get_result(accumulator)]
+
+
+def contents_for(spec: WindowSpec, state: KeyedState, context: EvictorContext) -> Contents:
+    """Return the contents that ``spec`` asks for."""
+    if spec.evictor is not None:
+        return EvictingContents(state, spec.evictor, spec.function.accumulate, context)
+    if spec.function.accumulate is not None:
+        return FoldedContents(state, spec.function.accumulate)
+    return ListedContents(state)

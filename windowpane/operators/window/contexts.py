@@ -1,0 +1,179 @@
+"""The contexts that triggers and functions are handed: thin views on the operator's current key and window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from windowpane.errors import PerWindowStateError
+from windowpane.operators.window.merged_states import merged_states
+from windowpane.operators.window.timer_service import TimerService
+from windowpane.state.keyed import KeyedState
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.triggers.base import ReducingState, ValueState
+from windowpane.windowing.windows import Window
+
+TRIGGER_PREFIX = "trigger/"
+WINDOW_PREFIX = "function/"
+GLOBAL_PREFIX = "global/"
+
+
+class NamedState:
+    """A value, or a value that grows by a reduce function, under (current key, window, name)."""
+
+    __slots__ = ("_name", "_reduce", "_state", "_window")
+
+    def __init__(
+        self, state: KeyedState, window: Window | None, name: str, reduce: Callable[[Any, Any], Any] | None = None
+    ) -> None:
+        """Speak of ``name`` in ``window`` of whatever key is current."""
+        self._state = state
+        self._window = window
+        self._name = name
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        """Return the value, ``None`` if there is none."""
+        return self._state.get(self._window, self._name)
+
+    def update(self, value: Any) -> None:
+        """Set the value; ``None`` removes it."""
+        if value is None:
+            self.clear()
+        else:
+            self._state.put(self._window, self._name, value)
+
+    def add(self, value: Any) -> None:
+        """Combine ``value`` into the state."""
+        held = self.get()
+        assert self._reduce is not None
+        self.update(value if held is None else self._reduce(held, value))
+
+    def clear(self) -> None:
+        """Remove the value."""
+        self._state.remove(self._window, self._name)
+
+
+class OperatorTriggerContext:
+    """The trigger's view: clocks, timers, and state under the window itself (not its state window)."""
+
+    def __init__(self, state: KeyedState, timers: TimerService, prefix: str = TRIGGER_PREFIX) -> None:
+        """Speak of the window set by ``at``."""
+        self._state = state
+        self._timers = timers
+        self._prefix = prefix
+        self._children: dict[str, OperatorTriggerContext] = {}
+        self.window: Window | None = None
+        self.merged: Sequence[Window] = ()
+
+    def at(self, window: Window, merged: Sequence[Window] = ()) -> OperatorTriggerContext:
+        """Return this context, now speaking of ``window`` (the result of merging ``merged``)."""
+        self.window = window
+        self.merged = merged
+        return self
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark."""
+        return self._timers.watermark
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time."""
+        return self._timers.processing_time
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Set an event-time timer."""
+        self._timers.register_event_time(time, self._state.current_key_bytes, self.window)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Set a processing-time timer."""
+        self._timers.register_processing_time(time, self._state.current_key_bytes, self.window)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Take an event-time timer back."""
+        self._timers.delete_event_time(time, self._state.current_key_bytes, self.window)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Take a processing-time timer back."""
+        self._timers.delete_processing_time(time, self._state.current_key_bytes, self.window)
+
+    def value_state(self, name: str) -> ValueState:
+        """Return the trigger's value state of that name."""
+        return NamedState(self._state, self.window, self._prefix + name)
+
+    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+        """Return the trigger's reducing state of that name."""
+        return NamedState(self._state, self.window, self._prefix + name, reduce)
+
+    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+        """Combine the state of the merged windows into that of the current one."""
+        target = NamedState(self._state, self.window, self._prefix + name)
+        sources = [NamedState(self._state, window, self._prefix + name) for window in self.merged if window != self.window]
+        values = [source.get() for source in sources]
+        for source in sources:
+            source.clear()
+        if any(value is not None for value in values):
+            target.update(merged_states(target.get(), values, reduce))
+
+    def prefixed(self, prefix: str) -> OperatorTriggerContext:
+        """Return a context of the same window with its own state names."""
+        child = self._children.get(prefix)
+        if child is None:
+            child = self._children[prefix] = OperatorTriggerContext(self._state, self._timers, self._prefix + prefix)
+        assert self.window is not None
+        return child.at(self.window, self.merged)
+
+
+class SideOutput(Protocol):
+    """Takes what a function writes to a side output."""
+
+    def __call__(self, tag: OutputTag, window: Window, value: Any) -> None:
+        """Emit ``value``."""
+
+
+class OperatorProcessContext:
+    """The function's view: window, clocks, state, side outputs."""
+
+    def __init__(self, state: KeyedState, timers: TimerService, merges: bool, side_output: SideOutput) -> None:
+        """Speak of the window set by ``at``."""
+        self._state = state
+        self._timers = timers
+        self._merges = merges
+        self._side_output = side_output
+        self._window: Window | None = None
+
+    def at(self, window: Window) -> OperatorProcessContext:
+        """Return this context, now speaking of ``window``."""
+        self._window = window
+        return self
+
+    @property
+    def window(self) -> Window:
+        """The window."""
+        assert self._window is not None
+        return self._window
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark."""
+        return self._timers.watermark
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time."""
+        return self._timers.processing_time
+
+    def window_state(self, name: str) -> ValueState:
+        """Return the state of this key and window."""
+        if self._merges:
+            raise PerWindowStateError(self._state.current_key, self._window)
+        return NamedState(self._state, self._window, WINDOW_PREFIX + name)
+
+    def global_state(self, name: str) -> ValueState:
+        """Return the state of this key."""
+        return NamedState(self._state, None, GLOBAL_PREFIX + name)
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit ``value`` to a side output."""
+        self._side_output(tag, self.window, value)

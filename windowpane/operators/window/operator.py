@@ -1,0 +1,338 @@
+"""The window operator: Flink's, one element at a time, for merging and plain windows, with and without an evictor.
+
+The order of things for an element: assign -> merge -> skip late windows -> add to the contents -> trigger -> emit if it fires
+-> drop the contents if it purges -> register the cleanup timer. For a timer: trigger -> emit -> purge -> and at the cleanup
+time, clear everything. What differs between the kinds of windows lives in ``placement`` and ``contents``; this file is the one
+driver loop. Source of the rules: Flink's WindowOperator and EvictingWindowOperator.
+
+State, by (key, window, name): contents under the *state window*; trigger and function state under the window itself; the
+merging window set and global function state under the key alone. Timers by (time, key, window). Only this operator mutates
+them, under the current key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError
+from windowpane.operators.window.contents import contents_for
+from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext
+from windowpane.operators.window.endless_timers import EndlessTimerGuard
+from windowpane.operators.window.merging_window_set import Merge
+from windowpane.operators.window.placement import MergingPlacement, Placement, PlainPlacement
+from windowpane.operators.window.timer_service import TimerService
+from windowpane.state.keyed import KeyedState
+from windowpane.state.timers import Timer
+from windowpane.windowing.assigners import MergingWindowAssigner
+from windowpane.windowing.functions import RichFunction
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import MAX, MIN, add_clamped, wrap_int64
+from windowpane.windowing.triggers import TriggerResult
+from windowpane.windowing.windows import Window
+
+OPERATOR_STATE = "operator/"
+
+
+class Collector(Protocol):
+    """Takes what the operator emits. Timestamps are microseconds."""
+
+    def emit(self, key: Any, window: Window, value: Any) -> None:
+        """Take a result of ``window``; its timestamp is the window's max timestamp."""
+
+    def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
+        """Take what a function wrote to a side output."""
+
+    def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
+        """Take an element that missed windows; ``dropped`` if no window accepted it."""
+
+
+@dataclass
+class OperatorCounters:
+    """What has happened since the operator was made."""
+
+    elements: int = 0
+    late_elements: int = 0
+    """Elements that missed at least one window."""
+    late_dropped: int = 0
+    """Elements that no window accepted (Flink's numLateRecordsDropped, side output or not)."""
+    firings: int = 0
+    merges: int = 0
+    windows_opened: int = 0
+    """Windows that went from empty to holding something."""
+    windows_closed: int = 0
+    """Windows that went from holding something to empty."""
+
+
+class WindowOperator:
+    """Runs one ``WindowSpec`` over keyed elements and advancing clocks.
+
+    Example:
+        >>> operator = WindowOperator(spec, state, timers, collector)
+        >>> operator.process_element("JFK", {"delay": 3}, timestamp=5)
+        >>> operator.advance_watermark(10)
+    """
+
+    def __init__(self, spec: WindowSpec, state: KeyedState, timers: TimerService, collector: Collector) -> None:
+        """Run ``spec`` over ``state`` and ``timers``, which a recovery may have filled, and emit to ``collector``."""
+        self.spec = spec
+        self.counters = OperatorCounters()
+        self.timers = timers
+        self._assigner = spec.assigner
+        self._trigger = spec.trigger
+        self._state = state
+        self._collector = collector
+        self._trigger_context = OperatorTriggerContext(state, timers)
+        self._process_context = OperatorProcessContext(state, timers, spec.merges, self._emit_side_output)
+        self._contents = contents_for(spec, state, self._process_context)
+        self._placement: Placement = PlainPlacement()
+        if isinstance(spec.assigner, MergingWindowAssigner):
+            self._placement = MergingPlacement(spec.assigner, state, self._on_merge)
+        self._refinements: dict[tuple[bytes, Window], tuple[Any, TriggerResult]] = {}
+        self._window: Window | None = None
+        self._running: object = spec
+        self._element: tuple[Any] | None = None
+        self._clockwork = EndlessTimerGuard(spec.trigger)
+        if isinstance(spec.function.process, RichFunction):
+            spec.function.process.open()
+
+    # What an assigner may ask: the operator is its context.
+
+    @property
+    def current_processing_time(self) -> int:
+        """The processing time."""
+        return self.timers.processing_time
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark."""
+        return self.timers.watermark
+
+    @property
+    def current_key(self) -> Any:
+        """The key of the element or timer being handled."""
+        return self._state.current_key
+
+    def remember(self, name: str, make: Callable[[], int]) -> int:
+        """Return the number kept under ``name`` for this instance, made by ``make`` at the first call."""
+        key, key_bytes = self._state.current_key, self._state.current_key_bytes
+        self._state.set_current_key(None)
+        kept = self._state.get(None, OPERATOR_STATE + name)
+        if kept is None:
+            kept = make()
+            self._state.put(None, OPERATOR_STATE + name, kept)
+        self._state.set_current_key(key, key_bytes)
+        return int(kept)
+
+    # The driver loop.
+
+    def process_element(self, key: Any, value: Any, timestamp: int = MIN, key_bytes: bytes | None = None) -> None:
+        """Take one element.
+
+        Args:
+            key: its key; ``None`` for all elements where windows are not keyed.
+            value: the element, for Spark a row as a dict.
+            timestamp: its event time in microseconds, ``MIN`` if it has none.
+            key_bytes: the encoded key, where the caller has it already.
+
+        Raises:
+            UserFunctionError: an assigner, trigger, evictor or function raised.
+            MissingTimestampError, TimestampOverflowError, MergeBehindWatermarkError, PerWindowStateError: as they say.
+        """
+        self._enter(key, key_bytes)
+        self.counters.elements += 1
+        self._element = (value,)
+        self._guarded(lambda: self._process(key, value, timestamp))
+
+    def _process(self, key: Any, value: Any, timestamp: int) -> None:
+        missed: list[Window] = []
+        accepted = False
+        self._running = self._assigner
+        for assigned in self._assigner.assign_windows(value, timestamp, self):
+            self._window = assigned
+            window = self._placement.place(assigned)
+            if self._is_late(window):
+                self._placement.retire(window)
+                missed.append(window)
+                continue
+            accepted = True
+            self._add(value, timestamp, window)
+        self._report_late(key, value, timestamp, missed, accepted)
+        self._placement.leave_key()
+
+    def _add(self, value: Any, timestamp: int, window: Window) -> None:
+        state_window = self._placement.state_window(window)
+        assert state_window is not None, f"{window} was just placed, and is not late"
+        self._evict_held_back(window, state_window)
+        self._window, self._running = window, self._trigger
+        self._trigger.check_window(window)
+        self._running = self.spec.function.accumulate
+        self.counters.windows_opened += self._contents.add(state_window, value, timestamp)
+        self.counters.windows_closed += self._contents.is_empty(state_window)
+        self._running = self._trigger
+        result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
+        if result.is_fire and self.spec.coalesces_refinements and window.max_timestamp <= self.timers.watermark:
+            self._refinements[self._state.current_key_bytes, window] = (self._state.current_key, result)
+        else:
+            self._act(result, window, state_window)
+        self._register_cleanup(window)
+
+    def _act(self, result: TriggerResult, window: Window, state_window: Window) -> None:
+        if result.is_fire:
+            self._running = self.spec.evictor or self.spec.function.accumulate
+            fired = self._contents.fire(state_window, window, self._emit)
+            self.counters.firings += fired
+            self.counters.windows_closed += fired and self.spec.evictor is not None and self._contents.is_empty(state_window)
+        if result.is_purge:
+            self._clear_contents(state_window)
+
+    def _emit(self, elements: Sequence[Any]) -> None:
+        assert self._window is not None
+        key, around = self._state.current_key, self._running
+        self._running = self.spec.function.process
+        rows = self.spec.function.process.process(key, self._process_context.at(self._window), elements)
+        for row in rows or ():
+            self._collector.emit(key, self._window, row)
+        self._running = around
+
+    def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
+        self._collector.side_output(tag, self._state.current_key, window, value)
+
+    def _evict_held_back(self, window: Window, state_window: Window) -> None:
+        """Evict what a refinement that is held back would have evicted by now, where a later one sees what it leaves."""
+        spec = self.spec
+        if spec.evicts_after and not spec.purges and (self._state.current_key_bytes, window) in self._refinements:
+            self._running = spec.evictor
+            self._contents.evict(state_window, window)
+            self.counters.windows_closed += self._contents.is_empty(state_window)
+
+    def finish_batch(self) -> None:
+        """Fire the refinements that were held back: where ``refine`` is ``"last"``, one for each window late rows touched."""
+        pending, self._refinements = self._refinements, {}
+        for (key_bytes, window), (key, result) in pending.items():
+            self._enter(key, key_bytes)
+            self._window, self._element = window, None
+            self._guarded(lambda window=window, result=result: self._refine(window, result))  # type: ignore[misc]
+
+    def _refine(self, window: Window, result: TriggerResult) -> None:
+        state_window = self._placement.state_window(window)
+        if state_window is not None:
+            self._act(result, window, state_window)
+        self._placement.leave_key()
+
+    # Clocks and timers.
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Move the watermark to ``watermark`` microseconds and fire what is due."""
+        self._clockwork.restart(watermark)
+        self.timers.advance_watermark(watermark, lambda timer: self._on_timer(timer, event_time=True))
+
+    def advance_processing_time(self, time: int) -> None:
+        """Move the clock to ``time`` microseconds and fire what is due."""
+        self._clockwork.restart(time)
+        self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
+
+    def _on_timer(self, timer: Timer, event_time: bool) -> None:
+        assert timer.window is not None, "only windows have timers here"
+        self._clockwork.check(timer)
+        self._element = None
+        self._enter(timer.key, timer.key_bytes)
+        self._guarded(lambda: self._fire_timer(timer.time, timer.window, event_time))
+
+    def _fire_timer(self, time: int, window: Any, event_time: bool) -> None:
+        state_window = self._placement.state_window(window)
+        if state_window is None:
+            return  # a leftover timer of a retired session
+        self._window, self._running = window, self._trigger
+        callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
+        self._act(callback(time, window, self._trigger_context.at(window)), window, state_window)
+        if event_time == self._assigner.is_event_time and time == self._cleanup_time(window):
+            self._clear(window, state_window)
+        self._placement.leave_key()
+
+    # Lateness, merges, cleanup.
+
+    def _is_late(self, window: Window) -> bool:
+        return self._assigner.is_event_time and self._cleanup_time(window) <= self.timers.watermark
+
+    def _cleanup_time(self, window: Window) -> int:
+        if not self._assigner.is_event_time:
+            return window.max_timestamp
+        return add_clamped(window.max_timestamp, self.spec.allowed_lateness)
+
+    def _report_late(self, key: Any, value: Any, timestamp: int, missed: list[Window], accepted: bool) -> None:
+        behind = self._assigner.is_event_time and (wrap_int64(timestamp + self.spec.allowed_lateness) <= self.timers.watermark)
+        dropped = not accepted and behind
+        if not missed and not dropped:
+            return
+        self.counters.late_elements += 1
+        self.counters.late_dropped += dropped
+        self._collector.late(key, value, timestamp, missed, dropped)
+
+    def _on_merge(self, merge: Merge) -> None:
+        self._check_merge(merge.target)
+        self.counters.merges += 1
+        self._window, self._running = merge.target, self._trigger
+        self._trigger.on_merge(merge.target, self._trigger_context.at(merge.target, merge.sources))
+        state_windows = (merge.state_window, *merge.merged_state_windows)
+        for source, state_window in zip(merge.sources, state_windows, strict=True):
+            self._evict_held_back(source, state_window)
+            self._running = self._trigger
+            self._trigger.clear(source, self._trigger_context.at(source))
+            self._delete_cleanup(source)
+            self._refinements.pop((self._state.current_key_bytes, source), None)
+        self._running = self.spec.function.accumulate
+        if merge.merged_state_windows:
+            self.counters.windows_closed += self._contents.merge(merge.state_window, merge.merged_state_windows)
+
+    def _check_merge(self, target: Window) -> None:
+        """Refuse a merged window that is over already. Flink's sum of max timestamp and lateness overflows, and so does ours."""
+        key, end, lateness = self._state.current_key, target.max_timestamp, self.spec.allowed_lateness
+        if self._assigner.is_event_time:
+            if wrap_int64(end + lateness) <= self.timers.watermark:
+                raise MergeBehindWatermarkError(key, target, lateness, "watermark", self.timers.watermark)
+        elif end <= self.timers.processing_time:
+            raise MergeBehindWatermarkError(key, target, 0, "processing time", self.timers.processing_time)
+
+    def _register_cleanup(self, window: Window) -> None:
+        time = self._cleanup_time(window)
+        if time == MAX:
+            return
+        register = self.timers.register_event_time if self._assigner.is_event_time else self.timers.register_processing_time
+        register(time, self._state.current_key_bytes, window)
+
+    def _delete_cleanup(self, window: Window) -> None:
+        time = self._cleanup_time(window)
+        delete = self.timers.delete_event_time if self._assigner.is_event_time else self.timers.delete_processing_time
+        delete(time, self._state.current_key_bytes, window)
+
+    def _clear_contents(self, state_window: Window) -> None:
+        self.counters.windows_closed += self._contents.clear(state_window)
+
+    def _clear(self, window: Window, state_window: Window) -> None:
+        self._clear_contents(state_window)
+        self._running = self._trigger
+        self._trigger.clear(window, self._trigger_context.at(window))
+        self._running = self.spec.function.process
+        self.spec.function.process.clear(self._process_context.at(window))
+        self._placement.retire(window)
+
+    # Entering a key, and guarding what users wrote.
+
+    def _enter(self, key: Any, key_bytes: bytes | None) -> None:
+        self._state.set_current_key(key, key_bytes)
+        self._placement.enter_key()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except WindowpaneError as error:
+            raise error.located(key=self._state.current_key, **self._where()) from error.__cause__
+        except Exception as error:
+            failed = UserFunctionError(self._running, self._state.current_key, self._window, error)
+            raise failed.located(**self._where()) from error
+
+    def _where(self) -> dict[str, object]:
+        return {} if self._element is None else {"element": self._element[0]}

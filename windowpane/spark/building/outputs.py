@@ -1,0 +1,52 @@
+"""Outputs: which rows of an operator belong to an output, and the columns they hold. Small and picklable, for batch functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.program import MAIN, WINDOW_END
+from windowpane.spark.sources.source import PASSED_ON
+from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
+from windowpane.spark.stages.decode import Decoder
+from windowpane.spark.stages.project import RESERVED, quoted
+from windowpane.spark.stages.wire import Wire
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a program.
+
+    Args:
+        name: ``"main"`` or the name of a side output.
+        number: the number that tags its rows.
+        arrow: names and types of its columns as the operator emits them.
+        spark: the same as Spark has them.
+    """
+
+    name: str
+    number: int
+    arrow: pa.Schema
+    spark: T.StructType
+
+    def of(self, rows: Any, wire: Wire, with_system: bool = False) -> Any:
+        """Return this output of an operator's rows; ``with_system`` keeps what a window downstream needs."""
+        names = [name for name in self.arrow.names if with_system or not name.startswith(RESERVED)]
+        read = self.read(rows, wire, names)
+        if self.number != MAIN:
+            return read
+        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata={PASSED_ON: END_OF_WINDOW})
+        return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names])
+
+    def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
+        """Return columns of this output: as they travelled, or from its blobs."""
+        tagged = rows.filter(F.col("output") == self.number)
+        if self.number == MAIN and wire.main is not None:
+            return tagged.select(*wire.main_columns(names))
+        arrow = pa.schema([self.arrow.field(name) for name in names])
+        return tagged.select("blob").mapInArrow(Decoder(arrow).__call__, T.StructType([self.spark[name] for name in names]))

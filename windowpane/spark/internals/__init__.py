@@ -1,0 +1,1 @@
+"""What touches private parts of PySpark, each file with its fallback."""

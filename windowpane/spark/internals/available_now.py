@@ -1,0 +1,89 @@
+"""An end for ``availableNow`` runs that wait for the clock.
+
+With processing-time timers Spark plans empty batches for ever, since a timer could be due at any time; so ``availableNow`` never
+ends. The input is consumed when a batch read nothing from any source, and the run is stopped then: Flink, too, ends a bounded
+job without waiting for the clock. What an interrupted empty batch would have done, the next run does.
+
+Two ways to notice: ``Result.start`` knows the trigger and watches its query (``stop_when_consumed``). A query that the user
+starts from ``Result.df`` is found by a listener (``end_available_now_runs``), which asks the query for its trigger. Spark Connect
+does not tell the trigger; there ``start`` is the way.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.stages.wire import COUNTERS
+
+_AVAILABLE_NOW = "AvailableNowTrigger"
+_PROCESSING_TIME = ", ProcessingTime, "
+
+_listening: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Thread:
+    """Stop ``query`` once its sources are consumed, from a thread of its own."""
+
+    def watch() -> None:
+        while query.isActive:
+            progress = query.lastProgress
+            if progress is not None and _read_nothing(progress):
+                query.stop()
+                return
+            query.awaitTermination(poll_seconds)
+
+    thread = threading.Thread(target=watch, name="windowpane-stop-when-consumed", daemon=True)
+    thread.start()
+    return thread
+
+
+def end_available_now_runs(spark: Any) -> None:
+    """End such runs of a session, whoever starts them; does nothing on Spark Connect, or if the session is listened to."""
+    if is_classic(spark) and spark not in _listening:
+        _listening.add(spark)
+        spark.streams.addListener(_StopWhenConsumed(spark))
+
+
+class _StopWhenConsumed(StreamingQueryListener):
+    """Stops those queries of a session that are ours, wait for the clock, and run with ``availableNow``."""
+
+    def __init__(self, spark: Any) -> None:
+        self._session = weakref.ref(spark)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """Stop the query if this batch read nothing."""
+        progress, spark = event.progress, self._session()
+        if spark is None or not _is_windowpane(progress) or not _read_nothing(progress):
+            return
+        query = spark.streams.get(str(progress.id))
+        if query is not None and _never_ends(query):
+            query.stop()
+
+
+def _is_windowpane(progress: Any) -> bool:
+    return any(set(COUNTERS) <= set(metrics.asDict()) for metrics in progress.observedMetrics.values())
+
+
+def _never_ends(query: Any) -> bool:
+    execution = query._jsq.streamingQuery()
+    runs_to_the_end = execution.trigger().toString().startswith(_AVAILABLE_NOW)
+    return runs_to_the_end and _PROCESSING_TIME in execution.logicalPlan().toString()
+
+
+def _read_nothing(progress: Any) -> bool:
+    sources = progress.sources
+    return bool(sources) and all(source.startOffset == source.endOffset for source in sources)

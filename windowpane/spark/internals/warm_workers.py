@@ -1,0 +1,34 @@
+"""Warm workers: a job whose tasks import what the stages of a query will need."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.spark.internals.worker import import_needed
+from windowpane.spark.queries.settings import is_classic
+
+GROUP = "windowpane.warm_up"
+
+_MOST_CORES = 10_000
+
+
+def warm_workers(spark: Any) -> None:
+    """Run the job, one task a core; a failure is logged and goes no further."""
+    try:
+        if is_classic(spark):
+            spark.sparkContext.setJobGroup(GROUP, "start Python workers")
+        spark.range(_MOST_CORES).mapInArrow(imported, "id bigint").collect()
+    except Exception as error:  # the session may have been stopped meanwhile, which nobody asked this thread about
+        logging.getLogger(__name__).info("the workers were not warmed up: %s", error)
+
+
+def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Import what the stages of a query need; no rows come out."""
+    import_needed()
+    for _ in batches:
+        pass
+    yield from ()

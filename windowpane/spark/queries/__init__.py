@@ -1,0 +1,1 @@
+"""Queries: starting them, their settings, several sinks, and what their errors say."""

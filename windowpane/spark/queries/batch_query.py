@@ -1,0 +1,160 @@
+"""A query that hands the rows of every batch to a function here: letters to views, and rows to tables.
+
+The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
+process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+
+from windowpane.errors import SqlRunError
+from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+
+Take = Callable[[pa.Table, int], None]
+
+_POLLING = {"spark.sql.streaming.pollingDelay": "200"}
+
+
+def inbox(spark: Any, folder: Path, schema: str) -> Any:
+    """Return the Parquet files of a folder as a stream, one file a batch, oldest first."""
+    pattern = re.sub(r"([][{}*?\\])", r"\\\1", _address(folder))
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(pattern)
+
+
+def _address(folder: Path) -> str:
+    """Return a folder of this machine as Hadoop reads it: no character of it is written as a number."""
+    return f"file://{folder.absolute()}"
+
+
+class BatchQuery:
+    """One streaming query, which can be started again after it failed."""
+
+    def __init__(self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take) -> None:
+        """Hand each batch, as an Arrow table, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session."""
+        self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
+        self._query: Any = None
+        self._failure: BaseException | None = None
+        self._idle: _Idle | None = None
+        self._begun = self._ended = 0
+
+    def start(self) -> None:
+        """Start the query, unless it runs."""
+        if self._query is None or not self._query.isActive:
+            self._failure = None
+            self._query = self._started()
+
+    def finish(self, *, is_endless: bool = False) -> None:
+        """Wait until every row is taken that was there when this was called.
+
+        Args:
+            is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
+
+        Raises:
+            SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
+        """
+        try:
+            if is_endless:
+                self._catch_up()
+            else:
+                self._query.processAllAvailable()
+        except StreamingQueryException as error:
+            self._query = self._idle = None
+            failure, self._failure = self._failure, None
+            raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
+
+    def _catch_up(self) -> None:
+        """Wait for a moment without new rows, or for two batches that began from now on: the second has all that is there now."""
+        begun = self._begun
+        if self._idle is None:
+            self._idle = _Idle(self._query)
+            self._idle.start()
+        while self._idle.is_alive() and self._ended < begun + 2:
+            self._idle.join(0.05)
+        if not self._idle.is_alive():
+            failure, self._idle = self._idle.failure, None
+            if failure is not None:
+                raise failure
+
+    def stop(self) -> None:
+        """Stop the query; a batch under way is given up."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = self._idle = None
+
+    def _started(self) -> Any:
+        writer = self._rows(self._spark).writeStream.foreachBatch(_loosely(self))
+        writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
+        with settings(self._spark, _POLLING):
+            return writer.start()
+
+    def batch(self, rows: Any, number: int) -> str | None:
+        """Take a batch; what is raised is kept for ``finish``, and its message returned."""
+        self._begun += 1
+        try:
+            self._take(_collected(rows), number)
+        except Exception as error:
+            self._failure = error
+            return str(error)
+        self._ended = self._begun
+        return None
+
+
+class _Idle(threading.Thread):
+    """Waits for a moment in which a query has nothing to do."""
+
+    def __init__(self, query: Any) -> None:
+        """Wait once it is started."""
+        super().__init__(daemon=True)
+        self._query = query
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        """Wait; what is raised is kept."""
+        try:
+            self._query.processAllAvailable()
+        except Exception as error:
+            self.failure = error
+
+
+def _collected(rows: Any) -> pa.Table:
+    try:
+        return rows.toArrow()
+    except SPARK_ERRORS as error:
+        raise SqlRunError(reason(error)) from None
+
+
+def _loosely(query: BatchQuery) -> Callable[[Any, int], None]:
+    """Return what hands batches to a query: Spark's gateway holds it and what it raises for ever, and must not hold the query."""
+    reference = weakref.ref(query)
+
+    def batch(rows: Any, number: int) -> None:
+        held = reference()
+        failure = "the session is closed" if held is None else held.batch(rows, number)
+        del held
+        if failure is not None:
+            raise SqlRunError(failure)
+
+    return batch
+
+
+@contextmanager
+def settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+    """Set what the user did not set while a query starts: it takes a copy of the session's settings."""
+    missing = {name: value for name, value in values.items() if spark.conf.get(name, None) is None}
+    for name, value in missing.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in missing:
+            spark.conf.unset(name)

@@ -1,0 +1,79 @@
+"""The layout of a checkpoint: how many buckets its keys were spread over, which must stay as it was.
+
+Bucket ids follow the number of state partitions. Spark's offline repartition (4.2 and later) moves the buckets of a checkpoint to
+another number of partitions, but not the keys in them: rows would be sent to buckets that do not hold their keys' state. So each
+bucket keeps the number under ``layout``, and compares it when a run first comes to it.
+
+A batch may have rows of new buckets alone, which hold nothing to compare. So the first batch of a run calls the bucket that
+every layout has, with a *probe*: it finds a rewritten checkpoint before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pyspark import TaskContext
+
+from windowpane.errors import RepartitionedCheckpointError
+from windowpane.spark.stages.blobs import PROBE
+from windowpane.spark.stages.buckets import pinned_partitions
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
+
+PROBED_BUCKET = 0
+"""The least id comes first in every layout (``bucket_ids``)."""
+_KEY, _KIND, _VERSION = "layout", "bucket-layout", 1
+_QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
+
+_first_batches: dict[str, str] = {}
+"""The first batch of each run that this process was given."""
+_compared: set[tuple[Layout, Any]] = set()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of the query that this task belongs to.
+
+    Args:
+        query: the query's id.
+        partitions: the number of its state partitions, as its checkpoint pins it.
+    """
+
+    query: str
+    partitions: int
+
+    @classmethod
+    def of_task(cls) -> Self | None:
+        """Return it, ``None`` outside of a streaming query's tasks."""
+        context, partitions = TaskContext.get(), pinned_partitions()
+        query = None if context is None else context.getLocalProperty(_QUERY)
+        return None if query is None or partitions is None else cls(query, partitions)
+
+    def compare(self, bucket: Any, store: BlobStore) -> None:
+        """Compare with the layout that a bucket was written under; done once for each bucket in this process.
+
+        Raises:
+            RepartitionedCheckpointError: it is another one.
+        """
+        if (self, bucket) in _compared:
+            return
+        blob = store.get(_KEY)
+        if blob is None:
+            store.put(_KEY, frame(_KIND, _VERSION, encode_int64(self.partitions)))
+            return
+        written = decode_int64(unframe(_KIND, _VERSION, blob))
+        if written != self.partitions:
+            raise RepartitionedCheckpointError(written, self.partitions)
+        _compared.add((self, bucket))
+
+
+def probes() -> Iterator[tuple[int, bytes]]:
+    """Yield a bucket and the blob to send it, in the tasks of the first batch of a run that this process is given."""
+    context = TaskContext.get()
+    if context is None or Layout.of_task() is None:
+        return
+    run, batch = (str(context.getLocalProperty(name)) for name in (_RUN, _BATCH))
+    if _first_batches.setdefault(run, batch) == batch:
+        yield PROBED_BUCKET, PROBE

@@ -1,0 +1,143 @@
+"""Running: one query with several sinks.
+
+Every batch is computed once, kept while its outputs are written, and handed to each sink with its batch id; the sinks are
+idempotent by query and batch, so a batch repeated after a crash leaves the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowpane.errors import InvalidSpecError
+from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.spark.building.outputs import Output
+from windowpane.spark.internals.available_now import stop_when_consumed
+from windowpane.spark.queries.starting import started
+from windowpane.spark.stages.wire import Wire
+
+
+class Built(Protocol):
+    """A program put together on a DataFrame, as the Spark room has it."""
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the input is a stream."""
+
+    @property
+    def waits_for_the_clock(self) -> bool:
+        """Whether the program has processing-time timers."""
+
+    @property
+    def blobs(self) -> Any:
+        """The rows of the operator, every output as blobs."""
+
+    def named(self, name: str) -> Any:
+        """Return an output by name: what decodes its blobs."""
+
+    def output(self, name: str) -> Any:
+        """Return an output as a DataFrame."""
+
+    def explain(self) -> str:
+        """Return the plan as text."""
+
+
+def start(
+    built: Built,
+    sinks: Mapping[str, Sink],
+    checkpoint: str | None,
+    trigger: Mapping[str, Any] | None,
+    query_name: str | None,
+) -> Any:
+    """Start a query that writes each output named in ``sinks`` and return it."""
+    if not built.is_streaming:
+        raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
+    if not sinks:
+        raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
+    outputs = [built.named(name) for name in sinks]
+    location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
+    query_id = QueryId(location)
+    batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
+    writer = built.blobs.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    query = started(writer.start, built.blobs.sparkSession)
+    if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
+        stop_when_consumed(query)
+    return query
+
+
+@dataclass(frozen=True)
+class BatchWriter:
+    """Writes each output of a batch to its sink."""
+
+    outputs: tuple[tuple[Output, SinkFunction], ...]
+
+    def __call__(self, blobs: Any, batch_id: int) -> None:
+        """Compute the batch once and hand every output to its sink; files and tables are spared outputs without rows."""
+        blobs = blobs.persist()
+        try:
+            present = {row.output for row in blobs.select("output").collect()}
+            for output, write in self.outputs:
+                if output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
+                    write(output.of(blobs, Wire()), batch_id)
+        finally:
+            blobs.unpersist()
+
+
+def _function(sink: Sink, query: QueryId) -> SinkFunction:
+    if isinstance(sink, str):
+        sink = Files(sink)
+    if isinstance(sink, Files):
+        return FilesWriter(sink, query)
+    if isinstance(sink, DeltaTable):
+        return DeltaWriter(sink, query)
+    if callable(sink):
+        return sink
+    raise InvalidSpecError(f"a sink is a path, Files, DeltaTable or a callable (DataFrame, batch_id), but this is {sink!r}.")
+
+
+class QueryId:
+    """The id of the query that owns a checkpoint, which stays the same over restarts; read once, in the first batch."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._id: str | None = None
+
+    def read(self, dataframe: Any) -> str:
+        """Return the id, with the session of ``dataframe``."""
+        if self._id is None:
+            text = dataframe.sparkSession.read.text(f"{self._checkpoint}/metadata").first()[0]
+            self._id = str(json.loads(text)["id"])
+        return self._id
+
+
+@dataclass(frozen=True)
+class FilesWriter:
+    """Writes each batch into a folder of its own, over whatever an interrupted attempt left there."""
+
+    sink: Files
+    query: QueryId
+
+    def __call__(self, dataframe: Any, batch_id: int) -> None:
+        """Write one batch."""
+        folder = f"{self.sink.path}/query={self.query.read(dataframe)}/batch={batch_id}"
+        dataframe.write.mode("overwrite").format(self.sink.format).options(**self.sink.options).save(folder)
+
+
+@dataclass(frozen=True)
+class DeltaWriter:
+    """Appends each batch to a Delta table under the query's id and the batch's number, which Delta takes once."""
+
+    sink: DeltaTable
+    query: QueryId
+
+    def __call__(self, dataframe: Any, batch_id: int) -> None:
+        """Write one batch."""
+        once = {"txnAppId": self.query.read(dataframe), "txnVersion": str(batch_id)}
+        dataframe.write.mode("append").format("delta").options(**self.sink.options, **once).save(self.sink.path)

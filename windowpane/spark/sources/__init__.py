@@ -1,0 +1,1 @@
+"""Sources: where rows come from, and the watermark they bring."""

@@ -1,0 +1,91 @@
+"""Connectors: what ``WITH (connector = ...)`` names, as a streaming DataFrame with the columns of a table.
+
+Options are those of Spark's own sources and go there as they stand. Text formats are read as text, so that the table's types read
+it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.errors import SqlRunError
+from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+from windowpane.spark.stages.project import quoted
+
+_PACKAGES = {
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
+    "delta": "io.delta:delta-spark_2.13",
+}
+_AS_TEXT = ("json", "csv")
+
+
+def connector_rows(spark: Any, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> Any:
+    """Return the rows of a source as a streaming DataFrame of ``columns``.
+
+    Raises:
+        SqlRunError: Spark does not know the source, as where its jar is missing, or refuses its options; a column is not there.
+    """
+    given = dict(options)
+    encoding = given.pop("encode", None)
+    try:
+        rows = _rows(spark, connector, given, columns)
+        if connector == "kafka" and encoding == "json":
+            rows = _from_json(rows, columns)
+        elif encoding is not None:
+            raise SqlRunError(
+                f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
+            )
+    except SPARK_ERRORS as error:
+        raise SqlRunError(_refusal(spark, connector, error)) from None
+    missing = [name for name in columns if name not in rows.columns]
+    if missing:
+        raise SqlRunError(f"connector {connector!r} has no column {missing[0]!r}; it has {', '.join(rows.columns)}.")
+    return rows.select(*[F.col(quoted(name)) for name in columns])
+
+
+def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:
+    reader = spark.readStream.format(connector)
+    path = options.pop("path", None)
+    if connector == "csv":
+        # Spark goes by the order of columns, not by their names, and says so only where the schema is not enforced.
+        options = {"header": "true", "enforceSchema": "false", **options}
+        columns = _heading(spark, path, options) or columns
+    if connector in _AS_TEXT:
+        reader = reader.schema(T.StructType([T.StructField(name, T.StringType()) for name in columns]))
+    if connector == "parquet":
+        reader = reader.schema(spark.read.parquet(path).schema)
+    reader = reader.options(**options)
+    return reader.load() if path is None else reader.load(path)
+
+
+def _heading(spark: Any, path: str | None, options: Mapping[str, str]) -> list[str]:
+    """Return the columns that the heading of CSV files names; none where there is no heading, or no file yet."""
+    if path is None or options["header"].lower() != "true":
+        return []
+    try:
+        return list(spark.read.options(**options).csv(path).columns)
+    except AnalysisException:
+        return []
+
+
+def _from_json(rows: Any, columns: Sequence[str]) -> Any:
+    schema = T.StructType([T.StructField(name, T.StringType()) for name in columns])
+    value = F.from_json(F.col("value").cast("string"), schema)
+    return rows.select(value.alias("value")).select("value.*")
+
+
+def _refusal(spark: Any, connector: str, error: BaseException) -> str:
+    condition = error.getCondition() if isinstance(error, AnalysisException) else None
+    if connector in _PACKAGES and ("DATA_SOURCE_NOT_FOUND" in f"{condition} {error}" or "Failed to find" in str(error)):
+        package = f"{_PACKAGES[connector]}:<version>"
+        version = f" (this is Spark {spark.version})"
+        return (
+            f"connector {connector!r}: its jar is not there. Start Spark with it, as in spark-submit --packages {package} or "
+            f".config('spark.jars.packages', '{package}'){version}."
+        )
+    return f"connector {connector!r}: {reason(error)}"

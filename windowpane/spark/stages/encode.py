@@ -1,0 +1,155 @@
+"""Encode: rows of an input partition -> one Arrow blob a bucket.
+
+Runs in ``mapInArrow``. The rows it emits carry no event-time column, so Spark cannot drop late ones: that is the operator's
+to judge. Heartbeat rows end here, after they have moved the watermark; a filter in Spark's plan would be pushed below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from windowpane.engines.combiner import Combiner, Folding
+from windowpane.engines.program import PARTITION, POSITION, TIME
+from windowpane.spark.internals.worker import prepare_worker
+from windowpane.spark.queries.layout import probes
+from windowpane.spark.stages.arrow_columns import arriving
+from windowpane.spark.stages.between_operators import PASSED
+from windowpane.spark.stages.blobs import pack
+from windowpane.spark.stages.buckets import bucket_ids, state_partitions
+from windowpane.spark.stages.key_hashes import KEY_HASH, bucket_numbers
+
+BUCKET = "bucket"
+SCHEMA = "bucket int, blob binary"
+
+_FLUSH_ROWS = 200_000
+_FOLD_ROWS = 1_000_000
+_FLUSH_BYTES = 64 << 20
+_RADIX_SORTED = 2**16
+"""numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What to do with the columns that Spark projected.
+
+    Args:
+        keys: names of the key columns; empty for one bucket.
+        event_time: column to take the event time from, ``None`` for none; ignored where the rows carry ``TIME`` already.
+        window_end: whether ``event_time`` is the end of an earlier window, whose rows count as one microsecond before it.
+        heartbeat: boolean column whose true rows are dropped, ``None`` for none.
+        dropped: columns that were only needed here.
+        partitions: number of state partitions if the task does not tell.
+        combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
+        hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
+    """
+
+    keys: tuple[str, ...]
+    event_time: str | None
+    window_end: bool
+    heartbeat: str | None
+    dropped: tuple[str, ...]
+    partitions: int
+    combiner: Combiner | None = None
+    hashes_keys: bool = False
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Encode the batches of one input partition."""
+        prepare_worker()
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        ids = bucket_ids(state_partitions(self.partitions))
+        yield from (_sent([bucket], [blob]) for bucket, blob in probes())
+        position, pending, folding = 0, _Pending(), None
+        for batch in batches:
+            rows = self._prepared(pa.Table.from_batches([batch]), partition, position)
+            position += batch.num_rows
+            if folding is None and rows.num_rows:
+                folding = Folding.NOT if self.combiner is None else self.combiner.folding(rows)
+            pending.add(self.combiner(rows) if self.combiner is not None and folding is Folding.PIECEWISE else rows)
+            if pending.is_full(folding):
+                yield from self._flush(pending.taken(), ids, folding)
+        yield from self._flush(pending.taken(), ids, folding)
+
+    def _prepared(self, table: pa.Table, partition: int, position: int) -> pa.Table:
+        rows = table.num_rows
+        table = arriving(table)
+        if self.combiner is None:
+            table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
+            table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
+        if TIME not in table.column_names:
+            table = table.append_column(TIME, self._times(table))
+        if self.heartbeat is not None:
+            table = table.filter(pc.invert(pc.fill_null(table[self.heartbeat], False)))
+        return table
+
+    def _times(self, table: pa.Table) -> pa.ChunkedArray | pa.Array:
+        if self.event_time is None:
+            return pa.nulls(table.num_rows, pa.int64())
+        micros = table[self.event_time].cast(pa.int64())
+        return pc.subtract(micros, 1) if self.window_end else micros
+
+    def _flush(self, tables: list[pa.Table], ids: tuple[int, ...], folding: Folding | None) -> Iterator[pa.RecordBatch]:
+        rows = pa.concat_tables(tables) if tables else None
+        if rows is None or not rows.num_rows:
+            return
+        if PASSED in rows.column_names:
+            passed = rows[PASSED].drop_null().combine_chunks()
+            yield _sent([ids[0]] * len(passed), passed)
+            rows = rows.filter(pc.is_null(rows[PASSED])).drop_columns([PASSED])
+        parts = self._folded(rows, len(ids)) if folding is Folding.TOGETHER else self._parts(rows, len(ids))
+        yield _sent([ids[number] for number, _ in parts], [pack(part) for _, part in parts])
+
+    def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
+        """Return the partials of each bucket: folded before the rows are parted, unless their hash came with them."""
+        assert self.combiner is not None, "the caller asked"
+        if KEY_HASH in rows.column_names:
+            return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
+        return self._parts(self.combiner(rows), buckets)
+
+    def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
+        """Return the rows of each bucket that has some, with its number."""
+        numbers = bucket_numbers(rows, self.keys, buckets, self.hashes_keys)
+        body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
+        if buckets == 1 or not self.keys:
+            return [(0, body)]
+        order = np.argsort(numbers.astype(np.uint16) if buckets <= _RADIX_SORTED else numbers, kind="stable")
+        counts = np.bincount(numbers, minlength=buckets)
+        body, ends = body.take(pa.array(order)), np.cumsum(counts)
+        present = np.flatnonzero(counts).tolist()
+        return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
+
+
+def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:
+    """Return blobs on their way to their buckets."""
+    return pa.RecordBatch.from_arrays([pa.array(buckets, pa.int32()), pa.array(blobs, pa.binary())], [BUCKET, "blob"])
+
+
+@dataclass
+class _Pending:
+    """Tables that wait to be sent together."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Let a table wait."""
+        self.tables.append(table)
+        self.rows += table.num_rows
+        self.size += table.nbytes
+
+    def is_full(self, folding: Folding | None) -> bool:
+        """Whether it is time: rows that will not fold go early, so that Spark has them while it reads on."""
+        most = _FLUSH_ROWS if folding is Folding.NOT else _FOLD_ROWS
+        return self.size > _FLUSH_BYTES or self.rows >= most
+
+    def taken(self) -> list[pa.Table]:
+        """Return what waits, which then waits no more."""
+        tables, self.tables, self.rows, self.size = self.tables, [], 0, 0
+        return tables

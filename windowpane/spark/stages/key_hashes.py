@@ -1,0 +1,57 @@
+"""Key hashes: which bucket a key belongs to, computed where it is cheapest.
+
+Integer keys are hashed here: a hash that Spark computes is one more column on the way from the JVM, which costs more. All other
+keys are hashed by Spark, or by their canonical encoding where it cannot.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.common.rows import python_keys
+from windowpane.spark.stages.spark_hash import spark_hashes
+from windowpane.state.codec import encode_key
+
+KEY_HASH = "__windowpane_key_hash"
+"""Column of the hash where Spark computed it."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: bool = False) -> npt.NDArray[np.int64]:
+    """Return the number of the bucket of each row, the same for equal keys in any process.
+
+    Args:
+        rows: the rows.
+        keys: names of their key columns.
+        buckets: the number of buckets.
+        as_spark: whether keys that Spark would have hashed are hashed here, as it does.
+    """
+    if not keys or buckets == 1:
+        return np.zeros(rows.num_rows, np.int64)
+    if KEY_HASH in rows.column_names:
+        hashes: npt.NDArray[np.int64] = rows[KEY_HASH].to_numpy()
+    elif all(pa.types.is_signed_integer(rows.schema.field(key).type) for key in keys):
+        hashes = _integer_hashes([rows[key] for key in keys])
+    elif as_spark:
+        hashes = spark_hashes(rows.select(keys))
+    else:
+        hashes = np.array([zlib.crc32(encode_key(key)) for key in python_keys(rows, keys)], np.int64)
+    return hashes % buckets
+
+
+def _integer_hashes(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.int64]:
+    """Return Fibonacci hashes, high halves only: those depend on every bit. Null hashes as zero."""
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        values = pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
+        hashes = (hashes ^ values) * _ODD
+        hashes ^= hashes >> _HALF
+    return (hashes >> _HALF).view(np.int64)

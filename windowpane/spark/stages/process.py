@@ -1,0 +1,111 @@
+"""Process: an engine on the blobs and the state of a bucket, inside ``transformWithState``.
+
+Once a batch Spark calls a bucket that has rows, then those whose timer is due. A bucket that is not idle asks to be called at
+the next move of the watermark (or of the clock, in processing-time mode): one timer, one millisecond ahead. So every bucket
+that could fire sees every watermark, and knows which one downstream has seen before.
+
+Watermarks: Spark's w, in milliseconds, means nothing *below* w is still expected, Flink's means nothing at or below; so the
+operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from windowpane.engines.protocol import Clock, Engine
+from windowpane.spark.internals.worker import prepare_worker
+from windowpane.spark.queries.layout import Layout
+from windowpane.spark.stages.between_operators import output_passed
+from windowpane.spark.stages.blob_state import SparkBlobStore
+from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
+from windowpane.spark.stages.wire import Wire, pandas_of
+from windowpane.windowing.times import MIN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NO_TIMERS = "None"
+_PROCESSING_TIME = "ProcessingTime"
+
+
+class BucketProcessor(StatefulProcessor):
+    """Runs a program on the buckets of one state partition, for one batch.
+
+    Args:
+        make_engine: makes the engine that runs the program.
+        wire: how its outputs travel.
+        time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
+        delay: microseconds by which the operator's watermark stays behind Spark's.
+    """
+
+    def __init__(self, make_engine: Callable[[], Engine], wire: Wire, time_mode: str, delay: int = 0) -> None:
+        self._make_engine = make_engine
+        self._wire = wire
+        self._time_mode = time_mode
+        self._delay = delay
+
+    def init(self, handle: Any) -> None:
+        """Open the state; called once a state partition and batch, and once on the driver."""
+        prepare_worker()
+        self._handle = handle
+        self._engine = self._make_engine()
+        self._store = SparkBlobStore(handle.getMapState("blobs", SparkBlobStore.KEY_SCHEMA, SparkBlobStore.VALUE_SCHEMA))
+        self._called: set[Any] = set()
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """Run the batch of a bucket that has rows (the names of method and parameters are Spark's)."""
+        tables = [unpack(bytes(blob)) for frame in rows for blob in frame["blob"]]
+        calls = [table for table in tables if not is_probe(table)]
+        if calls:
+            yield from self._run(key, [table for table in calls if not is_heartbeat(table)], timerValues)
+        else:
+            self._compare_layouts(key)
+            self._store.settle()
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """Run the batch of a bucket that only its timer called; nothing if its rows have called it already."""
+        if key not in self._called:
+            yield from self._run(key, [], timerValues)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
+        """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
+        self._called.add(key)
+        spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
+        now = self._now(timer_values)
+        rows, passed = parted(tables)
+        try:
+            self._compare_layouts(key)
+            output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
+            yield pandas_of(self._wire.rows(output, passed))
+        finally:
+            self._store.settle()
+        if self._time_mode != _NO_TIMERS and not output.is_idle:
+            tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
+            self._handle.registerTimer(tick + 1)
+
+    def _compare_layouts(self, key: Any) -> None:
+        layout = Layout.of_task()
+        if layout is not None:
+            layout.compare(tuple(key), self._store)
+
+    def _watermark(self, spark_watermark: int) -> int:
+        return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay
+
+    def _now(self, timer_values: Any) -> int:
+        now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1
+        return now if now > 0 else time.time_ns() // 1_000_000
+
+
+def parted(tables: list[pa.Table]) -> tuple[list[pa.Table], list[tuple[int, pa.Table]]]:
+    """Return the rows for the engine, and what an earlier operator emitted to another output, by its number."""
+    outputs = [output_passed(table) for table in tables]
+    rows = [table for output, table in zip(outputs, tables, strict=True) if output is None]
+    return rows, [(output, table) for output, table in zip(outputs, tables, strict=True) if output is not None]

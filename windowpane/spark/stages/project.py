@@ -1,0 +1,134 @@
+"""Project: the columns a program needs, computed by Spark before the operator, as few as the plan allows.
+
+Keys, aggregate arguments and ordering columns may be names or PySpark Columns. A name stands for itself; a Column gets a column
+of its own under a reserved name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.program import JUDGED, TIME
+from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
+from windowpane.planning.windows import FunctionPlan
+from windowpane.spark.stages.key_hashes import KEY_HASH
+from windowpane.spark.stages.types import contains_unhashable, foreign_collation
+
+RESERVED = "__windowpane_"
+
+
+@dataclass
+class Projection:
+    """The columns to select from a DataFrame, by name in the projected one."""
+
+    dataframe: Any
+    columns: dict[str, Any] = field(default_factory=dict)
+    computed: list[str] = field(default_factory=list)
+    """What Spark has to compute: the roles of Columns."""
+
+    def add(self, expression: Any, role: str, reserved: str) -> str:
+        """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
+        if isinstance(expression, str):
+            self._require(expression, role)
+            self.columns.setdefault(expression, F.col(quoted(expression)))
+            return expression
+        if not hasattr(expression, "cast"):
+            raise InvalidSpecError(f"{role}: expected a column name or a PySpark Column, got {expression!r}.")
+        name = RESERVED + reserved
+        self.computed.append(role)
+        self.columns[name] = expression.alias(name)
+        return name
+
+    def _require(self, name: str, role: str) -> None:
+        if name not in self.dataframe.columns:
+            raise UnknownColumnError(name, role, self.dataframe.columns)
+
+    def add_keys(self, keys: Sequence[Any]) -> tuple[tuple[str, ...], T.StructType]:
+        """Select the key columns; return their names in the projection and their fields as the output has them."""
+        names = tuple(self.add(key, "key_by", f"key_{number}") for number, key in enumerate(keys))
+        if not names:
+            return (), T.StructType([])
+        given = self.dataframe.select(*[F.col(quoted(key)) if isinstance(key, str) else key for key in keys])
+        if len(set(given.columns)) != len(given.columns):
+            raise InvalidSpecError(f"key_by: two keys have one name, {given.columns}; give them names with alias.")
+        hashed = key_hash([self.columns[name] for name in names], given.schema, "key_by")
+        if hashed is not None:
+            self.columns[KEY_HASH] = hashed
+        return names, given.schema
+
+    def add_event_time(self, name: str) -> None:
+        """Select the event time: as the microseconds that the operator counts in, unless the program needs the column itself.
+
+        A column of timestamps takes a fifth longer than one of integers on its way to Python.
+        """
+        is_instant = isinstance(self.dataframe.schema[name].dataType, T.TimestampType)
+        if name in self.columns or TIME in self.columns or not is_instant:
+            self.add(name, "input", "")
+        else:
+            self.columns[TIME] = F.unix_micros(F.col(quoted(name))).alias(TIME)
+
+    def add_arguments(self, function: FunctionPlan) -> dict[str, tuple[str, ...]]:
+        """Select the arguments of built-in aggregates; return their columns by output name."""
+        slots: dict[str, tuple[str, ...]] = {}
+        for name, aggregate in function.aggregates:
+            role = f"aggregate {name}={aggregate}"
+            slots[name] = tuple(
+                self.add(argument, role, f"argument_{name}_{number}") for number, argument in enumerate(aggregate.arguments)
+            )
+        return slots
+
+    def add_system(self) -> None:
+        """Select the columns that rows of an earlier window carry."""
+        for name in (TIME, JUDGED):
+            if name in self.dataframe.columns:
+                self.columns[name] = F.col(name)
+
+    def select(self) -> Any:
+        """Return the projected DataFrame."""
+        return self.dataframe.select(*self.columns.values())
+
+
+def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
+    """Return the Column of the hash that spreads rows over buckets; ``None`` where Python does it.
+
+    Args:
+        keys: the key Columns, at least one.
+        types: their fields, in the same order.
+        role: what they are, for messages.
+
+    Raises:
+        UnsupportedTypeError: a key has a collation under which different texts are equal.
+    """
+    _refuse_collations(types, role)
+    return F.xxhash64(*keys).alias(KEY_HASH) if is_hashed_by_spark(types) else None
+
+
+def is_hashed_by_spark(keys: T.StructType) -> bool:
+    """Whether keys of such columns are hashed by Spark, and not in Python."""
+    kinds = [column.dataType for column in keys.fields]
+    return not all(_is_hashed_in_python(kind) for kind in kinds) and not any(contains_unhashable(kind) for kind in kinds)
+
+
+def _is_hashed_in_python(kind: T.DataType) -> bool:
+    return isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
+
+
+def _refuse_collations(keys: T.StructType, role: str) -> None:
+    for column in keys.fields:
+        collation = foreign_collation(column.dataType)
+        if collation is not None:
+            raise UnsupportedTypeError(
+                f"{role}: column {column.name!r} is {column.dataType.simpleString()}. Under {collation} texts of different bytes "
+                "can be equal, but keys are compared by bytes: use collation_key(...) of it, and carry the text in the rows."
+            )
+
+
+def quoted(name: str) -> str:
+    """Return a column name so that dots and spaces in it mean themselves."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

@@ -1,0 +1,109 @@
+"""Between Spark's types and Arrow's."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+
+from windowpane.errors import InvalidSpecError, UnsupportedTypeError
+from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.stages.arrow_columns import arriving_type
+
+# Spark 4.3 asks for the zone of timestamps, earlier versions take UTC unasked.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+
+_BINARY = "UTF8_BINARY"
+
+
+def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
+    """Return a Spark schema as Arrow has it, every column nullable.
+
+    Raises:
+        UnsupportedTypeError: a column has a type that cannot pass through Arrow; the message names it.
+    """
+    return pa.schema([pa.field(field.name, _arrow_type(field, role)) for field in schema.fields])
+
+
+def _arrow_type(field: T.StructField, role: str) -> pa.DataType:
+    if _has_no_arrow(field.dataType):
+        raise UnsupportedTypeError(_refusal(field, role))
+    try:
+        return arriving_type(to_arrow_type(field.dataType, **_IN_UTC))
+    except Exception as error:
+        raise UnsupportedTypeError(_refusal(field, role)) from error
+
+
+def _has_no_arrow(kind: T.DataType) -> bool:
+    """Whether PySpark's workers cannot read such a column, although the driver would find a type for it."""
+    return kind.typeName() in ("interval year to month", "interval", "interval year", "interval month", "void array")
+
+
+def _refusal(field: T.StructField, role: str) -> str:
+    return (
+        f"{role}: column {field.name!r} is {field.dataType.simpleString()}, which cannot pass through Arrow. Cast it before "
+        "the window (an interval to a number of months, say), or leave it out with select."
+    )
+
+
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    """Return an Arrow schema as Spark has it, every column nullable."""
+    found = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return T.StructType([T.StructField(field.name, field.dataType, True) for field in found.fields])
+
+
+def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:
+    """Return a schema given by a user as DDL text or StructType.
+
+    Raises:
+        InvalidSpecError: it is neither, or the text does not parse.
+    """
+    if isinstance(schema, T.StructType):
+        return schema
+    if isinstance(schema, str):
+        try:
+            return _parsed(spark, schema)
+        except Exception as error:
+            raise InvalidSpecError(f"the schema of {what} is not understood: {schema!r} ({error}).") from error
+    raise InvalidSpecError(f"the schema of {what} must be a DDL string or a StructType, but is {schema!r}.")
+
+
+def _parsed(spark: Any, ddl: str) -> T.StructType:
+    """Return the columns of a DDL text; Spark Connect parses with the session at hand, as there may be several."""
+    if not is_classic(spark):
+        return spark.createDataFrame([], ddl).schema  # type: ignore[no-any-return]
+    parsed = T.StructType.fromDDL(ddl)
+    return parsed if isinstance(parsed, T.StructType) else T.StructType([T.StructField("value", parsed)])
+
+
+def window_bound_type(event_time: T.DataType | None) -> pa.DataType:
+    """Return the type of window bounds: that of the event time, as in Spark's own ``window``."""
+    return TIMESTAMP_NTZ if isinstance(event_time, T.TimestampNTZType) else TIMESTAMP
+
+
+def contains_unhashable(kind: T.DataType) -> bool:
+    """Whether Spark's hash functions refuse a type (maps and variants, at any depth)."""
+    if isinstance(kind, T.MapType) or kind.typeName() in ("variant", "geometry", "geography"):
+        return True
+    if isinstance(kind, T.ArrayType):
+        return contains_unhashable(kind.elementType)
+    return isinstance(kind, T.StructType) and any(contains_unhashable(field.dataType) for field in kind.fields)
+
+
+def foreign_collation(kind: T.DataType) -> str | None:
+    """Return a collation, at any depth of a type, under which texts of different bytes may be equal."""
+    if isinstance(kind, T.StringType):
+        collation = str(getattr(kind, "collation", _BINARY))
+        return None if collation == _BINARY else collation
+    if isinstance(kind, T.ArrayType):
+        return foreign_collation(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return foreign_collation(kind.keyType) or foreign_collation(kind.valueType)
+    inner = kind.fields if isinstance(kind, T.StructType) else []
+    return next((found for field in inner if (found := foreign_collation(field.dataType))), None)

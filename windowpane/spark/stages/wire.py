@@ -1,0 +1,120 @@
+"""Wire: what an operator emitted, as rows of Spark's.
+
+A row carries the number of an output and a table of it as a blob; one row, ``COUNTER_ROW``, carries counters. Main rows travel
+as columns of their own where all their types have a plain form: then Spark reads them as they are, without another Python stage
+to unpack blobs. An instant's plain form is its microseconds, which PySpark's workers hand over untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.program import MAIN
+from windowpane.engines.protocol import BucketOutput
+from windowpane.spark.stages.blobs import pack
+from windowpane.spark.stages.types import TIMESTAMP, spark_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
+COUNTER_ROW = -1
+
+_TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])
+_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32())
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How one operator's outputs travel.
+
+    Args:
+        main: the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs.
+    """
+
+    main: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row, in Arrow's types."""
+        plain = [] if self.main is None else [pa.field(_column(i), _plain(f.type)) for i, f in enumerate(self.main)]
+        return pa.schema([*_TAGGED, *plain])
+
+    @property
+    def spark_schema(self) -> T.StructType:
+        """The columns of a row, in Spark's types."""
+        return spark_schema(self.schema)
+
+    def rows(self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = ()) -> pa.Table:
+        """Return what a bucket emitted and passed on as rows of ``schema``."""
+        blobs = [(number, table) for number, table in output.tables if not self._is_plain(number)]
+        main = [self._main_rows(table) for number, table in output.tables if self._is_plain(number)]
+        return pa.concat_tables([*main, self._blob_rows([*blobs, *passed], output)]).combine_chunks()
+
+    def _is_plain(self, number: int) -> bool:
+        return self.main is not None and number == MAIN
+
+    def _main_rows(self, table: pa.Table) -> pa.Table:
+        assert self.main is not None, "the caller asked"
+        columns = [table[field.name].cast(field.type).cast(_plain(field.type)) for field in self.main]
+        outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
+        return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
+
+    def _blob_rows(self, tables: Iterable[tuple[int, pa.Table]], output: BucketOutput) -> pa.Table:
+        counters = ",".join(str(getattr(output.counters, name)) for name in COUNTERS)
+        rows = [*((number, pack(table)) for number, table in tables), (COUNTER_ROW, counters.encode())]
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _TAGGED, strict=True)]
+        nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
+        return pa.table([*columns, *nulls], schema=self.schema)
+
+    def main_columns(self, names: Iterable[str]) -> list[Any]:
+        """Return the Columns that read ``names`` of the main output from its columns."""
+        assert self.main is not None, "the caller asked"
+        return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
+
+
+def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
+    """Return how main rows of these columns travel: as columns if each has a plain form and the type that Spark gives it."""
+    natural = spark_schema(arrow)
+    same = all(given.dataType == found.dataType for given, found in zip(spark.fields, natural.fields, strict=True))
+    return Wire(arrow if same and all(_has_plain(field.type) for field in arrow) else None)
+
+
+def counter_columns() -> list[Any]:
+    """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``."""
+    numbers = [
+        F.when(F.col("output") == COUNTER_ROW, F.split_part(F.col("blob").cast("string"), F.lit(","), F.lit(i)).cast("bigint"))
+        for i in range(1, len(COUNTERS) + 1)
+    ]
+    return [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, COUNTERS, strict=True)]
+
+
+def pandas_of(table: pa.Table) -> pd.DataFrame:
+    """Return a table of single chunks as pandas holds Arrow arrays, so that PySpark's worker takes them without a copy."""
+    import pandas as pd  # half a second, which the worker that only looks at a program on the driver need not wait
+
+    arrays: dict[str, Any] = {name: pd.arrays.ArrowExtensionArray(table[name].chunk(0)) for name in table.column_names}
+    return pd.DataFrame(arrays, copy=False)
+
+
+def _column(index: int) -> str:
+    return f"c{index}"
+
+
+def _has_plain(kind: pa.DataType) -> bool:
+    return kind in _PLAIN or kind == TIMESTAMP or pa.types.is_decimal128(kind)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if kind == TIMESTAMP else kind
+
+
+def _read(column: str, kind: pa.DataType) -> Any:
+    return F.timestamp_micros(column) if kind == TIMESTAMP else F.col(column)

@@ -1,0 +1,1 @@
+"""Binding: names to columns, types to expressions, queries to plans."""

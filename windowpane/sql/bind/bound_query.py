@@ -1,0 +1,55 @@
+"""What binding a query gives, and small questions about parsed queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.expr import Expr, text_literal
+from windowpane.sql.expressions.types import UNKNOWN
+from windowpane.sql.nodes import Node, Order
+from windowpane.sql.parse.positions import Text
+
+Tables = dict[str, exp.Expr]
+"""Common table expressions by name."""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query as a plan.
+
+    Args:
+        node: the plan.
+        outputs: the columns users see, in order; one may stand there twice.
+        order: the order of the result, for those who read it in order.
+    """
+
+    node: Node
+    outputs: tuple[Column, ...]
+    order: tuple[Order, ...] = ()
+
+
+def open_literals(tree: exp.Expr) -> dict[int, Expr]:
+    """Return the columns of a SELECT that are NULL or a text literal: their type is that of what they meet."""
+    if not isinstance(tree, exp.Select) or any(item.is_star for item in tree.expressions):
+        return {}
+    found = dict[int, Expr]()
+    for index, item in enumerate(tree.expressions):
+        value = item.unalias()
+        if isinstance(value, exp.Null):
+            found[index] = Expr("NULL", UNKNOWN)
+        elif isinstance(value, exp.Literal) and value.is_string:
+            found[index] = Expr(text_literal(value.this), UNKNOWN, literal=value.this)
+    return found
+
+
+def output_number(tree: exp.Expr, outputs: Sequence[Column], text: Text) -> Column | None:
+    """Return the output column that a number in ORDER BY or GROUP BY means, ``None`` if it is no number."""
+    if not isinstance(tree, exp.Literal) or tree.is_string:
+        return None
+    if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(outputs):
+        raise text.name_error(tree, f"there is no output column {tree.this}; there are {len(outputs)}.")
+    return outputs[int(tree.this) - 1]

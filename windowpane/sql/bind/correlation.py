@@ -1,0 +1,124 @@
+"""What ties a subquery to the query around it: the conditions of its WHERE that name columns of both.
+
+An equality of one side with the other becomes a key of a join; anything else is kept as a condition on joined rows. With the
+keys taken out, the subquery is a plan of its own, computed once for all rows around it, key by key: groups, DISTINCT and LIMIT
+of it are then those of each key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from windowpane.sql.bind.bound_query import BoundQuery
+from windowpane.sql.bind.conditions import key_pair
+from windowpane.sql.bind.scope import Column, Scope
+from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, column_expr, quoted
+from windowpane.sql.expressions.operators import logical
+from windowpane.sql.parse.positions import Text
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A subquery as a plan, and what ties it to the query around it.
+
+    Args:
+        query: the subquery without its ties.
+        keys: expressions of the query around it, each with the column of the subquery that equals it.
+        condition: what else must hold of a row around it and a row of the subquery.
+        is_single: whether there is at most one row for each row around it.
+        of_nothing: for a subquery that has one row even where no row fits (an aggregate without GROUP BY): the values of its
+            outputs there, as SQL; empty for all others.
+    """
+
+    query: BoundQuery
+    keys: tuple[tuple[Expr, Column], ...] = ()
+    condition: Expr | None = None
+    is_single: bool = False
+    of_nothing: tuple[str, ...] = ()
+
+
+def outputs_of(inner: Inner) -> list[Expr]:
+    """Return the values of a subquery behind a left join with it."""
+    values = []
+    for index, column in enumerate(inner.query.outputs):
+        value = column_expr(column.id, column.type, column.name)
+        if inner.of_nothing and inner.keys:
+            key = quoted(inner.keys[0][1].id)
+            sql = f"(CASE WHEN {key} IS NULL THEN {inner.of_nothing[index]} ELSE {value.sql} END)"
+            value = Expr(sql, column.type, value.columns | {inner.keys[0][1].id}, name=column.name)
+        values.append(value)
+    return values
+
+
+@dataclass(frozen=True)
+class _Nested(Scope):
+    """The columns of a subquery, and behind them those of the query around it."""
+
+    around: Scope = field(kw_only=True)
+
+    def find(self, name: str, table: str | None = None) -> list[Column]:
+        return super().find(name, table) or self.around.find(name, table)
+
+
+class Ties:
+    """Collects the ties of one subquery while it is bound."""
+
+    def __init__(self, text: Text, around: Scope) -> None:
+        """Start without; ``around`` are the columns of the query around it."""
+        self._text, self._around = text, around
+        self.keys: list[tuple[Expr, Expr]] = []
+        self.condition: Expr | None = None
+
+    @property
+    def own_columns(self) -> list[str]:
+        """The ids of the subquery's columns that the condition needs."""
+        outer = self._outer_ids
+        return [] if self.condition is None else sorted(name for name in self.condition.columns if name not in outer)
+
+    @property
+    def _outer_ids(self) -> set[str]:
+        return {each.column.id for each in self._around.visible}
+
+    def names_around(self, tree: exp.Expr, scope: Scope) -> exp.Column | None:
+        """Return a column in an expression that only the query around it has, ``None`` if there is none."""
+        for part in _own_columns(tree):
+            name, table = name_of(part.this), name_of(part.args["table"]) if part.args.get("table") else None
+            if not scope.find(name, table) and self._around.find(name, table):
+                return part
+        return None
+
+    def take(self, conditions: Sequence[exp.Expr], scope: Scope, now: str) -> list[exp.Expr]:
+        """Keep the conditions that name columns of the query around it, and return the others."""
+        binder = ScalarBinder(self._text, _Nested(scope.visible, around=self._around), "the WHERE of a subquery", now)
+        own = {each.column.id for each in scope.visible}
+        rest = []
+        for condition in conditions:
+            if self.names_around(condition, scope) is None:
+                rest.append(condition)
+            elif (pair := key_pair(condition, binder, self._outer_ids, own)) is not None:
+                self.keys.append(pair)
+            else:
+                bound = binder.boolean(condition)
+                self.condition = bound if self.condition is None else logical("AND", self.condition, bound)
+        return rest
+
+    def refuse_elsewhere(self, parts: Sequence[exp.Expr], scope: Scope) -> None:
+        """Refuse columns of the query around it outside WHERE."""
+        for part in parts:
+            found = self.names_around(part, scope)
+            if found is not None:
+                instead = "Its WHERE may compare such a column with one of its own."
+                raise self._text.unsupported(found, f"{found.sql()} of the query around a subquery outside WHERE", instead)
+
+
+def _own_columns(tree: exp.Expr) -> list[exp.Column]:
+    """Return the columns in an expression, those of subqueries in it left out."""
+    if isinstance(tree, exp.Query):
+        return []
+    if isinstance(tree, exp.Column):
+        return [] if isinstance(tree.this, exp.Star) else [tree]
+    return [column for child in tree.iter_expressions() for column in _own_columns(child)]

@@ -1,0 +1,162 @@
+"""Binds joins: ON, USING, NATURAL, and commas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.correlation import outputs_of
+from windowpane.sql.bind.scope import Column, Scope, Visible
+from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, build, column_expr, convert
+from windowpane.sql.expressions.types import SqlType, common, comparison_type
+from windowpane.sql.nodes import Node
+from windowpane.sql.windows.series import unnest
+
+if TYPE_CHECKING:
+    from windowpane.sql.bind.queries import QueryBinder
+
+_KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
+class Joins:
+    """Joins relations from left to right."""
+
+    def __init__(self, query: QueryBinder, tables: dict[str, exp.Expr]) -> None:
+        """Join what ``query`` binds."""
+        self._query, self._tables, self._text = query, tables, query.text
+
+    def apply(self, node: Node, scope: Scope, joins: list[exp.Expr]) -> tuple[Node, Scope]:
+        """Return a relation joined with others; JOIN binds closer than a comma, as ``a, b RIGHT JOIN c`` shows."""
+        for join, *closer in _by_commas(joins):
+            node, scope = self._join(node, scope, join, closer)
+        return node, scope
+
+    def _join(self, node: Node, scope: Scope, join: exp.Expr, closer: list[exp.Expr]) -> tuple[Node, Scope]:
+        side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+        if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS"):
+            raise self._text.unsupported(join, f"{side} {kind} JOIN".strip(), "INNER, LEFT, RIGHT, FULL and CROSS joins are.")
+        method = str(join.args.get("method") or "").upper()
+        if method not in ("", "NATURAL"):
+            raise self._text.unsupported(
+                join, f"{method} JOIN", "Join with a condition, and keep one row of each with row_number()."
+            )
+        if isinstance(join.this, exp.Lateral):
+            return self._lateral(node, scope, join, _KINDS[side])
+        if isinstance(join.this, exp.Unnest):
+            return self._unnest(node, scope, join)
+        right, other = self.apply(*self._query.relation(join.this, self._tables), closer)
+        shared = set(scope.tables()) & set(other.tables()) - {""}
+        if shared:
+            raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
+        names = self._shared_names(scope, other, join)
+        if names:
+            return self._using(node, right, scope, other, _KINDS[side], names, join)
+        condition = join.args.get("on")
+        both = scope + other
+        if condition is None:
+            if not method and (side or kind in ("INNER", "OUTER")):
+                raise self._text.syntax_error(join, "a JOIN needs ON, USING or NATURAL. CROSS JOIN has none.")
+            return plan.join(node, right, _KINDS[side], (), None, self._query.ids), both
+        bound = ScalarBinder(self._text, both, "JOIN ON", self._query.now).boolean(condition)
+        return plan.join(node, right, _KINDS[side], (), bound, self._query.ids), both
+
+    def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
+        """Join each row with the rows of a subquery that names its columns."""
+        tree, on = join.this, join.args.get("on")
+        if not isinstance(tree.this, exp.Subquery):
+            raise self._text.unsupported(join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) is.")
+        if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            raise self._text.unsupported(join, f"{kind.upper()} JOIN LATERAL with a condition", "JOIN LATERAL ... ON TRUE is.")
+        inner = self._query.bind_inner(tree.this, self._tables, scope)
+        ours, values = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
+        keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
+        kind = "left" if inner.of_nothing else kind
+        joined = plan.join(ours.apply(node), inner.query.node, kind, keys, inner.condition, self._query.ids)
+        columns = zip(outputs_of(inner), inner.query.outputs, strict=True)
+        shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
+        return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
+
+    def _unnest(self, node: Node, scope: Scope, join: exp.Expr) -> tuple[Node, Scope]:
+        """Join each row with the elements of an array, which may be a column of it."""
+        on = join.args.get("on")
+        if join.args.get("side") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            raise self._text.unsupported(join, "a join with UNNEST on a condition", "CROSS JOIN UNNEST(array) is.")
+        binder = ScalarBinder(self._text, scope, "UNNEST", self._query.now)
+        node, added = unnest(join.this, node, binder, self._query.ids, self._text)
+        return node, scope + self._query.aliased(added, join.this.args.get("alias"))
+
+    def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
+        using = join.args.get("using")
+        if using:
+            return [name_of(each) for each in using]
+        if str(join.args.get("method") or "").upper() != "NATURAL":
+            return []
+        theirs = [column.name for column in other.of_table()]
+        return [column.name for column in scope.of_table() if column.name in theirs]
+
+    def _using(
+        self, left: Node, right: Node, scope: Scope, other: Scope, kind: str, names: list[str], join: exp.Expr
+    ) -> tuple[Node, Scope]:
+        one, two = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
+        pairs, keys = [], []
+        for name in names:
+            mine, theirs = self._only(scope, name, join), self._only(other, name, join)
+            shared, compared = common(mine.type, theirs.type), comparison_type(mine.type, theirs.type)
+            if shared is None or compared is None:
+                raise self._text.type_error(join, f"column {name!r} is {mine.type} here and {theirs.type} there. Cast one.")
+            pairs.append((name, mine, theirs, shared))
+            keys.append((one.column(_as(mine, compared)).id, two.column(_as(theirs, compared)).id))
+        node = plan.join(one.apply(left), two.apply(right), kind, keys, None, self._query.ids)
+        merged = plan.Computed(self._query.ids)
+        columns = [merged.column(self._merged(kind, mine, theirs, shared), name) for name, mine, theirs, shared in pairs]
+        first = tuple(Visible("", column.renamed(name)) for column, name in zip(columns, names, strict=True))
+        rest = tuple(
+            Visible(each.table, each.column, each.merged or each.column.name in names) for each in (scope + other).visible
+        )
+        return merged.apply(node), Scope(first + rest)
+
+    def _only(self, scope: Scope, name: str, join: exp.Expr) -> Column:
+        found = scope.find(name)
+        if len(found) != 1:
+            raise self._text.name_error(join, f"column {name!r} of USING is there {len(found)} times on one side of the join.")
+        return found[0]
+
+    @staticmethod
+    def _merged(kind: str, mine: Column, theirs: Column, shared: SqlType) -> Expr:
+        if kind == "right":
+            return _as(theirs, shared)
+        if kind == "full":
+            return build(shared, "coalesce({0}, {1})", _as(mine, shared), _as(theirs, shared))
+        return _as(mine, shared)
+
+
+def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
+    """Return joins in the order in which they are made, each comma with the joins that bind closer than it.
+
+    What reads columns of the relations before it (LATERAL, UNNEST) is joined to all of them.
+    """
+    grouped: list[list[exp.Expr]] = []
+    behind_comma = False
+    for join in joins:
+        behind_comma = behind_comma or is_comma(join)
+        if is_comma(join) or not behind_comma:
+            grouped.append([join])
+        else:
+            grouped[-1].append(join)
+    return [part for group in grouped for part in ([[join] for join in group] if any(map(_looks_aside, group)) else [group])]
+
+
+def is_comma(join: exp.Expr) -> bool:
+    """Whether a join is written as a comma."""
+    return not any(value for part, value in join.args.items() if part != "this")
+
+
+def _looks_aside(join: exp.Expr) -> bool:
+    return isinstance(join.this, exp.Lateral | exp.Unnest)
+
+
+def _as(column: Column, kind: SqlType) -> Expr:
+    return convert(column_expr(column.id, column.type, column.name), kind)

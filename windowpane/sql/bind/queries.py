@@ -1,0 +1,389 @@
+"""Binds queries to plans: relations, common table expressions, VALUES, set operations; ``select_plan`` binds each SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.bound_query import BoundQuery, Tables, open_literals, output_number
+from windowpane.sql.bind.correlation import Inner
+from windowpane.sql.bind.joins import Joins, is_comma
+from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.bind.select_plan import SelectPlan
+from windowpane.sql.bind.selects import SelectBinder
+from windowpane.sql.catalog.relations import Evaluator, PlainView, Relation, Schema
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.expressions.operators import by_value
+from windowpane.sql.expressions.types import INTEGER, UNKNOWN, VARCHAR, SqlType, common
+from windowpane.sql.nodes import Node, Order, Scan, Values
+from windowpane.sql.parse.frame_reader import constant_as
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.sets import SETS
+from windowpane.sql.windows.series import one_row, set_in_from, unnest
+from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
+
+_MOST_ROWS = 2**63 - 1
+
+
+class QueryBinder:
+    """Binds queries over a schema.
+
+    Args:
+        schema: what names of relations mean.
+        text: the text the queries stand in.
+        evaluate: evaluates constants.
+        streaming: whether the plan is to be maintained.
+    """
+
+    def __init__(
+        self, schema: Schema, text: Text, evaluate: Evaluator, *, streaming: bool = False, ids: Ids | None = None
+    ) -> None:
+        """See the class."""
+        self.schema, self.text, self._evaluator = schema, text, evaluate
+        self.streaming = streaming
+        self.ids = ids or Ids()
+        self.now = "" if streaming else NOW
+        self.window_places: dict[str, exp.Expr] = {}
+        self.relation_places: dict[str, exp.Expr] = {}
+        self.reads: list[exp.Table] = []
+
+    def names_read(self) -> frozenset[str]:
+        """Return the names of relations and plain views that the queries bound so far read themselves."""
+        return frozenset(name_of(table.this) for table in self.reads)
+
+    def over(self, schema: Schema) -> QueryBinder:
+        """Return a binder of the same text over another schema."""
+        return QueryBinder(schema, self.text, self._evaluator, streaming=self.streaming)
+
+    def bind(self, tree: exp.Expr, tables: Tables | None = None) -> BoundQuery:
+        """Return a query as a plan.
+
+        Raises:
+            SqlError: something in it is not there, does not fit, or is not supported, with its place.
+        """
+        tables = dict(tables or {})
+        if isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
+            return self._bind_wrapped(tree, tables)
+        named = self._take_with(tree, tables)
+        bound = self._bind_body(tree, tables)
+        self._check_unread(named)
+        return bound
+
+    def _bind_body(self, tree: exp.Expr, tables: Tables) -> BoundQuery:
+        if isinstance(tree, exp.Select):
+            return SelectPlan(self, tree, tables).bind()
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, tables)
+        if isinstance(tree, exp.Values):
+            return self._values(tree)
+        if isinstance(tree, exp.Table):
+            raise self.text.syntax_error(tree, "a relation alone in parentheses. Leave them out.")
+        raise self.text.unsupported(tree, f"{tree.key.upper()} as a query", "SELECT, VALUES, UNION, EXCEPT and INTERSECT are.")
+
+    def _bind_wrapped(self, tree: exp.Subquery, tables: Tables) -> BoundQuery:
+        named = self._take_with(tree, tables)
+        bound = self.ordered(self.bind(tree.this, tables), tree)
+        self._check_unread(named)
+        return bound
+
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
+        """Return a subquery as a plan, and what ties it to the query around it.
+
+        Raises:
+            SqlError: as ``bind``; a column of the query around it outside the WHERE of the subquery.
+        """
+        while isinstance(tree, exp.Subquery) and {part for part, value in tree.args.items() if value} <= {"this", "alias"}:
+            tree = tree.this
+        if not isinstance(tree, exp.Select):
+            bound = self.bind(tree, tables)
+            return Inner(bound, is_single=not bound.node.key)
+        tables = dict(tables)
+        named = self._take_with(tree, tables)
+        inner = SelectPlan(self, tree, tables, around).inner()
+        self._check_unread(named)
+        return inner
+
+    def _take_with(self, tree: exp.Expr, tables: Tables) -> list[_Fixed]:
+        """Add the common table expressions of a query to ``tables``, and return them."""
+        clause = tree.args.get("with_")
+        if clause is None:
+            return []
+        if clause.args.get("recursive"):
+            raise self.text.unsupported(clause, "WITH RECURSIVE", "Write the steps out.")
+        taken = dict[str, _Fixed]()
+        for table in clause.expressions:
+            name = name_of(table.args["alias"].this)
+            if name in taken:
+                raise self.text.name_error(table, f"WITH names {name!r} twice.")
+            tables[name] = taken[name] = _Fixed(table, dict(tables))
+        return list(taken.values())
+
+    def _check_unread(self, named: Sequence[_Fixed]) -> None:
+        """Bind the common table expressions that nobody has read, too: what they name must be there."""
+        for table in reversed(named):
+            if not table.is_read:
+                aside = self.over(self.schema)
+                aside._bind_named(table)
+                self.reads += aside.reads
+
+    def _bind_named(self, table: _Fixed) -> BoundQuery:
+        table.is_read = True
+        return self.bind(table.table.this, table.tables)
+
+    def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
+        """Return the value of a constant expression, as a type if one is given."""
+        bound = ScalarBinder(self.text, Scope(), "a constant", self.now).bind(tree)
+        try:
+            return self._evaluator(constant_as(bound, kind).sql)
+        except MismatchError as error:
+            raise self.text.type_error(tree, str(error)) from None
+
+    def whole_number(self, tree: exp.Expr, what: str) -> int:
+        """Return the value of LIMIT or OFFSET."""
+        found = self.evaluate(tree)
+        if isinstance(found, Decimal) and found == int(found):
+            found = int(found)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise self.text.type_error(tree, f"{what} is a whole number that is not negative, not {found!r}.")
+        if found > _MOST_ROWS:
+            raise self.text.type_error(tree, f"{what} of {found} is out of range for type bigint.")
+        return found
+
+    def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        """Return what stands in FROM, and the names that can be used of it."""
+        alias = tree.args.get("alias")
+        if isinstance(tree, exp.Subquery) and _is_join(tree.this):
+            return self._in_parentheses(tree, tables)
+        if isinstance(tree, exp.Subquery | exp.Values) or isinstance(tree.this, exp.Values):
+            bound = self.bind(tree if isinstance(tree, exp.Values) else tree.this, tables)
+            bound = self.ordered(bound, tree, keep_limit=True) if isinstance(tree, exp.Subquery) else bound
+            node, scope = self._as_table(bound, "")
+        elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
+            node, scope = self._table_function(tree.this, tables)
+        elif isinstance(tree, exp.Unnest):
+            binder = ScalarBinder(self.text, Scope(), "UNNEST", self.now)
+            node, scope = unnest(tree, one_row(self.ids), binder, self.ids, self.text)
+        elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
+            node, scope = self._named(tree, tables)
+        else:
+            raise self.text.unsupported(
+                tree, f"{tree.key.upper()} in FROM", "Relations, subqueries and window table functions are."
+            )
+        self.relation_places |= {column.id: tree for column in node.columns}
+        return self._joined(tree, node, self.aliased(scope, alias), tables)
+
+    def _joined(self, tree: exp.Expr, node: Node, scope: Scope, tables: Tables) -> tuple[Node, Scope]:
+        """Return a relation with those that are joined to it before others: ``a JOIN b JOIN c ON ... ON ...``."""
+        return Joins(self, tables).apply(node, scope, tree.args.get("joins") or [])
+
+    def _in_parentheses(self, tree: exp.Subquery, tables: Tables) -> tuple[Node, Scope]:
+        """Return ``(a JOIN b ...)``; an alias behind it hides the names of its tables, and what USING has merged."""
+        if any(is_comma(join) for join in tree.this.args.get("joins") or []):
+            raise self.text.syntax_error(tree.this, "a comma stands between relations in parentheses. Write CROSS JOIN there.")
+        node, scope = self.relation(tree.this, tables)
+        alias = tree.args.get("alias")
+        if alias is not None:
+            scope = self.aliased(Scope(tuple(visible for visible in scope.visible if not visible.merged)), alias)
+        return self._joined(tree, node, scope, tables)
+
+    def aliased(self, scope: Scope, alias: exp.Expr | None) -> Scope:
+        """Return a scope under the names of an alias."""
+        if alias is None:
+            return scope
+        name = name_of(alias.this) if alias.this is not None else ""
+        names = [name_of(column) for column in alias.args.get("columns") or []]
+        if len(names) > len(scope.visible):
+            raise self.text.name_error(alias, f"{name!r} has {len(scope.visible)} columns, but {len(names)} names.")
+        renamed = []
+        for index, visible in enumerate(scope.visible):
+            column = visible.column.renamed(names[index]) if index < len(names) else visible.column
+            if not names and column.name in SETS and visible.table == column.name:
+                column = column.renamed(name)
+            renamed.append(replace(visible, table=name, column=column, merged=False))
+        return Scope(tuple(renamed))
+
+    def _as_table(self, bound: BoundQuery, name: str) -> tuple[Node, Scope]:
+        return bound.node, Scope(tuple(Visible(name, column) for column in bound.outputs))
+
+    def _named(self, tree: exp.Table, tables: Tables) -> tuple[Node, Scope]:
+        name = name_of(tree.this)
+        schema = tree.args.get("db")
+        if schema is not None and name_of(schema) != "public":
+            raise self.text.unsupported(tree, f"the schema {name_of(schema)!r}", "There is one schema, public.")
+        common_table = tables.get(name) if schema is None else None
+        if isinstance(common_table, _Fixed):
+            node, scope = self._as_table(self._bind_named(common_table), name)
+            return node, self.aliased(scope, common_table.table.args["alias"])
+        found = self.schema.find(name)
+        if found is None:
+            known = ", ".join(self.schema.names()) or "none"
+            raise self.text.name_error(tree, f"there is no table or view {name!r}; there are {known}.")
+        self.reads.append(tree)
+        return self._view(found) if isinstance(found, PlainView) else self._scan(found)
+
+    def _view(self, view: PlainView) -> tuple[Node, Scope]:
+        inner = QueryBinder(self.schema, Text(view.script), self._evaluator, streaming=self.streaming, ids=self.ids)
+        bound = inner.bind(view.query)
+        self.window_places.update(dict.fromkeys(inner.window_places, view.query))
+        names = view.column_names or tuple(column.name for column in bound.outputs)
+        outputs = tuple(column.renamed(name) for column, name in zip(bound.outputs, names, strict=True))
+        return self._as_table(replace(bound, outputs=outputs), view.name)
+
+    def _scan(self, found: Relation) -> tuple[Node, Scope]:
+        columns = {stored.name: self.ids.column(stored.name, stored.type) for stored in found.columns}
+        watermarks = {columns[name].id: watermark for name, watermark in found.watermarks.items()}
+        node = Scan(
+            tuple(columns.values()),
+            tuple(columns[name].id for name in found.key),
+            found.append_only,
+            watermarks,
+            relation=found.name,
+            stored=tuple(columns),
+            storage=found.storage,
+            small=found.small,
+        )
+        visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
+        return node, Scope(visible)
+
+    def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        name = str(tree.this).lower()
+        if name in SETS:
+            return set_in_from(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
+        if name not in NAMES:
+            known = ", ".join((*NAMES, *SETS))
+            raise self.text.unsupported(tree, f"the table function {name}", f"There are {known}.")
+        call = read_call(tree, self.text)
+        source = call.relation
+        if isinstance(source, exp.Column):
+            source = exp.Table(this=source.this, db=source.args.get("table"))
+        node, scope = self.relation(source, tables)
+        return TableFunctions(self.text, self.ids, self.evaluate, self.now).bind(call, node, scope)
+
+    def _values(self, tree: exp.Values) -> BoundQuery:
+        binder = SelectBinder(self.text, Scope(), "VALUES", self.now)
+        rows = [
+            [binder.bind(item) for item in (row.expressions if isinstance(row, exp.Tuple) else [row])] for row in tree.expressions
+        ]
+        width = len(rows[0])
+        if any(len(row) != width for row in rows):
+            raise self.text.syntax_error(tree, "the rows of VALUES have different lengths.")
+        types = [self._common_type(tree, [row[index] for row in rows]) for index in range(width)]
+        columns = tuple(self.ids.column(f"column{index + 1}", kind) for index, kind in enumerate(types))
+        number = self.ids.column("number", INTEGER)
+        written = [
+            (*(convert(value, kind).sql for value, kind in zip(row, types, strict=True)), str(index))
+            for index, row in enumerate(rows)
+        ]
+        node = Values((*columns, number), (number.id,), True, {}, rows=tuple(written))
+        return BoundQuery(node, columns)
+
+    def _common_type(self, tree: exp.Expr, values: Sequence[Expr]) -> SqlType:
+        kind = values[0].type
+        for value in values[1:]:
+            shared = common(kind, value.type)
+            if shared is None:
+                raise self.text.type_error(tree, f"{kind} and {value.type} have no common type. Cast one of them.")
+            kind = shared
+        return kind if kind.name != "unknown" else settled(values[0]).type
+
+    def _set_operation(self, tree: exp.SetOperation, tables: Tables) -> BoundQuery:
+        left, right = self.bind(tree.this, tables), self.bind(tree.expression, tables)
+        if len(left.outputs) != len(right.outputs):
+            raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
+        literals = (open_literals(tree.this), open_literals(tree.expression))
+        types = [
+            self._set_type(tree, _type_of(one, literals[0].get(index)), _type_of(other, literals[1].get(index)))
+            for index, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))
+        ]
+        columns = tuple(self.ids.column(one.name, kind) for one, kind in zip(left.outputs, types, strict=True))
+        distinct = bool(tree.args.get("distinct"))
+        sides = [self._with_types(tree, side, types, given) for side, given in zip((left, right), literals, strict=True)]
+        if isinstance(tree, exp.Union):
+            node = plan.union_all(sides, columns, self.ids)
+            if distinct:
+                node = plan.distinct(node, [column.id for column in columns])
+        elif not distinct:
+            raise self.text.unsupported(
+                tree, f"{tree.key.upper()} ALL", f"{tree.key.upper()} without ALL is, and gives each row once."
+            )
+        else:
+            node = plan.set_operation(sides[0], sides[1], tree.key, columns)
+        return self.ordered(BoundQuery(node, columns), tree)
+
+    def _set_type(self, tree: exp.Expr, one: SqlType, other: SqlType) -> SqlType:
+        shared = common(one, other)
+        if shared is None:
+            raise self.text.type_error(tree, f"{tree.key.upper()} types {one} and {other} cannot be matched. Cast one.")
+        return VARCHAR if shared == UNKNOWN else shared
+
+    def _with_types(self, tree: exp.Expr, bound: BoundQuery, types: Sequence[SqlType], literals: Mapping[int, Expr]) -> Node:
+        """Return a side of a set operation with the types of its result; literals are read as these."""
+        items, distinct = [], bool(tree.args.get("distinct"))
+        for index, (column, kind) in enumerate(zip(bound.outputs, types, strict=True)):
+            try:
+                value = convert(literals.get(index) or column_expr(column.id, column.type, column.name), kind)
+            except MismatchError as error:
+                raise self.text.type_error(tree, str(error)) from None
+            value = replace(value, literal=None)
+            items.append((self.ids.column(column.name, kind), by_value(value) if distinct else value))
+        return plan.project(bound.node, items)
+
+    def ordered(self, bound: BoundQuery, tree: exp.Expr, *, keep_limit: bool = False) -> BoundQuery:
+        """Return a query with the ORDER BY and LIMIT that stand behind it."""
+        order = bound.order
+        if tree.args.get("order") is not None:
+            scope = Scope(tuple(Visible("", column) for column in bound.outputs))
+            order = tuple(self._order_item(item, bound, scope) for item in tree.args["order"].expressions)
+        return self.limited(replace(bound, order=order), tree)
+
+    def _order_item(self, item: exp.Expr, bound: BoundQuery, scope: Scope) -> Order:
+        column = output_number(item.this, bound.outputs, self.text)
+        if column is None:
+            value = ScalarBinder(self.text, scope, "ORDER BY", self.now).bind(item.this)
+            if not value.is_column:
+                raise self.text.unsupported(
+                    item, "an expression in the ORDER BY of a set operation", "Order by an output column."
+                )
+            column = next(each for each in bound.outputs if each.id == value.column)
+        return Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+
+    def limited(self, bound: BoundQuery, tree: exp.Expr, partition: Sequence[str] = ()) -> BoundQuery:
+        """Return a query with the LIMIT and OFFSET of ``tree``, of each partition."""
+        clause, skipped = tree.args.get("limit"), tree.args.get("offset")
+        if clause is None and skipped is None:
+            return bound
+        ties, limit = False, None
+        if isinstance(clause, exp.Fetch):
+            options = clause.args.get("limit_options")
+            ties = bool(options is not None and options.args.get("with_ties"))
+            limit = self.whole_number(clause.args["count"], "FETCH FIRST") if clause.args.get("count") is not None else 1
+        elif clause is not None and not isinstance(clause.expression, exp.Null | exp.Var):
+            limit = self.whole_number(clause.expression, "LIMIT")
+        offset = 0 if skipped is None else self.whole_number(skipped.expression, "OFFSET")
+        return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties))
+
+
+def _is_join(tree: exp.Expr) -> bool:
+    """Whether what stands in parentheses in FROM is a join, and no query."""
+    if isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
+        return not tree.args.get("alias") and _is_join(tree.this)
+    return isinstance(tree, exp.Table | exp.Subquery) and bool(tree.args.get("joins"))
+
+
+def _type_of(column: Column, literal: Expr | None) -> SqlType:
+    return column.type if literal is None else literal.type
+
+
+class _Fixed(exp.Expr):
+    """A common table expression, with the ones it can name."""
+
+    def __init__(self, table: exp.Expr, tables: Tables) -> None:
+        super().__init__()
+        self.table, self.tables, self.is_read = table, tables, False

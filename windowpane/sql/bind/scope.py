@@ -1,0 +1,71 @@
+"""Names to columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windowpane.sql.expressions.types import SqlType
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a plan: an id that no other column of the plan has, the name users see, and its type."""
+
+    id: str
+    name: str
+    type: SqlType
+
+    def renamed(self, name: str) -> Column:
+        """Return it under another name."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A column that a query can name: by itself, or behind the alias of its table."""
+
+    table: str
+    column: Column
+    merged: bool = False
+    """Whether a NATURAL or USING join has merged it into another column, so that its bare name means that one."""
+    starred: bool = True
+    """Whether ``*`` stands for it, too."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that the expressions of one SELECT can name, in order."""
+
+    visible: tuple[Visible, ...] = ()
+
+    def find(self, name: str, table: str | None = None) -> list[Column]:
+        """Return the columns that a name can mean: one, none, or several."""
+        if table is not None:
+            return [each.column for each in self.visible if each.table == table and each.column.name == name]
+        return [each.column for each in self.visible if each.column.name == name and not each.merged]
+
+    def tables(self) -> tuple[str, ...]:
+        """Return the aliases."""
+        return tuple(dict.fromkeys(each.table for each in self.visible))
+
+    def of_table(self, table: str | None = None) -> list[Column]:
+        """Return the columns of ``table.*``, or of ``*``."""
+        starred = [each for each in self.visible if each.starred]
+        return [each.column for each in starred if (not each.merged if table is None else each.table == table)]
+
+    def __add__(self, other: Scope) -> Scope:
+        """Return both scopes, side by side."""
+        return Scope(self.visible + other.visible)
+
+
+class Ids:
+    """Gives every column of a plan an id of its own."""
+
+    def __init__(self) -> None:
+        """Start at 1."""
+        self._last = 0
+
+    def column(self, name: str, kind: SqlType) -> Column:
+        """Return a new column."""
+        self._last += 1
+        return Column(f"{name}#{self._last}", name, kind)

@@ -1,0 +1,361 @@
+"""Binds one SELECT: FROM, WHERE, GROUP BY, HAVING, WINDOW, QUALIFY, the select list, DISTINCT, ORDER BY, LIMIT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.bound_query import BoundQuery, Tables
+from windowpane.sql.bind.conditions import conjuncts
+from windowpane.sql.bind.correlation import Inner, Ties
+from windowpane.sql.bind.grouping_sets import sets_of
+from windowpane.sql.bind.joins import Joins
+from windowpane.sql.bind.scope import Column, Scope
+from windowpane.sql.bind.selects import Groups, SelectBinder, has_aggregates
+from windowpane.sql.bind.subqueries import Subqueries
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, column_expr, settled
+from windowpane.sql.expressions.operators import by_value, sortable
+from windowpane.sql.expressions.types import TIMESTAMPTZ
+from windowpane.sql.nodes import Node, Order, TopN
+from windowpane.sql.windows.calls import WindowCalls
+from windowpane.sql.windows.group_windows import group_window
+from windowpane.sql.windows.series import SetCalls, one_row
+from windowpane.sql.windows.table_functions import TableFunctions
+from windowpane.sql.windows.temporal_filters import asks_the_clock, in_time
+from windowpane.sql.windows.top_n import rewrite
+
+if TYPE_CHECKING:
+    from windowpane.sql.bind.queries import QueryBinder
+
+
+class SelectPlan:
+    """One SELECT on its way to a plan: FROM first, then what each clause adds."""
+
+    def __init__(self, query: QueryBinder, tree: exp.Select, tables: Tables, around: Scope | None = None) -> None:
+        """Bind FROM; ``around`` are the columns of the query around a subquery."""
+        self.query, self.tree, self.tables = query, tree, tables
+        self.text, self.ids = query.text, query.ids
+        self.node, self.scope = self._from()
+        self.windows = WindowCalls(self.text, self.ids, query.evaluate)
+        self.groups: Groups | None = None
+        self.sets = SetCalls(self.text, self.ids)
+        self.subqueries = Subqueries(self)
+        self.ties = Ties(self.text, around or Scope())
+        self._tied: list[Column] = []
+        self._of_nothing: tuple[str, ...] = ()
+        self._stamp: Column | None = None
+
+    def bind(self) -> BoundQuery:
+        """Return the plan of the SELECT."""
+        if not self.tree.expressions:
+            raise self.text.syntax_error(self.tree.args.get("from_"), "SELECT needs something to select before FROM, such as *.")
+        self.windows.declare(self.tree.args.get("windows") or [])
+        where = self.tree.args.get("where")
+        if where is not None:
+            conditions = self.ties.take(conjuncts(where.this), self.scope, self.query.now)
+            self._filter(conditions, self._binder("WHERE"))
+        self._refuse_ties_elsewhere()
+        self._take_group_window()
+        self._group()
+        items = self._items()
+        having = self.tree.args.get("having")
+        over_groups = self._binder("HAVING")
+        timed = having is not None and self.query.streaming and asks_the_clock(having.this)
+        over_groups.now = NOW if timed else self.query.now
+        condition = None if having is None else over_groups.boolean(having.this)
+        outer = self._binder("SELECT", windows=True)
+        qualify = self.tree.args.get("qualify")
+        qualified = [] if qualify is None else conjuncts(self._without_aliases(qualify.this))
+        for part in qualified:
+            outer.boolean(part)
+        bound = [(name, outer.bind(item)) for name, item in items]
+        order = self._order(bound, outer)
+        first_of = self._first_of(bound, order, outer)
+        if self.groups is not None:
+            self.node = self.subqueries.apply(self.groups.apply(self.node))
+        if condition is not None and having is not None:
+            node = self.node
+            self.node = in_time(node, condition, having.this, self.text) if timed else plan.keep(node, condition)
+        self._check_ties(bound)
+        self.node = self.windows.apply(self.node)
+        self.query.window_places.update(self.windows.places)
+        self._filter(qualified, outer)
+        self.node = self.sets.apply(self.node)
+        return self._project(bound, order, first_of)
+
+    def inner(self) -> Inner:
+        """Return the plan of a subquery, and what ties it to the query around it."""
+        bound = self.bind()
+        determined = {column.id for column in self._tied}
+        limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
+        keys = tuple((outer, column) for (outer, _), column in zip(self.ties.keys, self._tied, strict=True))
+        none = isinstance(bound.node, TopN) and (bound.node.limit == 0 or bound.node.offset > 0)
+        of_nothing = () if none else self._of_nothing
+        return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, of_nothing)
+
+    def _refuse_ties_elsewhere(self) -> None:
+        parts = [self.tree.args.get(part) for part in ("group", "having", "qualify", "order")]
+        self.ties.refuse_elsewhere([*self.tree.expressions, *(part for part in parts if part is not None)], self.scope)
+
+    def _check_ties(self, bound: list[tuple[str | None, Expr]]) -> None:
+        """Refuse what cannot be computed apart for each row of the query around; find out what an empty aggregate gives."""
+        tied = bool(self.ties.keys) or self.ties.condition is not None
+        if tied and self.sets:
+            raise self.text.unsupported(self.tree, "a function that returns rows in a tied subquery", "Put it into FROM.")
+        folds = self.groups is not None or self.tree.args.get("limit") is not None or self.tree.args.get("distinct") is not None
+        if folds and self.ties.condition is not None:
+            instead = "Compare columns of both with =."
+            raise self.text.unsupported(
+                self.tree, "an aggregate, DISTINCT or LIMIT in a subquery tied by anything but =", instead
+            )
+        if tied and self.windows.places:
+            raise self.text.unsupported(
+                self.tree, "OVER in a subquery tied to the query around it", "Put it into FROM and join it."
+            )
+        if self.groups is None or not self._is_total():
+            return
+        if self.tree.args.get("having") is None:
+            self._of_nothing = tuple(self.groups.of_nothing(settled(value)) for _, value in bound)
+        elif tied:
+            raise self.text.unsupported(
+                self.tree,
+                "HAVING without GROUP BY in a tied subquery",
+                "With GROUP BY it is, and has no row where nothing matches.",
+            )
+
+    def _is_total(self) -> bool:
+        """Whether groups are one group of all rows, which there is without rows, too."""
+        clause = self.tree.args.get("group")
+        return sets_of([] if clause is None else clause.expressions) == [()]
+
+    def _from(self) -> tuple[Node, Scope]:
+        source = self.tree.args.get("from_")
+        if source is None:
+            return one_row(self.ids), Scope()
+        node, scope = self.query.relation(source.this, self.tables)
+        return Joins(self.query, self.tables).apply(node, scope, self.tree.args.get("joins") or [])
+
+    def _binder(self, clause: str, *, windows: bool = False, grouped: bool = True) -> SelectBinder:
+        groups = self.groups if grouped else None
+        calls = self.windows if windows else None
+        scalar = self.subqueries.value if groups is None else self.subqueries.value_of_groups
+        binder = SelectBinder(self.text, self.scope, clause, self.query.now, groups, calls, scalar)
+        binder.sets = self.sets if windows else None
+        binder.stamp = self._stamped if self.query.streaming else None
+        return binder
+
+    def _stamped(self, tree: exp.Expr) -> Expr:
+        """Return the time at which a row of FROM was taken in: ``PROCTIME()`` in a view."""
+        if self.groups is not None:
+            raise self.text.unsupported(tree, "PROCTIME() over groups in a materialized view", "Select it in a subquery in FROM.")
+        if self._stamp is None:
+            self._stamp = self.ids.column("proctime", TIMESTAMPTZ)
+            self.node = plan.stamped(self.node, self._stamp)
+        return column_expr(self._stamp.id, TIMESTAMPTZ, "proctime")
+
+    def _filter(self, conditions: list[exp.Expr], binder: SelectBinder) -> None:
+        self.node, conditions = rewrite(self.node, conditions, binder)
+        timed = [condition for condition in conditions if self.query.streaming and asks_the_clock(condition)]
+        for condition in conditions:
+            if condition not in timed and not self.subqueries.condition(condition, binder):
+                bound = binder.boolean(condition)  # joins the subqueries in it to the node
+                self.node = plan.keep(self.node, bound)
+        for condition in timed:
+            self.node = self._in_time(condition, binder)
+
+    def _in_time(self, condition: exp.Expr, binder: SelectBinder) -> Node:
+        """Return the rows for which a condition with ``now()`` holds at each moment."""
+        binder.now = NOW
+        bound = binder.boolean(condition)
+        binder.now = self.query.now
+        return in_time(self.node, bound, condition, self.text)
+
+    def _take_group_window(self) -> None:
+        """Give rows the windows that GROUP BY names in Flink's older form, ``GROUP BY TUMBLE(...)``."""
+        clause = self.tree.args.get("group")
+        window = None if clause is None else group_window(list(clause.expressions), self.text)
+        if window is None:
+            return
+        keys = [self._group_key(key) for key in window.others] if window.name == "session" else []
+        call, functions = window.call(self.text), TableFunctions(self.text, self.ids, self.query.evaluate, self.query.now)
+        time = self._binder("GROUP BY").bind(call.time)
+        self.node, scope = functions.bind(call, self.node, self.scope, time, keys)
+        columns = [visible.column for visible in scope.visible[-3:]]
+        self.tree = window.select(self.tree, dict(zip(("start", "end", "rowtime"), columns, strict=True)), self.text)
+
+    def _group(self) -> None:
+        clause, having = self.tree.args.get("group"), self.tree.args.get("having")
+        parts = [*self.tree.expressions, self.tree.args.get("qualify"), self.tree.args.get("order")]
+        if clause is None and having is None and not any(part is not None and has_aggregates(part) for part in parts):
+            return
+        inner = self._binder("an aggregate")
+        groups = Groups(self.text, self.ids, inner)
+        for _, value in self.ties.keys:
+            groups.add_key(value, is_tie=True)
+        items = [] if clause is None else clause.expressions
+        sets = [[self._group_key(part) for part in chosen] for chosen in sets_of(items)]
+        if not self._is_total() and any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items):
+            groups.add_sets(sets)
+        else:
+            for value in sets[0]:
+                groups.add_key(value)
+        self.groups = groups
+
+    def _group_key(self, tree: exp.Expr) -> Expr:
+        binder = self._binder("GROUP BY", grouped=False)
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            numbered = self.tree.expressions
+            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(numbered):
+                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(numbered)}.")
+            item = numbered[int(tree.this) - 1]
+            return binder.bind(item.this if isinstance(item, exp.Alias) else item)
+        if isinstance(tree, exp.Column) and not tree.args.get("table") and not self.scope.find(name_of(tree.this)):
+            for item in self.tree.expressions:
+                if isinstance(item, exp.Alias) and name_of(item.args["alias"]) == name_of(tree.this):
+                    return binder.bind(item.this)
+        return binder.bind(tree)
+
+    def _items(self) -> list[tuple[str | None, exp.Expr]]:
+        """Return the select list with stars written out, each with its name if it has one."""
+        items: list[tuple[str | None, exp.Expr]] = []
+        for item in self.tree.expressions:
+            if isinstance(item, exp.Star):
+                items += self._star(item, item, None)
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                items += self._star(item.this, item, name_of(item.args["table"]))
+            elif isinstance(item, exp.Alias):
+                items.append((name_of(item.args["alias"]), item.this))
+            else:
+                items.append((None, item))
+        return items
+
+    def _star(self, star: exp.Star, tree: exp.Expr, table: str | None) -> list[tuple[str | None, exp.Expr]]:
+        if table is not None and table not in self.scope.tables():
+            raise self.text.name_error(tree, f"there is no table {table!r} in FROM; there are {', '.join(self.scope.tables())}.")
+        if not self.scope.visible:
+            raise self.text.syntax_error(tree, "SELECT * needs a FROM.")
+        excepted = self._excepted(star)
+        named: list[tuple[str | None, exp.Expr]] = [
+            (column.name, _resolved(column)) for column in self.scope.of_table(table) if column.id not in excepted
+        ]
+        if not named:
+            raise self.text.syntax_error(tree, "EXCEPT leaves no column.")
+        return named
+
+    def _excepted(self, star: exp.Star) -> set[str]:
+        """Return the ids of the columns that ``* EXCEPT (a, t.b)`` leaves out."""
+        binder, found = ScalarBinder(self.text, self.scope, "EXCEPT"), set[str]()
+        for tree in star.args.get("except_") or ():
+            if not (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)):
+                raise self.text.syntax_error(tree, "EXCEPT behind * takes names of columns.")
+            column = binder.column(tree).column
+            if column in found:
+                raise self.text.name_error(tree, f"EXCEPT names {name_of(tree.this)!r} twice.")
+            found.add(column)
+        return found
+
+    def _without_aliases(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression with the aliases of the select list written out where they are no columns."""
+        aliases = {name_of(item.args["alias"]): item.this for item in self.tree.expressions if isinstance(item, exp.Alias)}
+
+        def written(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and not part.args.get("table") and isinstance(part.this, exp.Identifier):
+                name = name_of(part.this)
+                if name in aliases and not self.scope.find(name):
+                    return exp.Paren(this=aliases[name].copy())
+            return part
+
+        return tree.copy().transform(written)
+
+    def _order(self, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> list[tuple[Expr, exp.Expr]]:
+        clause = self.tree.args.get("order")
+        items = [] if clause is None else clause.expressions
+        return [(self._output(item.this, bound, binder), item) for item in items]
+
+    def _output(self, tree: exp.Expr, bound: list[tuple[str | None, Expr]], binder: SelectBinder) -> Expr:
+        """Return an output column by its number or name, or any other expression, as ORDER BY and DISTINCT ON take them."""
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            if not str(tree.this).isdigit() or not 1 <= int(tree.this) <= len(bound):
+                raise self.text.name_error(tree, f"there is no output column {tree.this}; there are {len(bound)}.")
+            return bound[int(tree.this) - 1][1]
+        names = {name if name is not None else value.name: value for name, value in reversed(bound)}
+        if isinstance(tree, exp.Column) and not tree.args.get("table") and name_of(tree.this) in names:
+            return names[name_of(tree.this)]
+        return binder.bind(tree)
+
+    def _first_of(
+        self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], binder: SelectBinder
+    ) -> list[Expr]:
+        """Return the expressions of DISTINCT ON; ORDER BY begins with them, in any order among themselves."""
+        distinct = self.tree.args.get("distinct")
+        if distinct is None or distinct.args.get("on") is None:
+            return []
+        chosen = [self._output(part, bound, binder) for part in distinct.args["on"].expressions]
+        wanted = {value.sql for value in chosen}
+        first = set(list(dict.fromkeys(value.sql for value, _ in order))[: len(wanted)])
+        if not (first <= wanted or wanted <= first):
+            raise self.text.syntax_error(
+                self.tree.args["order"], "ORDER BY begins with the expressions of DISTINCT ON. Write them first."
+            )
+        return chosen
+
+    def _project(
+        self, bound: list[tuple[str | None, Expr]], order: list[tuple[Expr, exp.Expr]], first_of: list[Expr]
+    ) -> BoundQuery:
+        items: dict[str, tuple[Column, Expr]] = {}
+
+        def place(name: str, value: Expr) -> Column:
+            value = settled(value)
+            if value.sql not in items:
+                kept = Column(value.column, name, value.type) if value.is_column else self.ids.column(name, value.type)
+                items[value.sql] = (kept, value)
+            return items[value.sql][0].renamed(name)
+
+        distinct = self.tree.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is None:
+            bound = [(value.name if name is None else name, by_value(settled(value))) for name, value in bound]
+        outputs = tuple(place(value.name if name is None else name, value) for name, value in bound)
+        ordering = []
+        for value, item in order:
+            column = place("order", sortable(settled(value)))
+            ordering.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
+        self._tied = [place("tie", self._tied_value(value)) for _, value in self.ties.keys]
+        for name in self.ties.own_columns:
+            column = self.node.column(name)
+            place(column.name, column_expr(name, column.type, column.name))
+        tied = [column.id for column in self._tied]
+        first = [place("first of", by_value(value)).id for value in first_of]
+        node = self._distinct(plan.project(self.node, list(items.values())), outputs, ordering, first, tied)
+        return self.query.limited(BoundQuery(node, outputs, tuple(ordering)), self.tree, tied)
+
+    def _tied_value(self, value: Expr) -> Expr:
+        """Return a side of a tie; over groups, it is one of their keys."""
+        if self.groups is None:
+            return value
+        key = self.groups.keys[by_value(settled(value)).sql]
+        return column_expr(key.id, key.type, key.name)
+
+    def _distinct(
+        self, node: Node, outputs: tuple[Column, ...], order: list[Order], first_of: list[str], tied: list[str]
+    ) -> Node:
+        if self.tree.args.get("distinct") is None:
+            return node
+        if first_of:
+            return plan.top(node, [*first_of, *tied], order, 1)
+        hidden = [item for item in order if item.column not in {column.id for column in outputs}]
+        if hidden:
+            raise self.text.type_error(
+                self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
+            )
+        return plan.distinct(node, [*(column.id for column in outputs), *tied])
+
+
+def _resolved(column: Column) -> exp.Column:
+    """Return a column that a star stands for as an expression that is bound already."""
+    tree = exp.Column(this=exp.to_identifier(column.name, quoted=True))
+    tree.meta[RESOLVED] = column
+    return tree

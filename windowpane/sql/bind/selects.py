@@ -1,0 +1,316 @@
+"""Binds the expressions of one SELECT: plain ones, those over groups, and those over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from windowpane.sql.bind.build_plan import Computed, aggregate, expand
+from windowpane.sql.bind.scope import Column, Ids, Scope
+from windowpane.sql.expressions.aggregates import (
+    AGGREGATES,
+    ORDERED_SETS,
+    Parts,
+    Primitive,
+    approx_percentile,
+    distinct_arguments,
+    percentile,
+)
+from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
+from windowpane.sql.expressions.operators import by_value
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, is_float
+from windowpane.sql.nodes import Fold, Node, Order
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.sets import SETS
+from windowpane.sql.windows.calls import WindowCalls
+from windowpane.sql.windows.series import SetCalls
+from windowpane.sql.windows.temporal_filters import asks_the_clock
+
+Scalar = Callable[[exp.Expr, ScalarBinder], Expr]
+
+
+def is_aggregate_call(tree: exp.Expr) -> bool:
+    """Whether a parsed expression is the call of an aggregate over groups, not over a window."""
+    if not (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in AGGREGATES):
+        return False
+    above = tree.parent
+    while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup) and tree is above.this:
+        tree, above = above, above.parent
+    return not (isinstance(above, exp.Window) and tree is above.this)
+
+
+def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of an expression that do not stand in a subquery."""
+    parts = [tree]
+    for child in tree.iter_expressions():
+        if not isinstance(child, exp.Query):
+            parts += own_nodes(child)
+    return parts
+
+
+def has_aggregates(tree: exp.Expr) -> bool:
+    """Whether an expression calls an aggregate over groups."""
+    return any(is_aggregate_call(part) for part in own_nodes(tree))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call that is asked of the groups: its column, what it is where no row is, and how it is folded, if it can be."""
+
+    column: Column
+    of_nothing: str
+    fold: Fold | None
+
+
+class Groups:
+    """GROUP BY: the columns that groups are made by, and the aggregates that are asked of them.
+
+    Args:
+        text: the text, for places.
+        ids: gives columns their ids.
+        binder: binds what stands inside aggregates.
+    """
+
+    def __init__(self, text: Text, ids: Ids, binder: ScalarBinder) -> None:
+        """Start without groups."""
+        self.text, self.ids, self.binder = text, ids, binder
+        self.computed = Computed(ids)
+        self.keys: dict[str, Column] = {}
+        self.only_ties = set[str]()
+        """Keys that tie a subquery to the query around it; only what GROUP BY names can be named."""
+        self._calls: dict[str, _Call] = {}
+        self.sets: list[set[str]] = []
+        self._masked: list[tuple[str, Column, list[int]]] = []
+        self._number = ids.column("grouping set", INTEGER)
+
+    def add_sets(self, sets: Sequence[Sequence[Expr]]) -> None:
+        """Group by each of several sets of expressions; those that are not in all of them are NULL where they are left out."""
+        always = set(self.keys)
+        for values in sets:
+            for value in values:
+                self.add_key(value)
+            self.sets.append(always | {by_value(settled(value)).sql for value in values})
+        for sql, column in self.keys.items():
+            having = [number for number, present in enumerate(self.sets) if sql in present]
+            if len(having) < len(self.sets):
+                self.keys[sql] = self.ids.column(column.name, column.type)
+                self._masked.append((column.id, self.keys[sql], having))
+
+    def grouping(self, tree: exp.Expr) -> Expr:
+        """Return ``GROUPING(a, b, ...)``: a bit for each argument, 1 where the grouping set leaves it out."""
+        keys = [by_value(settled(self.binder.bind(argument))).sql for argument in tree.expressions]
+        if not keys or any(key not in self.keys for key in keys):
+            raise self.text.name_error(tree, "GROUPING takes columns of GROUP BY.")
+        bits = [int("".join("01"[key not in present] for key in keys), 2) for present in self.sets]
+        if not bits:
+            return Expr("CAST(0 AS INTEGER)", INTEGER, name="grouping")
+        chosen = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(bits))
+        number = column_expr(self._number.id, INTEGER, "grouping")
+        return build(INTEGER, f"CAST(CASE {{0}} {chosen} END AS INTEGER)", number, name="grouping")
+
+    def add_key(self, value: Expr, *, is_tie: bool = False) -> None:
+        """Group by an expression, too."""
+        value = by_value(settled(value))
+        (self.only_ties.add if is_tie else self.only_ties.discard)(value.sql)
+        self.keys.setdefault(value.sql, self.computed.column(value, value.name))
+
+    def call(self, tree: exp.Expr) -> Expr:
+        """Return the column of an aggregate."""
+        call = _AggregateCall(tree, self.text)
+        try:
+            parts = call.parts(self.binder)
+            if call.distinct and parts.of_distinct is not None:
+                raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
+            modifiers = call.modifiers(self.binder, self.computed)
+            result = parts.finish([self._primitive(part, call, modifiers) for part in parts.primitives])
+        except MismatchError as error:
+            raise self.text.type_error(tree, f"{call.name}: {error}") from None
+        return replace(result, name=call.name, rises_with=None)
+
+    def _primitive(self, primitive: Primitive, call: _AggregateCall, modifiers: tuple[str, str]) -> Expr:
+        arguments = [quoted(self.computed.column(value).id) for value in primitive.arguments]
+        order, condition = modifiers
+        inside = ", ".join([*arguments, *primitive.constants]) or "*"
+        distinct = "DISTINCT " if call.distinct else ""
+        sql = f"CAST({primitive.function}({distinct}{inside}{order}){condition} AS {primitive.type.duckdb})"
+        if sql not in self._calls:
+            column = self.ids.column(call.name, primitive.type)
+            is_plain = not (call.distinct or order or primitive.constants or len(arguments) > 1)
+            fold = _fold(primitive, arguments, condition) if is_plain else None
+            self._calls[sql] = _Call(column, "0" if primitive.is_count else "NULL", fold)
+        column = self._calls[sql].column
+        return column_expr(column.id, column.type, call.name)
+
+    def of_nothing(self, value: Expr) -> str:
+        """Return a value over the one group that there is without GROUP BY as SQL, where no row is in it."""
+        sql = value.sql
+        for call in self._calls.values():
+            sql = sql.replace(quoted(call.column.id), f"CAST({call.of_nothing} AS {call.column.type.duckdb})")
+        return sql
+
+    def apply(self, node: Node) -> Node:
+        """Return the groups of a node."""
+        keys = tuple(dict.fromkeys(column.id for column in self.keys.values()))
+        if not keys and not self._calls:
+            self._calls["count(*)"] = _Call(self.ids.column("count", BIGINT), "0", Fold.of_count())
+        node = self.computed.apply(node)
+        if self.sets:
+            node = expand(node, self._masked, self._number, len(self.sets))
+            keys = (*keys, self._number.id)
+        calls = [(call.column, sql) for sql, call in self._calls.items()]
+        return aggregate(node, keys, calls, [call.fold for call in self._calls.values()])
+
+
+def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | None:
+    """Return a call as one that can be folded, ``None`` if it cannot."""
+    function, kind = primitive.function, primitive.type
+    argument = arguments[0] if arguments else None
+    only = condition.removeprefix(" FILTER (WHERE ").removesuffix(")") if condition else None
+    if function == "count":
+        return Fold.of_count(argument, only)
+    if function in ("sum", "avg"):
+        kept = "DOUBLE" if is_float(kind) else "HUGEINT" if kind == BIGINT else kind.duckdb
+        return Fold(function, argument, only, kept, takes_back=not is_float(kind))
+    if function in ("min", "max"):
+        return Fold(
+            function, argument, only, kind.duckdb, takes_back=False, combined={"min": "least", "max": "greatest"}[function]
+        )
+    return None
+
+
+class _AggregateCall:
+    """The parts of a parsed call of an aggregate."""
+
+    def __init__(self, tree: exp.Expr, text: Text) -> None:
+        self.text, self.tree, self.condition, self.within = text, tree, None, None
+        while isinstance(tree, exp.Filter | exp.WithinGroup):
+            if isinstance(tree, exp.Filter):
+                self.condition = tree.expression.this
+            else:
+                self.within = tree.expression
+            tree = tree.this
+        self.name = str(tree.this).lower()
+        self.distinct, self.order = False, []
+        self.arguments = []
+        for argument in tree.expressions:
+            if isinstance(argument, exp.Order):
+                self.order, argument = list(argument.expressions), argument.this
+            if isinstance(argument, exp.Distinct):
+                self.distinct = True
+                self.arguments += distinct_arguments(argument, text, tree)
+            elif argument is None:
+                raise text.syntax_error(tree, f"{self.name}: ORDER BY stands behind an argument, and there is none.")
+            else:
+                self.arguments.append(argument)
+
+    def parts(self, binder: ScalarBinder) -> Parts:
+        """Return what the aggregate is made of."""
+        if (self.within is not None) != (self.name in ORDERED_SETS):
+            wanted = "needs" if self.within is None else "does not take"
+            raise MismatchError(f"it {wanted} WITHIN GROUP (ORDER BY ...).")
+        if self.within is not None:
+            item = self.within.expressions[0]
+            if item.args.get("desc"):
+                raise self.text.unsupported(
+                    self.tree,
+                    "WITHIN GROUP with a descending order",
+                    "percentile_cont of one minus the fraction is the same; percentile_disc may take the value beside.",
+                )
+            value = settled(binder.bind(item.this))
+            if self.name == "mode":
+                return AGGREGATES["mode"]([value])
+            if self.name == "approx_percentile":
+                return approx_percentile([settled(binder.bind(each)) for each in self.arguments], value)
+            return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
+        if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
+            return AGGREGATES["count"]([])
+        return AGGREGATES[self.name]([binder.bind(argument) for argument in self.arguments])
+
+    def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
+        """Return the ORDER BY inside and the FILTER behind the call as SQL."""
+        items = []
+        for item in self.order:
+            column = computed.column(settled(binder.bind(item.this)))
+            items.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
+        order = f" ORDER BY {', '.join(items)}" if items else ""
+        if self.condition is None:
+            return order, ""
+        column = computed.column(convert(binder.bind(self.condition), BOOLEAN))
+        return order, f" FILTER (WHERE {quoted(column.id)})"
+
+
+class SelectBinder(ScalarBinder):
+    """Binds the expressions of a SELECT.
+
+    Args:
+        groups: what aggregates are put into; ``None`` where there are no groups.
+        windows: what calls over windows are put into; ``None`` where none may stand.
+        scalar: binds a subquery that gives one value; ``None`` where none may stand.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        scope: Scope,
+        clause: str,
+        now: str,
+        groups: Groups | None = None,
+        windows: WindowCalls | None = None,
+        scalar: Scalar | None = None,
+    ) -> None:
+        """See the class."""
+        super().__init__(text, scope, clause, now)
+        self._groups, self._windows, self._scalar = groups, windows, scalar
+        self.sets: SetCalls | None = None
+        """What functions that return rows are put into; ``None`` where none may stand."""
+        self.stamp: Callable[[exp.Expr], Expr] | None = None
+        """Binds ``PROCTIME()`` in a view; ``None`` where it is ``now()``."""
+
+    def intercept(self, tree: exp.Expr) -> Expr | None:
+        """Bind aggregates, windows, keys of groups and subqueries."""
+        if isinstance(tree, exp.Window) and self._windows is not None:
+            inner = SelectBinder(self.text, self.scope, "a window", self.now, self._groups, None, self._scalar)
+            inner.stamp = self.stamp
+            return self._windows.bind(tree, inner)
+        if self.stamp is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "proctime":
+            return self.stamp(tree)
+        asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
+        if asks and self._scalar is not None:
+            return self._scalar(tree, self)
+        if self.sets is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() in SETS:
+            return self.sets.bind(tree, self)
+        if self._groups is None:
+            return None
+        inside = tree
+        while isinstance(inside, exp.Filter | exp.WithinGroup):
+            inside = inside.this
+        if is_aggregate_call(inside):
+            return self._groups.call(tree)
+        if isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "grouping":
+            return self._groups.grouping(tree)
+        return self._key(tree)
+
+    def _key(self, tree: exp.Expr) -> Expr | None:
+        """Return the key of the groups that an expression is."""
+        assert self._groups is not None
+        if isinstance(tree, exp.Literal | exp.Null | exp.Boolean | exp.Interval):
+            return None
+        if not self._groups.binder.now and asks_the_clock(tree):
+            return None
+        if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
+            return None
+        if self.sets is not None and any(str(part.this).lower() in SETS for part in tree.find_all(exp.Anonymous)):
+            return None
+        value = by_value(settled(self._groups.binder.bind(tree)))
+        key = self._groups.keys.get(value.sql)
+        if key is not None and value.sql not in self._groups.only_ties:
+            return column_expr(key.id, key.type, value.name)
+        if isinstance(tree, exp.Column):
+            shown = tree.sql()
+            raise self.text.name_error(
+                tree, f"column {shown} is neither in GROUP BY nor in an aggregate. Put it into one of them."
+            )
+        return None

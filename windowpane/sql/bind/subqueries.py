@@ -1,0 +1,239 @@
+"""Joins subqueries in expressions to the SELECT they stand in: IN, EXISTS, and those that give one value.
+
+``x IN (SELECT ...)`` and EXISTS among the conditions of WHERE are semi joins, with NOT anti joins; anywhere else they are
+left joins with the keys that are there, and a scalar subquery a left join with its rows. Conditions that tie a subquery to the
+query around it (``ties``) are the keys of these joins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.correlation import Inner, outputs_of
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.expr import Expr, build, column_expr, quoted
+from windowpane.sql.expressions.operators import comparables
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
+from windowpane.sql.nodes import Fold, Node
+
+if TYPE_CHECKING:
+    from windowpane.sql.bind.select_plan import SelectPlan
+
+Pairs = list[tuple[Expr, Expr]]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A plan to join on the left with: by the ties of a subquery, and by further pairs."""
+
+    node: Node
+    ties: tuple[tuple[Expr, Column], ...] = ()
+    pairs: tuple[tuple[Expr, Column], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Value:
+    """An expression over what is joined."""
+
+    value: Expr
+    joined: tuple[_Beside, ...]
+
+
+def _selecting(tree: exp.Expr) -> exp.Expr:
+    """Return the query of EXISTS, which may select nothing, with something to select."""
+    if not isinstance(tree, exp.Select) or tree.expressions:
+        return tree
+    selecting = tree.copy()
+    selecting.set("expressions", [exp.Literal.number(1)])
+    return selecting
+
+
+class Subqueries:
+    """The subqueries of one SELECT."""
+
+    def __init__(self, select: SelectPlan) -> None:
+        """Join to the plan of ``select``."""
+        self._select, self._ids, self._text = select, select.ids, select.text
+        self._above: list[_Beside] = []
+
+    def _inner(self, tree: exp.Expr) -> Inner:
+        return self._select.query.bind_inner(tree, self._select.tables, self._select.scope)
+
+    # --- conditions of WHERE ---------------------------------------------------------------------------
+
+    def condition(self, tree: exp.Expr, binder: ScalarBinder) -> bool:
+        """Join with the subquery that a condition is about, and say whether it is about one."""
+        negated = False
+        while isinstance(tree, exp.Not | exp.Paren):
+            negated ^= isinstance(tree, exp.Not)
+            tree = tree.this
+        if isinstance(tree, exp.Exists):
+            self._exists(tree, negated)
+        elif isinstance(tree, exp.In) and tree.args.get("query") is not None:
+            self._in(tree, tree.this, tree.args["query"], binder, negated)
+        elif isinstance(tree, exp.EQ) and isinstance(tree.expression, exp.Any) and isinstance(tree.expression.this, exp.Query):
+            self._in(tree, tree.this, tree.expression.this, binder, negated)
+        else:
+            return False
+        return True
+
+    def _exists(self, tree: exp.Expr, negated: bool) -> None:
+        inner = self._inner(_selecting(tree.this))
+        self._refuse_constant(tree, inner)
+        node = inner.query.node if inner.condition is not None else self._present(inner)
+        self._join(inner, "anti" if negated else "semi", node)
+
+    def _present(self, inner: Inner) -> Node:
+        """Return the keys that a subquery has rows for; without keys, a row if it has any."""
+        if inner.keys:
+            return plan.distinct(inner.query.node, [column.id for _, column in inner.keys])
+        counted, column = self._counted(inner)
+        return plan.keep(counted, build(BOOLEAN, "({0} > 0)", column))
+
+    def _counted(self, inner: Inner) -> tuple[Node, Expr]:
+        count = self._ids.column("count", BIGINT)
+        counted = plan.aggregate(inner.query.node, (), [(count, "count(*)")], [Fold.of_count()])
+        return counted, column_expr(count.id, BIGINT, "count")
+
+    def _refuse_constant(self, tree: exp.Expr, inner: Inner) -> None:
+        if inner.of_nothing:
+            raise self._text.unsupported(
+                tree, "IN or EXISTS over an aggregate without GROUP BY", "It has one row always: compare it with = instead."
+            )
+
+    def _in(self, tree: exp.Expr, left: exp.Expr, query: exp.Expr, binder: ScalarBinder, negated: bool) -> None:
+        inner = self._inner(query)
+        if inner.keys or inner.condition is not None:
+            self._refuse_constant(tree, inner)
+        values = [binder.bind(part) for part in (left.expressions if isinstance(left, exp.Tuple) else [left])]
+        if len(values) != len(inner.query.outputs):
+            given = "one column" if len(values) == 1 else f"{len(values)} columns"
+            raise self._text.type_error(tree, f"the subquery of IN has {given}, not {len(inner.query.outputs)}.")
+        pairs = [self._pair(tree, value, column) for value, column in zip(values, inner.query.outputs, strict=True)]
+        self._join(inner, "anti" if negated else "semi", inner.query.node, pairs)
+        if negated:
+            if len(pairs) > 1:
+                raise self._text.unsupported(
+                    tree,
+                    "NOT IN of several columns",
+                    "NOT EXISTS keeps a row with NULL in a column, where NOT IN drops it; else it is the same.",
+                )
+            self._drop_unknown(self._inner(query), values[0])
+
+    def _pair(self, tree: exp.Expr, value: Expr, column: Column) -> tuple[Expr, Expr]:
+        if common(value.type, column.type) is None:
+            raise self._text.type_error(tree, f"operator does not exist: {value.type} = {column.type}. Cast one side.")
+        one, other = comparables(value, column_expr(column.id, column.type, column.name))
+        return one, other
+
+    def _drop_unknown(self, inner: Inner, value: Expr) -> None:
+        """Drop the rows of which NOT IN is unknown: the value, or one of the subquery, is NULL."""
+        output = inner.query.outputs[0]
+        computed = plan.Computed(self._ids)
+        missing = computed.column(build(BOOLEAN, "({0} IS NULL)", column_expr(output.id, output.type, output.name)))
+        node = computed.apply(inner.query.node)
+        if inner.condition is None:
+            node = plan.distinct(node, [*(column.id for _, column in inner.keys), missing.id])
+        unknown = build(BOOLEAN, "({0} IS NULL OR {1})", value, column_expr(missing.id, BOOLEAN, "missing"))
+        self._join(inner, "anti", node, residual=unknown)
+
+    def _join(self, inner: Inner, kind: str, node: Node, pairs: Pairs | None = None, residual: Expr | None = None) -> None:
+        ours, theirs = plan.Computed(self._ids), plan.Computed(self._ids)
+        keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
+        keys += [(ours.column(one).id, theirs.column(other).id) for one, other in pairs or []]
+        conditions = [part for part in (inner.condition, residual) if part is not None]
+        condition = None
+        for part in conditions:
+            condition = part if condition is None else build(BOOLEAN, "({0} AND {1})", condition, part)
+        self._select.node = plan.join(ours.apply(self._select.node), theirs.apply(node), kind, keys, condition, self._ids)
+
+    # --- values ----------------------------------------------------------------------------------------
+
+    def value(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        """Return the value of a subquery, of EXISTS or of IN, in an expression over the rows of FROM."""
+        value = self._value(tree, binder)
+        for beside in value.joined:
+            self._select.node = self._left(self._select.node, beside)
+        return value.value
+
+    def value_of_groups(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        """Return the same in an expression over groups; it is joined to them (``apply``)."""
+        value = self._value(tree, binder)
+        groups = self._select.groups
+        assert groups is not None, "there are groups"
+        known = {column.id for column in groups.keys.values()}
+        if any(not outer.columns <= known for beside in value.joined for outer, _ in beside.ties):
+            raise self._text.name_error(tree, "a subquery beside GROUP BY compares with columns of GROUP BY only. Put it there.")
+        self._above += value.joined
+        return value.value
+
+    def apply(self, node: Node) -> Node:
+        """Return groups with the subqueries beside them."""
+        for beside in self._above:
+            node = self._left(node, beside)
+        return node
+
+    def _left(self, node: Node, beside: _Beside) -> Node:
+        ours = plan.Computed(self._ids)
+        pairs = [(ours.column(outer).id, column.id) for outer, column in (*beside.ties, *beside.pairs)]
+        return plan.join(ours.apply(node), beside.node, "left", pairs, None, self._ids)
+
+    def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        if isinstance(tree, exp.In):
+            return self._membership(tree, binder)
+        inner = self._tied_by_equality(tree, _selecting(tree.this) if isinstance(tree, exp.Exists) else tree.this)
+        if isinstance(tree, exp.Exists):
+            return self._presence(tree, inner)
+        if len(inner.query.outputs) != 1:
+            raise self._text.type_error(tree, f"a subquery in an expression has one column, not {len(inner.query.outputs)}.")
+        if not inner.is_single:
+            raise self._text.unsupported(
+                tree, "a subquery in an expression that may have several rows", "Aggregate it, as in (SELECT max(x) FROM t)."
+            )
+        return _Value(outputs_of(inner)[0], (_Beside(inner.query.node, inner.keys),))
+
+    def _tied_by_equality(self, tree: exp.Expr, query: exp.Expr) -> Inner:
+        inner = self._inner(query)
+        if inner.condition is not None:
+            instead = "Compare columns of both with =, or write EXISTS among the conditions of WHERE."
+            raise self._text.unsupported(tree, "a subquery tied by anything but equality in an expression", instead)
+        return inner
+
+    def _presence(self, tree: exp.Expr, inner: Inner) -> _Value:
+        self._refuse_constant(tree, inner)
+        if not inner.keys:
+            counted, column = self._counted(inner)
+            return _Value(build(BOOLEAN, "({0} > 0)", column, name="exists"), (_Beside(counted),))
+        first = inner.keys[0][1]
+        there = build(BOOLEAN, "({0} IS NOT NULL)", column_expr(first.id, first.type, "exists"), name="exists")
+        return _Value(there, (_Beside(self._present(inner), inner.keys),))
+
+    def _membership(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        """Return ``x IN (SELECT y ...)``: NULL where x is not among the values, and x or one of them is NULL."""
+        matching, counted = (self._tied_by_equality(tree, tree.args["query"]) for _ in range(2))
+        if matching.keys:
+            self._refuse_constant(tree, matching)
+        if isinstance(tree.this, exp.Tuple) or len(matching.query.outputs) != 1:
+            raise self._text.unsupported(tree, "IN of several columns in this place", "It may stand in WHERE, joined by AND.")
+        value = binder.bind(tree.this)
+        theirs = plan.Computed(self._ids)
+        one, other = self._pair(tree, value, matching.query.outputs[0])
+        found = theirs.column(other)
+        keys = [column.id for _, column in matching.keys]
+        values = plan.distinct(theirs.apply(matching.query.node), [*keys, found.id])
+        rows, known = self._ids.column("rows", BIGINT), self._ids.column("known", BIGINT)
+        output = quoted(counted.query.outputs[0].id)
+        calls, folds = [(rows, "count(*)"), (known, f"count({output})")], [Fold.of_count(), Fold.of_count(output)]
+        counts = plan.aggregate(counted.query.node, [column.id for _, column in counted.keys], calls, folds)
+        template = (
+            "(CASE WHEN {0} IS NOT NULL THEN TRUE WHEN coalesce({1}, 0) = 0 THEN FALSE "
+            "WHEN {3} IS NULL OR {2} < {1} THEN NULL ELSE FALSE END)"
+        )
+        operands = [column_expr(column.id, column.type, column.name) for column in (found, rows, known)]
+        joined = (_Beside(values, matching.keys, ((one, found),)), _Beside(counts, counted.keys))
+        return _Value(build(BOOLEAN, template, *operands, value), joined)

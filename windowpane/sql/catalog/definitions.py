@@ -1,0 +1,344 @@
+"""CREATE and DROP: what they add to the catalog, the store and the maintenance of views, and how a session finds it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from windowpane.errors import SqlError, SqlNameError, UnsupportedSqlError
+from windowpane.sql.bind.queries import QueryBinder
+from windowpane.sql.catalog import made_by, views
+from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableInfo, ViewInfo, query_of_sink, sink_of_query
+from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
+from windowpane.sql.catalog.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
+from windowpane.sql.embedded import sinks, tables
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.view_maintenance import ViewMaintenance
+from windowpane.sql.expressions.binder import name_of
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import as_declared, declaration
+from windowpane.sql.nodes import compile_plan
+from windowpane.sql.optimize import planned
+from windowpane.sql.parse.naming import check_relation
+from windowpane.sql.parse.positions import Place, Text
+from windowpane.sql.parse.reader import read_script
+from windowpane.sql.parse.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename
+from windowpane.sql.results import Result
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.job import Job
+from windowpane.sql.values import zone
+from windowpane.sql.windows.emit_on_close import emit_on_close
+
+_INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
+STRICT_MODE = "streaming_expr_strict_mode"
+"""The parameter that makes an expression that fails an error of its view; it holds for views that are made while it is set."""
+
+
+class Definitions:
+    """Runs CREATE and DROP. A definition is kept as its text, and read again when the store is opened."""
+
+    def __init__(
+        self, storage: Storage, catalog: Catalog, clock: Watermarks, maintenance: ViewMaintenance, parameters: Mapping[str, str]
+    ) -> None:
+        """Define in ``catalog``; ``parameters`` are those of ``SET``."""
+        self._storage, self._catalog, self._clock, self._maintenance = storage, catalog, clock, maintenance
+        self._parameters = parameters
+
+    def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
+        """Return a binder of queries over the catalog."""
+        return QueryBinder(self._catalog, text, self._storage.constant, streaming=streaming)
+
+    def writer(self, text: Text) -> tables.TableWriter:
+        """Return what changes tables."""
+        return tables.TableWriter(self._storage, self._clock, self.binder(text), text)
+
+    def take_new_files(self) -> None:
+        """Insert the rows of files that are new into their tables."""
+        for table in self._catalog.tables():
+            self._maintenance.take_files(table, self.writer(Text(table.text)))
+        self._maintenance.end_files()
+
+    def flush(self) -> None:
+        """Take in new files, and bring every view up to date."""
+        self.take_new_files()
+        self._maintenance.flush()
+
+    def restore(self) -> None:
+        """Define again what the store holds."""
+        rows = self._storage.run(
+            "SELECT text, coalesce(zone, ?) FROM windowpane.catalog LEFT JOIN windowpane.zones USING (name) ORDER BY position",
+            [zone.UTC],
+        )
+        for text, made_in in rows:
+            with zone.within(made_in):
+                self._define_again(text)
+
+    def _define_again(self, text: str) -> None:
+        statement = read_script(text)[0]
+        if isinstance(statement, CreateTable):
+            self._add_table(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateView):
+            self._add_view(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateSink):
+            self._add_sink(statement, Text(text), is_new=False)
+        elif isinstance(statement, CreateIndex):
+            self._add_index(statement, Text(text))
+
+    def open(self) -> None:
+        """Define again what the store holds, if this version made it.
+
+        Raises:
+            StoreVersionError: another version made it.
+        """
+        self.restore()
+        made_by.check(self._storage, self._catalog.tables(), self._catalog.views())
+
+    def _remember(self, name: str, text: str) -> None:
+        last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
+        self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
+        if zone.current() != zone.UTC:
+            self._storage.run("INSERT INTO windowpane.zones VALUES (?, ?)", [name, zone.current()])
+
+    def _is_free(self, name: str, place: Place, *, guarded: bool) -> bool:
+        kind = self._catalog.kind(name)
+        if kind is not None and not guarded:
+            raise SqlNameError(f"there is a {kind} {name!r} already. Drop it, or choose another name.", place.line, place.column)
+        check_relation(name, self._catalog.entries, place)
+        return kind is None
+
+    def create_table(self, statement: CreateTable, text: Text) -> Result:
+        """Run CREATE TABLE or CREATE SOURCE."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self._add_table(statement, text, is_new=True)
+            self._remember(statement.name, self._lasting_text(statement))
+        return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
+
+    def _lasting_text(self, statement: CreateTable) -> str:
+        """Return the definition of a table without the query that filled it, which may read what is dropped later."""
+        if statement.query is None or statement.columns:
+            return statement.definition
+        info = self._catalog.entries[statement.name]
+        assert isinstance(info, TableInfo)
+        columns = ", ".join(f"{quoted(column.name)} {declaration(column.type)}" for column in info.relation.visible)
+        return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
+
+    def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
+        columns = tables.declared_columns(statement, text)
+        bound = None
+        if statement.query is not None:
+            bound = self.binder(text).bind(statement.query)
+            columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
+        self._maintenance.check_source(statement.options, statement.place)
+        info = tables.table_info(statement, columns, text)
+        if is_new:
+            tables.create(self._storage, info)
+            self._maintenance.add_table(info)
+        self._catalog.entries[statement.name] = info
+        if bound is not None and statement.query is not None and is_new:
+            self.writer(text).insert(Insert(statement.place, statement.text, statement.name, (), statement.query), info)
+
+    def create_view(self, statement: CreateView, text: Text) -> Result:
+        """Run CREATE VIEW or CREATE MATERIALIZED VIEW."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            if statement.materialized:
+                self.flush()
+            self._add_view(statement, text, is_new=True)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_MATERIALIZED_VIEW" if statement.materialized else "CREATE_VIEW")
+
+    def _add_view(self, statement: CreateView, text: Text, *, is_new: bool) -> None:
+        if not statement.materialized:
+            binder = self.binder(text)
+            bound = binder.bind(statement.query)
+            if is_new:
+                views.check_count(statement, bound, text)
+            self._catalog.entries[statement.name] = PlainView(
+                statement.name, statement.query, text.text, statement.text, statement.column_names, binder.names_read()
+            )
+            return
+        plan = self.plan(statement, text, is_new=is_new)
+        strict = self._strictness(statement.name, is_new=is_new)
+        bad_values = self._maintenance.bad_values_of(statement.name, strict=strict)
+        job = Job(statement.name, plan.node, self._storage, self._clock, bad_values)
+        info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads, strict)
+        if is_new:
+            views.create(self._storage, plan)
+            made_by.remember(self._storage, [info])
+            self._maintenance.fill(info)
+            self._maintenance.serve(info)
+        self._catalog.entries[statement.name] = info
+
+    def _strictness(self, name: str, *, is_new: bool) -> bool:
+        """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
+        if is_new and self._parameters[STRICT_MODE] in ("true", "on", "1"):
+            self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [name])
+        return bool(self._storage.run("SELECT 1 FROM windowpane.strict WHERE view = ?", [name]))
+
+    def plan(self, statement: CreateView, text: Text, *, is_new: bool = True) -> views.ViewPlan:
+        """Return the plan of a materialized view; one that is there already is not refused again."""
+        binder = self.binder(text, streaming=True)
+        bound = binder.bind(statement.query)
+        node = planned(bound.node, binder.ids)
+        if statement.on_window_close:
+            node = emit_on_close(node, text, statement.query, binder.window_places)
+        if is_new:
+            views.check_streamable(node, binder, statement, text)
+        return replace(views.view_plan(statement, bound, node, text), reads=binder.names_read())
+
+    def create_index(self, statement: CreateIndex, text: Text) -> Result:
+        """Run CREATE INDEX: its name is taken, nothing else changes."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self._add_index(statement, text)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_INDEX", notice=_INDEX_NOTICE)
+
+    def _add_index(self, statement: CreateIndex, text: Text) -> None:
+        relation = self._catalog.find(statement.relation)
+        if not isinstance(relation, Relation):
+            raise text.name_error(None, f"there is no table or materialized view {statement.relation!r} to index.")
+        names = [column.name for column in relation.visible]
+        for name in statement.columns:
+            if name not in names:
+                raise text.name_error(None, f"{statement.relation!r} has no column {name!r}; it has {', '.join(names)}.")
+        index = IndexInfo(statement.name, statement.relation, statement.columns, statement.text)
+        self._catalog.entries[statement.name] = index
+
+    def create_sink(self, statement: CreateSink, text: Text) -> Result:
+        """Run CREATE SINK."""
+        if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
+            self.flush()
+            self._add_sink(statement, text, is_new=True)
+            self._remember(statement.name, statement.text)
+        return Result("CREATE_SINK")
+
+    def _add_sink(self, statement: CreateSink, text: Text, *, is_new: bool) -> None:
+        place, source = statement.place, statement.source
+        if statement.query is not None:
+            source = query_of_sink(statement.name)
+            closes = statement.on_window_close
+            view = CreateView(place, statement.text, source, statement.query, materialized=True, on_window_close=closes)
+            self._add_view(view, text, is_new=is_new)
+        assert source is not None, "a sink has a relation or a query"
+        relation = self._catalog.find(source)
+        if relation is None or isinstance(relation, PlainView):
+            raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
+        sinks.check_options(statement.name, statement.options, relation, place)
+        info = SinkInfo(statement.name, source, statement.options, statement.text)
+        self._maintenance.open_sink(info, is_new=is_new)
+        self._catalog.entries[statement.name] = info
+
+    def _check_kind(self, kind: str, name: str, place: Place) -> None:
+        known = self._catalog.kind(name)
+        if known != kind:
+            found = "nothing of that name" if known is None else f"it is a {known}"
+            raise SqlNameError(f"there is no {kind} {name!r}: {found}.", place.line, place.column)
+
+    def rename(self, statement: Rename, text: Text) -> Result:
+        """Run ALTER ... RENAME TO: texts and stored names are edited, and all definitions read again, as at a start."""
+        self._check_kind(statement.kind, statement.name, statement.place)
+        self._is_free(statement.new_name, statement.place, guarded=False)
+        self._maintenance.check_rename(statement.name, statement.place)
+        old, new = statement.name, statement.new_name
+        plans = {view.relation.name: compile_plan(view.job.node) for view in self._catalog.views()}
+        for name, kept in self._storage.run("SELECT name, text FROM windowpane.catalog"):
+            edits = self._edits(kept, name, old, new)
+            if edits:
+                self._storage.run("UPDATE windowpane.catalog SET text = ? WHERE name = ?", [edited(kept, edits), name])
+        move_stored(self._storage, old, new)
+        move_stored(self._storage, query_of_sink(old), query_of_sink(new))
+        self._catalog.entries = {}
+        try:
+            self.restore()
+            self._check_same_plans(plans, old, new)
+        except SqlError as error:
+            message = f"renaming {old!r} is not supported: a definition that reads it would mean something else ({error}). "
+            message += "DROP that one, rename, and CREATE it anew."
+            raise UnsupportedSqlError(message, statement.place.line, statement.place.column) from error
+        made_by.forget(self._storage, old)
+        made_by.remember(self._storage, self._catalog.views())
+        self._maintenance.renamed(old, new)
+        return Result(f"ALTER_{statement.kind.upper().replace(' ', '_')}")
+
+    def _edits(self, text: str, name: str, old: str, new: str) -> list[Edit]:
+        """Return what changes in the text of the definition called ``name``."""
+        statement, edits = read_script(text)[0], []
+        if name == old:
+            edits.append(own_name(text, new))
+        if isinstance(statement, CreateSink) and statement.source == old:
+            edits.append(followed_name(text, new))
+        if isinstance(statement, CreateIndex) and statement.relation == old:
+            edits.append(followed_name(text, new))
+        if isinstance(statement, CreateView | CreateSink) and statement.query is not None:
+            materialized = isinstance(statement, CreateSink) or statement.materialized
+            binder = self.binder(Text(text), streaming=materialized)
+            binder.bind(statement.query)
+            edits += read_names([read for read in binder.reads if name_of(read.this) == old], statement.query, new)
+        return edits
+
+    def _check_same_plans(self, plans: Mapping[str, str], old: str, new: str) -> None:
+        storages = f"main.{quoted(old)}", f"main.{quoted(new)}"
+        for view in self._catalog.views():
+            name = view.relation.name
+            before = plans[old if name == new else query_of_sink(old) if name == query_of_sink(new) else name]
+            if compile_plan(view.job.node) != before.replace(*storages):
+                raise SqlNameError(f"the plan of {name!r} would change", 1, 1)
+
+    def drop(self, statement: Drop, text: Text) -> Result:
+        """Run DROP."""
+        kind = self._catalog.kind(statement.name)
+        tag = Result(f"DROP_{statement.kind.upper().replace(' ', '_')}")
+        if kind is None and statement.if_exists:
+            return tag
+        place = statement.place
+        self._check_kind(statement.kind, statement.name, place)
+        for dependent in self._dependents(statement.name):
+            if not statement.cascade:
+                message = f"{dependent!r} reads {statement.name!r}. Drop it first, or write CASCADE."
+                raise UnsupportedSqlError(message, place.line, place.column)
+            self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
+        if statement.kind == "materialized view":
+            self._maintenance.check_drop(statement.name)
+        self.remove(statement.name)
+        return tag
+
+    def _view_behind(self, name: str) -> str | None:
+        """Return the view of a sink with a query of its own."""
+        entry = self._catalog.entries.get(name)
+        owned = isinstance(entry, SinkInfo) and entry.source == query_of_sink(name)
+        return query_of_sink(name) if owned else None
+
+    def _dependents(self, name: str) -> list[str]:
+        found = []
+        for other, entry in self._catalog.entries.items():
+            reads = frozenset[str]()
+            if isinstance(entry, ViewInfo):
+                reads = entry.reads | entry.names
+            elif isinstance(entry, PlainView):
+                reads = entry.reads
+            elif isinstance(entry, SinkInfo):
+                reads = frozenset({entry.source})
+            if name in reads and other != name:
+                found.append(sink_of_query(other) or other)
+        return found
+
+    def remove(self, name: str) -> None:
+        """Forget an entry of the catalog, and what is stored of it."""
+        behind = self._view_behind(name)
+        entry = self._catalog.entries.pop(name)
+        for index in self._catalog.indexes(name):
+            self.remove(index.name)
+        if isinstance(entry, TableInfo):
+            tables.drop(self._storage, entry)
+            self._maintenance.drop_table(entry)
+            self._clock.drop(name)
+        elif isinstance(entry, SinkInfo):
+            self._maintenance.drop_sink(name)
+        elif isinstance(entry, ViewInfo):
+            self._maintenance.drop(entry)
+            made_by.forget(self._storage, name)
+            self._storage.run(f"DROP TABLE {entry.relation.storage}")
+            self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
+        self._storage.run("DELETE FROM windowpane.catalog WHERE name = ?", [name])
+        self._storage.run("DELETE FROM windowpane.zones WHERE name = ?", [name])
+        if behind is not None:
+            self.remove(behind)

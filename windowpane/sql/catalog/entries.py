@@ -1,0 +1,169 @@
+"""What a session knows: tables, plain views, materialized views and sinks, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from windowpane.sql.catalog.relations import PlainView, Relation
+from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
+from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.streaming.job import Job
+
+ROW_ID = "_row_id"
+"""The hidden key of a table that declares none."""
+
+
+_OF_SINK = "query of sink "
+
+
+def query_of_sink(sink: str) -> str:
+    """Return the name of the view behind a sink that has a query of its own."""
+    return _OF_SINK + sink
+
+
+def sink_of_query(view: str) -> str | None:
+    """Return the sink that a view stands behind, ``None`` for a view that users made."""
+    return view.removeprefix(_OF_SINK) if view.startswith(_OF_SINK) else None
+
+
+def shown_name(view: str) -> str:
+    """Return what to call a view in messages: one behind a sink by the sink."""
+    sink = sink_of_query(view)
+    return view if sink is None else f"sink {sink}"
+
+
+@dataclass(frozen=True)
+class TableWatermark:
+    """The watermark of a table: the column it is about, and the expression that makes it from the stored columns of a row."""
+
+    column: str
+    type: SqlType
+    sql: str
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table or source.
+
+    Args:
+        relation: how queries see it.
+        defaults: values of columns that INSERT leaves out.
+        generated: expressions over the other columns, by stored name.
+        watermark: its watermark, ``None`` if it has none.
+        options: of ``WITH``.
+        text: its statement.
+        conflict: what happens to a row whose key is there.
+    """
+
+    relation: Relation
+    defaults: Mapping[str, Expr] = field(default_factory=dict)
+    generated: Mapping[str, str] = field(default_factory=dict)
+    watermark: TableWatermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+    conflict: OnConflict = OVERWRITE
+
+    @property
+    def pending(self) -> str:
+        """Where changes wait for the next flush."""
+        return f"windowpane_state.{quoted('pending/' + self.relation.name)}"
+
+    @property
+    def has_row_id(self) -> bool:
+        """Whether its rows are identified by a hidden number."""
+        return self.relation.key == (ROW_ID,)
+
+
+@dataclass(frozen=True)
+class ViewInfo:
+    """A materialized view.
+
+    Args:
+        relation: how queries see it.
+        job: its operators.
+        ids: how its stored columns are named in the plan.
+        text: its statement.
+        reads: the stored relations whose changes it takes.
+        names: the names in its query, plain views among them.
+        strict: whether an expression that fails is an error of it; otherwise it is NULL.
+    """
+
+    relation: Relation
+    job: Job
+    ids: Mapping[str, str]
+    text: str
+    reads: frozenset[str]
+    names: frozenset[str] = frozenset()
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class SinkInfo:
+    """A sink: the relation it follows, and its options."""
+
+    name: str
+    source: str
+    options: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
+class IndexInfo:
+    """An index: a name on columns of a relation, of no effect on how queries run."""
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+    text: str
+
+
+Entry = TableInfo | ViewInfo | PlainView | SinkInfo | IndexInfo
+
+
+class Catalog:
+    """The entries of a session, in the order they were created."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.entries: dict[str, Entry] = {}
+
+    def find(self, name: str) -> Relation | PlainView | None:
+        """Return what a name means in FROM."""
+        entry = self.entries.get(name)
+        if isinstance(entry, TableInfo | ViewInfo):
+            return entry.relation
+        return entry if isinstance(entry, PlainView) else None
+
+    def names(self) -> list[str]:
+        """Return the names that can stand in FROM."""
+        found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
+        return [name for name in found if sink_of_query(name) is None]
+
+    def tables(self) -> list[TableInfo]:
+        """Return tables and sources."""
+        return [entry for entry in self.entries.values() if isinstance(entry, TableInfo)]
+
+    def views(self) -> list[ViewInfo]:
+        """Return materialized views; each stands behind those it reads."""
+        return [entry for entry in self.entries.values() if isinstance(entry, ViewInfo)]
+
+    def sinks(self) -> list[SinkInfo]:
+        """Return sinks."""
+        return [entry for entry in self.entries.values() if isinstance(entry, SinkInfo)]
+
+    def indexes(self, relation: str) -> list[IndexInfo]:
+        """Return the indexes on a relation."""
+        return [entry for entry in self.entries.values() if isinstance(entry, IndexInfo) and entry.relation == relation]
+
+    def kind(self, name: str) -> str | None:
+        """Return what an entry is, in the words of DROP."""
+        entry = self.entries.get(name)
+        if isinstance(entry, TableInfo):
+            return entry.relation.kind
+        if isinstance(entry, ViewInfo):
+            return "materialized view"
+        if isinstance(entry, IndexInfo):
+            return "index"
+        return None if entry is None else "view" if isinstance(entry, PlainView) else "sink"

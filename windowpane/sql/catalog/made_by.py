@@ -1,0 +1,63 @@
+"""What a store was made by: the plan of each view, and the types of what is stored.
+
+State is read by the plan that wrote it. A session that would plan a view in another way, or store a column in another type, as
+another version of windowpane may, refuses the store before it reads a row of it.
+
+Layout: ``windowpane.plans`` has the plan of each view as text, written in the transaction that makes the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from windowpane.errors import StoreVersionError
+from windowpane.sql.catalog.entries import TableInfo, ViewInfo
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.nodes import Node
+
+
+def plan_text(node: Node) -> str:
+    """Return a plan as text: all that the state of its operators depends on."""
+    return "\n".join(_lines(node, ""))
+
+
+def _lines(node: Node, indent: str) -> Iterator[str]:
+    columns = ", ".join(f"{column.id} {column.type.duckdb}" for column in node.columns)
+    yield f"{indent}{node.label}: {node.detail} -> ({columns}) by {', '.join(node.key)}"
+    for source in node.inputs:
+        yield from _lines(source, indent + "  ")
+
+
+def remember(storage: Storage, views: Sequence[ViewInfo]) -> None:
+    """Keep the plans of views, in place of what was kept under their names."""
+    for view in views:
+        forget(storage, view.relation.name)
+        storage.run("INSERT INTO windowpane.plans VALUES (?, ?)", [view.relation.name, plan_text(view.job.node)])
+
+
+def forget(storage: Storage, view: str) -> None:
+    """Forget the plan of a view."""
+    storage.run("DELETE FROM windowpane.plans WHERE view = ?", [view])
+
+
+def check(storage: Storage, tables: Sequence[TableInfo], views: Sequence[ViewInfo]) -> None:
+    """Refuse a store that another version made.
+
+    Raises:
+        StoreVersionError: naming the views that would be planned in another way, and columns of another type.
+    """
+    plans = dict(storage.run("SELECT view, plan FROM windowpane.plans"))
+    differences: dict[str, tuple[str | None, str | None]] = {}
+    for view in views:
+        name, plan = view.relation.name, plan_text(view.job.node)
+        if plans.get(name) != plan:
+            differences[f"the plan of {name!r}"] = plans.get(name), plan
+    query = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'main'"
+    stored = {(table, column): kind for table, column, kind in storage.run(query)}
+    for relation in [each.relation for each in tables] + [each.relation for each in views]:
+        for column in relation.columns:
+            was, kind = stored.get((relation.name, column.name)), storage.type_name(column.type.duckdb)
+            if was != kind:
+                differences[f"column {column.name!r} of {relation.name!r}"] = was, kind
+    if differences:
+        raise StoreVersionError(storage.path, differences)

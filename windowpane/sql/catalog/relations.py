@@ -1,0 +1,78 @@
+"""What a query can read: stored relations and plain views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.nodes import Watermark
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a stored relation; hidden ones only identify rows."""
+
+    name: str
+    type: SqlType
+    hidden: bool = False
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, source or materialized view.
+
+    Args:
+        name: its name.
+        kind: ``table``, ``source`` or ``materialized view``.
+        columns: its columns, hidden ones last.
+        key: the columns that identify a row.
+        append_only: whether its rows stay.
+        storage: where DuckDB keeps it.
+        watermarks: by column.
+        small: whether it has few rows, by declaration or by its query.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[StoredColumn, ...]
+    key: tuple[str, ...]
+    append_only: bool
+    storage: str
+    watermarks: Mapping[str, Watermark] = field(default_factory=dict)
+    small: bool = False
+
+    @property
+    def visible(self) -> tuple[StoredColumn, ...]:
+        """The columns that users see."""
+        return tuple(column for column in self.columns if not column.hidden)
+
+
+@dataclass(frozen=True)
+class PlainView:
+    """A view that is no more than its query, which names ``reads``; places in it are counted in the text ``script``."""
+
+    name: str
+    query: exp.Expr
+    script: str
+    text: str
+    column_names: tuple[str, ...] = ()
+    reads: frozenset[str] = frozenset()
+
+
+class Schema(Protocol):
+    """Where names of relations are looked up."""
+
+    def find(self, name: str) -> Relation | PlainView | None:
+        """Return what a name means."""
+
+    def names(self) -> list[str]:
+        """Return the names there are."""
+
+
+Evaluator = Callable[[str], Any]
+"""Evaluates one DuckDB expression without columns."""

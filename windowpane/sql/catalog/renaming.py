@@ -1,0 +1,124 @@
+"""ALTER ... RENAME TO: another name for an entry of the catalog, in its own text, in those that read it, and in the store.
+
+Definitions are kept as texts, so a rename is an edit of texts: where ``FROM t`` stood stands ``FROM u AS t``, as RisingWave
+rewrites them, and every name in the query means what it meant. What a view, table or sink keeps is named after it, and moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.parse.cursor import Cursor
+from windowpane.sql.parse.dialect import TokenType, tokenize
+from windowpane.sql.parse.reader import split
+
+
+@dataclass(frozen=True)
+class Edit:
+    """The characters from ``start`` up to ``end`` (included) of a text become ``words``."""
+
+    start: int
+    end: int
+    words: str
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with non-overlapping edits made."""
+    for edit in sorted(edits, key=lambda each: each.start, reverse=True):
+        text = text[: edit.start] + edit.words + text[edit.end + 1 :]
+    return text
+
+
+def own_name(text: str, new: str) -> Edit:
+    """Return the edit that renames what a CREATE statement creates."""
+    return _next_name(_behind_kind(text), new)
+
+
+def followed_name(text: str, new: str) -> Edit:
+    """Return the edit that renames the relation of ``CREATE SINK name FROM``, or of ``CREATE INDEX name ON``."""
+    cursor = _behind_kind(text)
+    cursor.name()
+    cursor.skip()
+    return _next_name(cursor, new)
+
+
+def read_names(reads: Iterable[exp.Table], query: exp.Expr, new: str) -> list[Edit]:
+    """Return the edits of a query in which ``reads`` are the places where it reads what is renamed."""
+    in_text = {id(table) for table in query.find_all(exp.Table)}
+    edits = []
+    for table in reads:
+        place = table.this.meta
+        keeps_its_name = id(table) in in_text and not table.args.get("alias")
+        words = f"{written(new)} AS {written(table.name)}" if keeps_its_name else written(new)
+        edits.append(Edit(int(place["start"]), int(place["end"]), words))
+    return edits
+
+
+def _behind_kind(text: str) -> Cursor:
+    cursor = next(iter(split(text)))
+    cursor.expect("CREATE")
+    cursor.take("MATERIALIZED")
+    cursor.skip()
+    cursor.take("IF", "NOT", "EXISTS")
+    return cursor
+
+
+def _next_name(cursor: Cursor, new: str) -> Edit:
+    if cursor.peek(1) == ".":
+        cursor.skip()
+        cursor.skip()
+    token = cursor.skip()
+    return Edit(token.start, token.end, written(new))
+
+
+def written(name: str) -> str:
+    """Return a name as SQL text: quoted only where it must be."""
+    tokens = tokenize(name)
+    is_plain = name == name.lower() and len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name
+    return name if is_plain else quoted(name)
+
+
+_NAMED_BY = (
+    ("watermarks", "relation"),
+    ("counters", "name"),
+    ("files", "relation"),
+    ("catalog", "name"),
+    ("errors", "view"),
+    ("strict", "view"),
+    ("zones", "name"),
+)
+"""Tables of schema ``windowpane``, and the column that names an entry of the catalog."""
+
+
+def move_stored(storage: Storage, old: str, new: str) -> None:
+    """Give what the store keeps of an entry its new name: its rows, its pending changes, its outbox and its operators' state."""
+    storage.waiting.save()
+    storage.waiting.forget()
+    for table, column in _NAMED_BY:
+        storage.run(f"UPDATE windowpane.{table} SET {column} = ? WHERE {column} = ?", [new, old])
+    length = len(old) + 2
+    owners = "UPDATE windowpane.blobs SET owner = ? || '/' || substr(owner, ?) WHERE starts_with(owner, ?)"
+    storage.run(owners, [new, length, f"{old}/"])
+    for name in _tables(storage, "main"):
+        if name == old:
+            storage.run(f"ALTER TABLE main.{quoted(old)} RENAME TO {quoted(new)}")
+    for name in _tables(storage, "windowpane_state"):
+        moved = _moved(name, old, new)
+        if moved is not None:
+            storage.run(f"ALTER TABLE windowpane_state.{quoted(name)} RENAME TO {quoted(moved)}")
+
+
+def _tables(storage: Storage, schema: str) -> list[str]:
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = ? ORDER BY ALL"
+    return [row[0] for row in storage.run(query, [schema])]
+
+
+def _moved(table: str, old: str, new: str) -> str | None:
+    if table in (f"pending/{old}", f"outbox/{old}"):
+        return f"{table.split('/')[0]}/{new}"
+    return f"{new}{table[len(old) :]}" if table.startswith(f"{old}/") else None

@@ -1,1 +1,0 @@
-"""What CREATE, DROP and ALTER do beyond adding an entry to the catalog."""

@@ -1,0 +1,1 @@
+"""The embedded engine: tables and the state of views in one DuckDB database."""

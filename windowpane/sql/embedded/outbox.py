@@ -1,0 +1,65 @@
+"""Outboxes: changes of a relation wait there, in the transaction that made them, until a store has taken them.
+
+Layout: ``windowpane_state."outbox/<name>"`` holds changed rows with their ``_change_type`` and the number of their batch. A batch
+leaves the outbox after the store has committed it; a crash between the two delivers it again, and the store, which knows the
+number, changes nothing. So every change arrives exactly once.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+
+_NUMBER = "windowpane_batch"
+
+
+class Outbox:
+    """The changes of a relation that wait for one store."""
+
+    def __init__(self, storage: Storage, name: str, relation: Relation) -> None:
+        """Let changes of ``relation`` wait under a name."""
+        self._storage, self.relation = storage, relation
+        self._table = f"windowpane_state.{quoted('outbox/' + name)}"
+
+    def create(self) -> None:
+        """Make room for changes that wait."""
+        columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in self.relation.columns)
+        self._storage.run(f"CREATE TABLE {self._table} ({columns}, _change_type VARCHAR, {_NUMBER} BIGINT)")
+
+    def drop(self) -> None:
+        """Remove what waits."""
+        self._storage.run(f"DROP TABLE {self._table}")
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        self._storage.run(f"DELETE FROM {self._table}")
+
+    def put(self, changes: pa.Table, number: int) -> None:
+        """Let the changes of a batch wait."""
+        names = ", ".join(map(quoted, changes.column_names))
+        rows = self._storage.temporary_from(changes)
+        self._storage.run(f"INSERT INTO {self._table} ({names}, {_NUMBER}) SELECT {names}, {number} FROM {rows}")
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the batches that wait, in order."""
+        return [int(row[0]) for row in self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1")]
+
+    def batch(self, number: int) -> pa.Table:
+        """Return the changes of a batch."""
+        return self._storage.arrow(f"SELECT * EXCLUDE ({_NUMBER}) FROM {self._table} WHERE {_NUMBER} = {number}")
+
+    def delivered(self, number: int) -> None:
+        """Forget a batch that the store has committed."""
+        self._storage.run(f"DELETE FROM {self._table} WHERE {_NUMBER} = {number}")
+
+
+def next_batch(storage: Storage, above: int = 0) -> int:
+    """Return the number of the next batch, higher than any before it, and than ``above``."""
+    last = int(storage.value("SELECT coalesce(max(value), 0) FROM windowpane.counters WHERE name = '/batch'"))
+    number = max(last, above) + 1
+    storage.run("DELETE FROM windowpane.counters WHERE name = '/batch'")
+    storage.run("INSERT INTO windowpane.counters (name, value) VALUES ('/batch', ?)", [number])
+    return number

@@ -1,0 +1,327 @@
+"""The DuckDB database behind a session: tables, views, operator state and the catalog in one file, changed in transactions.
+
+Layout: schema ``main`` holds tables and materialized views under their own names, with the columns users see first and the
+hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, pending changes, for views
+that run on Spark their mail and how far they are, and how far the tables of views on a PostgreSQL server are; schema
+``windowpane_state`` holds the state of operators. One process writes. A statement and a flush are one transaction each, so a
+crash leaves what the last one committed. Batches of streaming queries come in threads of their own: a transaction is one
+thread's, the others wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from windowpane.errors import StoreError
+from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
+from windowpane.sql.embedded.waiting import Waiting
+from windowpane.sql.failures.duck_words import in_sql_words
+from windowpane.sql.numerics.registry import register as register_numerics
+from windowpane.sql.scalar.registry import register as register_scalars
+from windowpane.sql.values.far_instants import cells
+from windowpane.stores.duck_file import open_file
+from windowpane.windowing.intervals import Interval
+
+_SET_UP = (
+    "SET TimeZone = 'UTC'",
+    "SET checkpoint_threshold = '128 MiB'",
+    "CREATE SCHEMA IF NOT EXISTS windowpane",
+    "CREATE SCHEMA IF NOT EXISTS windowpane_state",
+    "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
+    "ALTER TABLE windowpane.counters ADD COLUMN IF NOT EXISTS flushed BIGINT",
+    "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
+    "CREATE TABLE IF NOT EXISTS windowpane.streams "
+    "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
+    "CREATE TABLE IF NOT EXISTS windowpane.errors "
+    "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
+    "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
+)
+
+_SHARING = "common_subexpressions"
+"""The optimizer that computes once what stands twice in a query."""
+
+
+class Storage:
+    """A DuckDB connection with windowpane's schemas."""
+
+    def __init__(self, path: str) -> None:
+        """Open a file, in a folder that is made where there is none, or ``:memory:``.
+
+        Raises:
+            StoreError: the file cannot be opened.
+        """
+        self.path = path
+        if path != ":memory:":
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._connection = open_file(path)
+        # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.
+        weakref.finalize(self, self._connection.close)
+        register_numerics(self._connection)
+        for statement in (*_SET_UP, *MACROS):
+            self._connection.execute(statement)
+        register_scalars(self._connection)
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._numbers = 0
+        self._temporaries: dict[str, int] = {}
+        self._retained: set[str] = set()
+        self._is_trying = False
+        self.waiting = Waiting(self)
+        self._type_names: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement and return the rows of its result.
+
+        Raises:
+            SqlRunError: DuckDB refused a value, such as a division by zero.
+            StoreError: the file cannot be read or written.
+        """
+        with self._lock, self._our_words():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Return the result of a query as an Arrow table."""
+        with self._lock, self._our_words():
+            return self._connection.sql(sql).to_arrow_table()
+
+    @contextmanager
+    def _our_words(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.IOException as error:
+            raise StoreError(self.path, str(error).split("\n")[0]) from error
+        except duckdb.Error as error:
+            told = in_sql_words(error)
+            if told is None:
+                raise
+            raise told from error
+
+    def set_clock(self, now: datetime) -> None:
+        """Let ``now()`` be a time, in place of the machine's."""
+        self.run(f"SET VARIABLE {NOW_VARIABLE} = TIMESTAMPTZ '{now.isoformat()}'")
+
+    def value(self, sql: str) -> Any:
+        """Return the one value of a query."""
+        rows = self.run(sql)
+        return rows[0][0] if rows else None
+
+    def constant(self, sql: str) -> Any:
+        """Return the value of an expression without columns; an interval keeps its months and days."""
+        cell = cells(self.arrow(f"SELECT {sql} AS value").column(0))[0]
+        if isinstance(cell, pa.MonthDayNano):
+            return Interval(cell.months, cell.days, cell.nanoseconds // 1000)
+        return cell
+
+    def type_name(self, kind: str) -> str:
+        """Return a type as DuckDB's own catalog writes it."""
+        if kind not in self._type_names:
+            self._type_names[kind] = str(self.value(f"SELECT typeof(CAST(NULL AS {kind}))"))
+        return self._type_names[kind]
+
+    def is_empty(self, relation: str) -> bool:
+        """Whether a relation has no rows; of a temporary one it is known without a query."""
+        if relation in self._temporaries:
+            return self._temporaries[relation] == 0
+        return not self.run(f"SELECT 1 FROM {relation} LIMIT 1")
+
+    def count(self, relation: str) -> int:
+        """Return how many rows a relation has; of a temporary one it is known without a query."""
+        if relation in self._temporaries:
+            return self._temporaries[relation]
+        return int(self.value(f"SELECT count(*) FROM {relation}"))
+
+    def has_state(self, name: str) -> bool:
+        """Whether operators keep a table of this name."""
+        query = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'windowpane_state' AND table_name = ?"
+        return bool(self.run(query, [name]))
+
+    def temporary(self, query: str) -> str:
+        """Keep the result of a query until the transaction ends, and return the name to read it by."""
+        self._numbers += 1
+        name = f'temp."windowpane {self._numbers}"'
+        self._temporaries[name] = int(self.run(f"CREATE TEMP TABLE {name} AS {query}")[0][0])
+        return name
+
+    def retain(self, name: str) -> None:
+        """Keep a temporary relation beyond its transaction, until it is released."""
+        self._retained.add(name)
+
+    def release(self, name: str) -> None:
+        """Remove a relation that was retained."""
+        self.run(f"DROP TABLE IF EXISTS {name}")
+        self._temporaries.pop(name, None)
+        self._retained.discard(name)
+
+    def temporary_from(self, table: pa.Table) -> str:
+        """Keep an Arrow table until the transaction ends, and return the name to read it by."""
+        with self.reading(table) as name:
+            return self.temporary(f"SELECT * FROM {name}")
+
+    @contextmanager
+    def reading(self, table: pa.Table) -> Iterator[str]:
+        """Let queries read an Arrow table for a while, without a copy, by the name that is given."""
+        name = "windowpane_arrow"
+        with self._lock:
+            self._connection.register(name, table)
+            try:
+                yield name
+            finally:
+                self._connection.unregister(name)
+
+    def try_always(self) -> None:
+        """Compute expressions inside ``TRY`` nowhere else, from now on."""
+        self.run(f"SET disabled_optimizers = '{_SHARING}'")
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Compute expressions inside ``TRY`` nowhere else: DuckDB would compute once, outside, what stands in two of them."""
+        self.try_always()
+        self._is_trying = True
+        try:
+            yield
+        finally:
+            self._end_trying()
+
+    def _end_trying(self) -> None:
+        """Share expressions again, unless an error has ended the transaction: then its end does."""
+        if self._is_trying:
+            with suppress(duckdb.TransactionException):
+                self._connection.execute("SET disabled_optimizers = ''")
+                self._is_trying = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do everything inside or nothing; transactions inside one another are one."""
+        with self._lock:
+            if self._depth:
+                yield
+            else:
+                yield from self._outermost()
+
+    def _outermost(self) -> Iterator[None]:
+        self._depth = 1
+        self.run("BEGIN")
+        try:
+            yield
+            self._drop_temporaries()
+            self.waiting.save()
+            self.run("COMMIT")
+        except BaseException:
+            with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
+                self._connection.execute("ROLLBACK")
+            self._end_temporaries()
+            self.waiting.forget()
+            self._end_trying()
+            raise
+        finally:
+            self._depth = 0
+
+    def _drop_temporaries(self) -> None:
+        for name in self._temporaries.keys() - self._retained:
+            self.run(f"DROP TABLE {name}")
+        self._end_temporaries()
+
+    def _end_temporaries(self) -> None:
+        self._temporaries.clear()
+        self._retained.clear()
+
+
+_PART_BYTES = 64 * 2**20
+"""How much of the blobs of a flush is copied at once."""
+
+
+def _parts(keys: Sequence[str], blobs: Mapping[str, bytes]) -> Iterator[list[str]]:
+    """Yield the keys in parts whose blobs fit into memory twice."""
+    part, size = list[str](), 0
+    for key in keys:
+        if part and size + len(blobs[key]) > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += len(blobs[key])
+    if part:
+        yield part
+
+
+class DuckBlobs:
+    """A blob store over a table, for engines that keep their state as blobs.
+
+    Reads are cached; writes go to the table with ``save``, inside the transaction of the batch. ``forget`` drops the cache after
+    a transaction that was rolled back.
+    """
+
+    is_near = True
+
+    def __init__(self, storage: Storage, owner: str) -> None:
+        """Read and write the blobs of ``owner``."""
+        self._storage, self._owner = storage, owner
+        self._blobs: dict[str, bytes] | None = None
+        self._changed: set[str] = set()
+
+    def _loaded(self) -> dict[str, bytes]:
+        if self._blobs is None:
+            rows = self._storage.run("SELECT key, blob FROM windowpane.blobs WHERE owner = ?", [self._owner])
+            self._blobs = {key: bytes(blob) for key, blob in rows}
+        return self._blobs
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+        return self._loaded().get(key)
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """All blobs are read at once."""
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Store ``blob`` under ``key``."""
+        self._loaded()[key] = blob
+        self._changed.add(key)
+
+    def remove(self, key: str) -> None:
+        """Forget ``key``."""
+        if self._loaded().pop(key, None) is not None:
+            self._changed.add(key)
+
+    def save(self) -> None:
+        """Write what changed, in few statements: one flush may change a thousand blobs."""
+        blobs = self._loaded()
+        changed = sorted(self._changed)
+        with self._storage.reading(pa.table({"key": pa.array(changed, pa.string())})) as keys:
+            stale = f"owner = ? AND key IN (SELECT key FROM {keys})"
+            self._storage.run(f"DELETE FROM windowpane.blobs WHERE {stale}", [self._owner])
+        for part in _parts([key for key in changed if key in blobs], blobs):
+            rows = pa.table({"key": pa.array(part, pa.string()), "blob": pa.array([blobs[key] for key in part], pa.binary())})
+            with self._storage.reading(rows) as written:
+                self._storage.run(f"INSERT INTO windowpane.blobs SELECT ?, key, blob FROM {written}", [self._owner])
+        self._changed.clear()
+
+    def drop(self) -> None:
+        """Remove all blobs."""
+        self.forget()
+        self._storage.run("DELETE FROM windowpane.blobs WHERE owner = ?", [self._owner])
+
+    def forget(self) -> None:
+        """Read again what is stored."""
+        self._blobs = None
+        self._changed.clear()

@@ -1,0 +1,538 @@
+"""Tables: creating them, and changing their rows; changes wait for the next flush, and late rows are dropped on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.sql.bind.bound_query import BoundQuery, open_literals
+from windowpane.sql.bind.queries import QueryBinder
+from windowpane.sql.bind.scope import Column, Scope, Visible
+from windowpane.sql.bind.selects import SelectBinder
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
+from windowpane.sql.catalog.relations import Relation, StoredColumn
+from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
+from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
+from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.expr import Expr, MismatchError, cast, convert, quoted, settled
+from windowpane.sql.expressions.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
+from windowpane.sql.nodes import Node, Watermark, compile_plan
+from windowpane.sql.parse.naming import check_columns
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.parse.statements import CreateTable, Delete, Insert, Update
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, netted, same
+from windowpane.sql.values import far_instants
+from windowpane.sql.values.value_text import cell_text
+
+
+def declared_columns(statement: CreateTable, text: Text) -> tuple[StoredColumn, ...]:
+    """Return the columns that a statement declares; a generated one without a type has that of its expression."""
+    given = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
+    typed = tuple(Visible(statement.name, Column(each.name, each.name, each.type)) for each in given if each.type != UNKNOWN)
+    binder = ScalarBinder(text, Scope(typed), "a generated column", NOW)
+    columns = []
+    for column, spec in zip(given, statement.columns, strict=True):
+        made = column.type == UNKNOWN and spec.generated is not None
+        columns.append(replace(column, type=settled(binder.bind(spec.generated)).type) if made and spec.generated else column)
+    return tuple(columns)
+
+
+def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> TableInfo:
+    """Return the table that a statement describes.
+
+    Raises:
+        SqlError: its key, watermark, defaults or generated columns name something that is not there.
+    """
+    names = [column.name for column in columns]
+    check_columns(statement.name, names, statement.place)
+    for name in (*statement.primary_key, *([statement.watermark.column] if statement.watermark else [])):
+        if name not in names:
+            raise text.name_error(None, f"table {statement.name!r} has no column {name!r}; it has {', '.join(names)}.")
+    key = statement.primary_key or (ROW_ID,)
+    hidden = () if statement.primary_key else (StoredColumn(ROW_ID, BIGINT, hidden=True),)
+    scope = Scope(tuple(Visible(statement.name, Column(column.name, column.name, column.type)) for column in columns))
+    watermark = _watermark(statement, columns, scope, text)
+    relation = Relation(
+        statement.name,
+        "source" if statement.is_source else "table",
+        (*columns, *hidden),
+        key,
+        statement.append_only,
+        f"main.{quoted(statement.name)}",
+        {watermark.column: Watermark(((statement.name, "{w}"),), statement.append_only)} if watermark else {},
+        small=statement.small,
+    )
+    types = {column.name: column.type for column in columns}
+    generated = _generated(statement, scope, types, text)
+    for name in statement.primary_key:
+        if NOW in generated.get(name, ""):
+            message = f"column {name!r} of the primary key is computed from the clock. Leave it out of the key."
+            raise text.type_error(None, message)
+    return TableInfo(
+        relation,
+        _defaults(statement, text),
+        generated,
+        watermark,
+        statement.options,
+        statement.text,
+        _conflict(statement, columns, text),
+    )
+
+
+def _conflict(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> OnConflict:
+    types = {column.name: column.type for column in columns}
+    for name in statement.conflict.versions:
+        if name not in types:
+            raise text.name_error(None, f"table {statement.name!r} has no version column {name!r}; it has {', '.join(types)}.")
+        if types[name].name in ("array", "jsonb", "boolean"):
+            raise text.type_error(None, f"version column {name!r} is of type {types[name]}, which counts no versions.")
+    return statement.conflict
+
+
+def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope: Scope, text: Text) -> TableWatermark | None:
+    spec = statement.watermark
+    if spec is None:
+        return None
+    kind = next(column.type for column in columns if column.name == spec.column)
+    bound = ScalarBinder(text, scope, "WATERMARK FOR", "").bind(spec.expression)
+    try:
+        return TableWatermark(spec.column, kind, cast(bound, kind).sql)
+    except MismatchError as error:
+        raise text.type_error(spec.expression, str(error)) from None
+
+
+def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
+    binder = ScalarBinder(text, Scope(), "DEFAULT", NOW)
+    given = [column for column in statement.columns if column.default is not None]
+    return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
+
+
+def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:
+    binder = ScalarBinder(text, scope, "a generated column", NOW)
+    given = [column for column in statement.columns if column.generated is not None]
+    return {
+        column.name: assigned(binder.bind(column.generated), types[column.name]).sql
+        for column in given
+        if column.generated is not None
+    }
+
+
+def assigned(value: Expr, kind: SqlType) -> Expr:
+    """Return a value as the type of the column it is assigned to.
+
+    Raises:
+        MismatchError: it cannot be assigned without a cast.
+    """
+    numbers = is_number(value.type) and is_number(kind)
+    instants = is_instant(value.type) and is_instant(kind)
+    if numbers or instants:
+        return convert(value, kind) if kind.open else cast(value, kind)
+    if common(value.type, kind) != kind:
+        raise MismatchError(f"column is of type {kind}, but the expression is of type {value.type}. Cast it.")
+    return convert(value, kind)
+
+
+def create(storage: Storage, info: TableInfo) -> None:
+    """Make room for the rows of a table, and for changes that wait."""
+    columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in info.relation.columns)
+    storage.run(f"CREATE TABLE {info.relation.storage} ({columns})")
+    storage.run(f"CREATE TABLE {info.pending} ({columns}, {quoted(WEIGHT)} INTEGER)")
+
+
+def drop(storage: Storage, info: TableInfo) -> None:
+    """Remove a table."""
+    storage.run(f"DROP TABLE {info.relation.storage}")
+    storage.run(f"DROP TABLE {info.pending}")
+    storage.waiting.drop(info.relation.name)
+
+
+def _is_default(tree: exp.Expr) -> bool:
+    """Whether an expression is the word DEFAULT; a column of that name is quoted."""
+    if isinstance(tree, exp.Column) and not tree.args.get("table"):
+        tree = tree.this
+    return isinstance(tree, exp.Var | exp.Identifier) and not tree.args.get("quoted") and tree.name.upper() == "DEFAULT"
+
+
+def _default_sql(info: TableInfo, name: str) -> str:
+    """Return the value of a column that INSERT leaves out, or of DEFAULT, as SQL."""
+    default = info.defaults.get(name)
+    kind = next(column.type for column in info.relation.columns if column.name == name)
+    return default.sql if default else f"CAST(NULL AS {kind.duckdb})"
+
+
+class TableWriter:
+    """Changes the rows of tables; every call is one chunk, as the watermark sees it."""
+
+    def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
+        """Write in the transaction of ``storage``."""
+        self._storage, self._clock, self._query, self._text = storage, clock, query, text
+        self.delta = ""
+
+    def returned(self, items: exp.Select, info: TableInfo, *, removed: bool = False) -> BoundQuery:
+        """Return a RETURNING clause as a query over the rows that the last change wrote, or removed."""
+        kept = f"(SELECT * FROM {self.delta} WHERE {quoted(WEIGHT)} {'<' if removed else '>'} 0)"
+        schema = ChangedRows(self._query.schema, info.relation, kept)
+        bound = self._query.over(schema).bind(over_changed_rows(items, info.relation.name))
+        if not is_row_by_row(bound.node):
+            construct = "an aggregate, a window function or a subquery in RETURNING"
+            raise self._text.unsupported(items, construct, "RETURNING has expressions over each changed row; SELECT the rest.")
+        return bound
+
+    def insert(self, statement: Insert, info: TableInfo) -> int:
+        """Insert rows, and return how many there are in the statement."""
+        writable = [column.name for column in info.relation.visible if column.name not in info.generated]
+        targets = statement.columns or tuple(writable)
+        for name in targets:
+            if name not in writable:
+                raise self._text.name_error(None, f"table {statement.table!r} has no column {name!r} to insert into.")
+        literals = statement.literals
+        source = None if literals is None else self._literal_rows(literals, targets, info)
+        if source is None:
+            source = self._rows(statement.query if literals is None else literals.tree(), targets, info)
+        if len(source[1]) < len(statement.columns):
+            message = f"INSERT names {len(statement.columns)} columns, but has {len(source[1])} values."
+            raise self._text.syntax_error(statement.query, message)
+        if statement.conflict is None:
+            reads_tables = literals is None and statement.query.find(exp.Table) is not None
+            return self.append(source, info, reads_tables=reads_tables)
+        self._check_target(statement.conflict, info)
+        return self._append_unless(source, info, statement.conflict)
+
+    def _check_target(self, conflict: InsertConflict, info: TableInfo) -> None:
+        key = () if info.has_row_id else info.relation.key
+        named = not conflict.target or sorted(conflict.target) == sorted(key)
+        if conflict.assignments and (not conflict.target or not key):
+            named = False
+        if not named:
+            place, has = conflict.place, f"is ({', '.join(key)})" if key else "is not declared"
+            message = f"ON CONFLICT needs the primary key of {info.relation.name!r} in parentheses, which {has}."
+            raise SqlNameError(message, place.line, place.column)
+        if conflict.assignments:
+            refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place.line, conflict.place.column)
+
+    def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
+        """Insert rows whose key is not there, change those it names that are, and return how many both are."""
+        relation, weight = info.relation, quoted(WEIGHT)
+        rows = self._taken(source, info)
+        if info.has_row_id or not conflict.assignments:
+            self._store(rows, replace(info, conflict=IGNORE))
+            return self._written(1)
+        self._check_keys_differ(rows, relation)
+        pairs = self._storage.temporary(self._changing(rows, info, conflict))
+        names = [column.name for column in relation.visible]
+        old = ", ".join(f"{quoted(f'old.{name}')} AS {quoted(name)}" for name in names)
+        new = ", ".join(f"{quoted(f'set.{name}')} AS {quoted(name)}" for name in names)
+        fresh = f"SELECT {', '.join(f'n.{quoted(name)}' for name in names)}, 1 AS {weight} FROM {rows} AS n"
+        fresh += f" ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
+        changed = f"SELECT {new}, 1 AS {weight} FROM {pairs} UNION ALL SELECT {old}, -1 FROM {pairs}"
+        self.apply(self._storage.temporary(f"{fresh} UNION ALL {changed}"), info)
+        return self._written(1)
+
+    def _changing(self, rows: str, info: TableInfo, conflict: InsertConflict) -> str:
+        """Return the query of rows that DO UPDATE changes, as they are (``old.``) and as they become (``set.``)."""
+        relation = info.relation
+        binder = ScalarBinder(self._text, old_and_excluded(relation), "DO UPDATE", NOW)
+        where = f" WHERE {binder.boolean(conflict.where).sql}" if conflict.where is not None else ""
+        changed = self._assignments(conflict.assignments, info, binder)
+        items = [f"{changed.get(c.name, quoted(f'old.{c.name}'))} AS {quoted(c.name)}" for c in relation.visible]
+        old = ", ".join(quoted(f"old.{column.name}") for column in relation.visible)
+        made = self._storage.temporary(f"SELECT {old}, {', '.join(items)} FROM ({conflicting(rows, relation)}){where}")
+        if info.generated:
+            generated = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            made = self._storage.temporary(f"SELECT * REPLACE ({generated}) FROM {made}")
+        self._check_nulls(made, relation)
+        new = ", ".join(f"{quoted(column.name)} AS {quoted(f'set.{column.name}')}" for column in relation.visible)
+        return f"SELECT {old}, {new} FROM {made}"
+
+    def _check_keys_differ(self, rows: str, relation: Relation) -> None:
+        keys = ", ".join(map(quoted, relation.key))
+        twice = self._storage.arrow(f"SELECT {keys} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
+        if twice.num_rows:
+            types = {column.name: column.type for column in relation.columns}
+            texts = [cell_text(far_instants.cells(twice[name])[0], types[name]) for name in relation.key]
+            raise SqlRunError(
+                f"two rows have the key ({', '.join(map(str, texts))}), and ON CONFLICT DO UPDATE changes a row once. "
+                f"Nothing was inserted; make the keys differ."
+            )
+
+    def _written(self, weight: int) -> int:
+        return int(self._storage.value(f"SELECT count(*) FROM {self.delta} WHERE {quoted(WEIGHT)} = {weight}"))
+
+    def _rows(self, tree: exp.Expr, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
+        types = {column.name: column.type for column in info.relation.columns}
+        if isinstance(tree, exp.Values):
+            return self._value_rows(tree, targets, info)
+        bound = self._query.bind(tree)
+        names = self._fitting(len(bound.outputs), targets, tree)
+        items = []
+        literals = open_literals(tree)
+        for index, (column, name) in enumerate(zip(bound.outputs, names, strict=True)):
+            value = Expr(quoted(column.id), column.type, frozenset({column.id}))
+            value = cast(value, types[name]) if index in literals else value
+            items.append(f"{self._assigned(value, types[name], name, tree)} AS {quoted(name)}")
+        return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
+
+    def _value_rows(self, tree: exp.Values, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
+        types = {column.name: column.type for column in info.relation.columns}
+        binder = SelectBinder(self._text, Scope(), "VALUES", NOW)
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
+        names = self._fitting(len(rows[0]), targets, tree)
+        written = []
+        for row in rows:
+            if len(row) != len(names):
+                raise self._text.syntax_error(row[0] if row else tree, "the rows of VALUES have different lengths.")
+            cells = [
+                _default_sql(info, name) if _is_default(cell) else self._assigned(binder.bind(cell), types[name], name, cell)
+                for cell, name in zip(row, names, strict=True)
+            ]
+            written.append(f"({', '.join(cells)})")
+        columns = ", ".join(map(quoted, names))
+        return f"SELECT * FROM (VALUES {', '.join(written)}) AS v({columns})", names
+
+    def _literal_rows(
+        self, literals: LiteralRows, targets: tuple[str, ...], info: TableInfo
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """Return rows of literals as a query, ``None`` where they must be read one by one."""
+        columns, types = literals.columns, {column.name: column.type for column in info.relation.columns}
+        if columns is None or len(columns) > len(targets):
+            return None
+        items, conditions = [], []
+        for name, cells in zip(targets, columns, strict=False):
+            typed = typed_column(cells, name, types[name])
+            try:
+                items.append("" if typed is None else f"{assigned(typed[0], types[name]).sql} AS {quoted(name)}")
+            except MismatchError:
+                return None
+            conditions.append("FALSE" if typed is None else typed[1])
+        if "FALSE" in conditions:
+            return None
+        names = targets[: len(columns)]
+        rows = self._storage.temporary_from(pa.table(dict(zip(names, map(as_texts, columns), strict=True))))
+        if not self._storage.is_empty(f"{rows} WHERE NOT ({' AND '.join(conditions)})"):
+            return None
+        return f"SELECT {', '.join(items)} FROM {rows}", names
+
+    def _fitting(self, width: int, targets: tuple[str, ...], tree: exp.Expr) -> tuple[str, ...]:
+        if width > len(targets):
+            raise self._text.syntax_error(tree, f"INSERT has {width} values for {len(targets)} columns.")
+        return targets[:width]
+
+    def _assigned(self, value: Expr, kind: SqlType, name: str, tree: exp.Expr) -> str:
+        try:
+            return assigned(value, kind).sql
+        except MismatchError as error:
+            raise self._text.type_error(tree, f"{name}: {error}") from None
+
+    def append(self, source: tuple[str, tuple[str, ...]], info: TableInfo, *, reads_tables: bool = False) -> int:
+        """Insert the rows of a query with columns of the given stored names, and return how many it has."""
+        if info.has_row_id and not (reads_tables or info.watermark or info.generated):
+            return self._append_at_once(source, info)
+        rows = self._made(source, info)
+        self._store(self._on_time(rows, info), info)
+        return self._storage.count(rows)
+
+    def _append_at_once(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
+        """Insert rows without keeping them elsewhere first."""
+        relation, last = info.relation, self._storage.waiting.last_number(info.relation.name)
+        names = ", ".join(quoted(column.name) for column in relation.visible)
+        number = f"{last} + row_number() OVER () AS {quoted(ROW_ID)}"
+        query = f"SELECT {self._all_columns(source[1], info)}, {number} FROM ({source[0]})"
+        count = int(self._storage.run(f"INSERT INTO {relation.storage} ({names}, {quoted(ROW_ID)}) {query}")[0][0])
+        self._storage.waiting.number(relation.name, count)
+        self.delta = newer_rows(relation, last)
+        self._check_nulls(self.delta, relation)
+        return count
+
+    def _all_columns(self, names: tuple[str, ...], info: TableInfo) -> str:
+        """Return the columns of a table as SQL over the given ones."""
+        return ", ".join(
+            quoted(column.name) if column.name in names else f"{_default_sql(info, column.name)} AS {quoted(column.name)}"
+            for column in info.relation.visible
+        )
+
+    def _taken(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
+        return self._on_time(self._made(source, info), info)
+
+    def _made(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> str:
+        """Return the rows of an INSERT with all their columns, numbered in order."""
+        query, names = source
+        relation = info.relation
+        items = self._all_columns(names, info)
+        rows = self._storage.temporary(f"SELECT {items}, row_number() OVER () AS windowpane_n FROM ({query})")
+        if info.generated:
+            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            rows = self._storage.temporary(f"SELECT * REPLACE ({made}) FROM {rows}")
+        self._check_nulls(rows, relation)
+        return rows
+
+    def _check_nulls(self, rows: str, relation: Relation) -> None:
+        for column in relation.visible:
+            required = column.not_null
+            if required and not self._storage.is_empty(f"{rows} WHERE {quoted(column.name)} IS NULL"):
+                raise SqlRunError(
+                    f"column {column.name!r} of {relation.name!r} is NOT NULL, and a row has NULL there. Nothing was inserted."
+                )
+
+    def _on_time(self, rows: str, info: TableInfo) -> str:
+        """Return the rows that are not late; the chunk then raises the watermark, late rows included."""
+        if info.watermark is None:
+            return rows
+        column, name = quoted(info.watermark.column), info.relation.name
+        held = self._clock.get(name)
+        kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
+        highest = f"max({info.watermark.sql})"
+        reached = highest if held is None else f"greatest({highest}, {held})"
+        self._clock.raise_to(name, self._storage.value(f"SELECT CAST({reached} AS VARCHAR) FROM {rows}"), info.watermark.type)
+        return kept
+
+    def _store(self, rows: str, info: TableInfo) -> None:
+        relation, weight = info.relation, quoted(WEIGHT)
+        names = ", ".join(quoted(column.name) for column in relation.visible)
+        if info.has_row_id:
+            last = self._storage.waiting.last_number(relation.name)
+            number = f"{last} + windowpane_n AS {quoted(ROW_ID)}"
+            count = int(self._storage.value(f"SELECT coalesce(max(windowpane_n), 0) FROM {rows}"))
+            self._storage.waiting.number(relation.name, count)
+            self.delta = Inserts(f"(SELECT {names}, {number}, 1 AS {weight} FROM {rows})")
+            columns = [column.name for column in relation.columns]
+            apply_to(self._storage, relation.storage, self.delta, columns, relation.key)
+            return
+        new = self._storage.temporary(winners(rows, relation, info.conflict))
+        if self._storage.is_empty(relation.storage):
+            self.apply(Inserts(f"(SELECT {names}, 1 AS {weight} FROM {new})"), info)
+            return
+        old = f"SELECT s.* FROM {relation.storage} AS s SEMI JOIN {new} AS n ON {same('s', 'n', relation.key)}"
+        self.apply(self._storage.temporary(f"SELECT {names}, 1 AS {weight} FROM {new} UNION ALL SELECT *, -1 FROM ({old})"), info)
+
+    def apply(self, delta: str, info: TableInfo) -> None:
+        """Change the rows of a table, and let the changes wait for the next flush."""
+        names = [column.name for column in info.relation.columns]
+        listed = ", ".join(map(quoted, [*names, WEIGHT]))
+        apply_to(self._storage, info.relation.storage, delta, names, info.relation.key)
+        self.delta = delta
+        name, waiting = info.relation.name, self._storage.waiting
+        flushed = f" WHERE {quoted(ROW_ID)} <= {waiting.flushed(name)}" if info.has_row_id else ""
+        self._storage.run(f"INSERT INTO {info.pending} ({listed}) SELECT {listed} FROM {delta}{flushed}")
+        waiting.add_changes(name)
+
+    def update(self, statement: Update, info: TableInfo) -> int:
+        """Change rows, and return how many."""
+        relation = info.relation
+        scope = table_scope(relation)
+        changed = self._assignments(statement.assignments, info, ScalarBinder(self._text, scope, "SET", NOW))
+        old = self._storage.temporary(f"SELECT * FROM {relation.storage}{self._where(statement.where, relation)}")
+        items = [f"{changed.get(column.name, quoted(column.name))} AS {quoted(column.name)}" for column in relation.columns]
+        new = f"SELECT {', '.join(items)} FROM {old}"
+        if info.generated:
+            made = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in info.generated.items())
+            new = f"SELECT * REPLACE ({made}) FROM ({new})"
+        rows = self._storage.temporary(new)
+        self._check_nulls(rows, relation)
+        weight = quoted(WEIGHT)
+        self.apply(self._storage.temporary(f"SELECT *, 1 AS {weight} FROM {rows} UNION ALL SELECT *, -1 FROM {old}"), info)
+        return int(self._storage.value(f"SELECT count(*) FROM {old}"))
+
+    def _assignments(self, assignments: Sequence[tuple[str, exp.Expr]], info: TableInfo, binder: ScalarBinder) -> dict[str, str]:
+        """Return the new values of columns as SQL."""
+        types = {column.name: column.type for column in info.relation.visible}
+        changed: dict[str, str] = {}
+        for name, tree in assignments:
+            self._check_assignable(name, info, tree)
+            if name in changed:
+                raise self._text.name_error(tree, f"SET names column {name!r} twice.")
+            changed[name] = (
+                _default_sql(info, name) if _is_default(tree) else self._assigned(binder.bind(tree), types[name], name, tree)
+            )
+        return changed
+
+    def _check_assignable(self, name: str, info: TableInfo, tree: exp.Expr) -> None:
+        names = [column.name for column in info.relation.visible]
+        if name not in names:
+            raise self._text.name_error(tree, f"table {info.relation.name!r} has no column {name!r}; it has {', '.join(names)}.")
+        if name in info.relation.key:
+            raise self._text.unsupported(
+                tree, f"changing {name!r}, a column of the primary key", "DELETE the row and INSERT another."
+            )
+        if name in info.generated:
+            raise self._text.unsupported(tree, f"setting {name!r}, a generated column", "Set the columns it is made from.")
+
+    def delete(self, statement: Delete, info: TableInfo) -> int:
+        """Delete rows, and return how many."""
+        where = self._where(statement.where, info.relation)
+        old = self._storage.temporary(f"SELECT *, -1 AS {quoted(WEIGHT)} FROM {info.relation.storage}{where}")
+        self.apply(old, info)
+        return int(self._storage.value(f"SELECT count(*) FROM {old}"))
+
+    def _where(self, tree: exp.Expr | None, relation: Relation) -> str:
+        if tree is None:
+            return ""
+        if tree.find(exp.Query):
+            return self._where_of_query(tree, relation)
+        scope = table_scope(relation)
+        return f" WHERE {ScalarBinder(self._text, scope, 'WHERE', NOW).boolean(tree).sql}"
+
+    def _where_of_query(self, tree: exp.Expr, relation: Relation) -> str:
+        """Return a condition with subqueries as one on the key: the rows are those that a SELECT finds."""
+        source = exp.Table(this=exp.to_identifier(relation.name, quoted=True))
+        select = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=source), where=exp.Where(this=tree))
+        node = self._query.bind(select).node
+        pairs = zip(_first_scan(node).key, relation.key, strict=True)
+        same_key = " AND ".join(
+            f"found.{quoted(one)} IS NOT DISTINCT FROM {relation.storage}.{quoted(other)}" for one, other in pairs
+        )
+        return f" WHERE EXISTS (SELECT 1 FROM ({compile_plan(node)}) AS found WHERE {same_key})"
+
+
+def newer_rows(relation: Relation, number: int) -> Inserts:
+    """Return the rows of a table behind a number as a batch."""
+    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage} WHERE {quoted(ROW_ID)} > {number})")
+
+
+def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
+    """Return what waits of a table for the next flush, ``None`` if nothing does."""
+    relation, waiting = info.relation, storage.waiting
+    rows = newer_rows(relation, waiting.flushed(relation.name))
+    new = rows if waiting.has_new_rows(relation.name, rows) else None
+    changes: str | None = None
+    if waiting.has_changes(relation.name, info.pending):
+        if storage.is_empty(f"{info.pending} WHERE {quoted(WEIGHT)} < 0"):
+            changes = Inserts(info.pending)
+        else:
+            changes = netted(storage, f"SELECT * FROM {info.pending}", [column.name for column in relation.columns])
+    if new is None or changes is None:
+        return new or changes
+    names = ", ".join(quoted(name) for name in [*(column.name for column in relation.columns), WEIGHT])
+    return Netted(f"(SELECT {names} FROM {changes} UNION ALL SELECT {names} FROM {new})")
+
+
+def _first_scan(node: Node) -> Node:
+    """Return where the rows of FROM come from; subqueries are joined to the right of it, with keys of their own."""
+    while node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def table_scope(relation: Relation) -> Scope:
+    """Return the names of a table's columns, for expressions over its stored rows."""
+    return Scope(tuple(Visible(relation.name, Column(column.name, column.name, column.type)) for column in relation.visible))
+
+
+def ordered_sql(bound: BoundQuery) -> str:
+    """Return a query with its ORDER BY as SQL; columns have their ids."""
+    order = f" ORDER BY {', '.join(item.sql for item in bound.order)}" if bound.order else ""
+    return f"SELECT * FROM ({compile_plan(bound.node)}){order}"
+
+
+def refuse_append_only(info: TableInfo, what: str, line: int, column: int) -> None:
+    """Refuse UPDATE and DELETE on a table whose rows stay."""
+    if info.relation.append_only:
+        message = f"{what} on {info.relation.name!r}, which is APPEND ONLY, is not supported. INSERT is."
+        raise UnsupportedSqlError(message, line, column)

@@ -1,0 +1,112 @@
+"""What waits for the next flush: rows that no flush has seen, and changes of those that one has.
+
+Rows of a table without a primary key are numbered as they come, so its new rows are those behind a number, and nobody copies
+them. Changes of its other rows, and all changes of a table with a primary key, wait in a table of their own.
+
+Layout: ``windowpane.counters`` has for each table with numbered rows the last number, and the last one that a flush has seen
+(``flushed``; NULL, from a store of another version, is the last number). It is held in memory, and written once a transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowpane.sql.expressions.expr import text_literal
+
+if TYPE_CHECKING:
+    from windowpane.sql.embedded.storage import Storage
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The last number of a table's rows, and the last that a flush has seen."""
+
+    last: int = 0
+    flushed: int = 0
+
+
+class Waiting:
+    """What waits of each table, by its name."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Read it when it is asked for."""
+        self._storage = storage
+        self._held: dict[str, _Numbers] | None = None
+        self._stored: dict[str, _Numbers] = {}
+        self._without_changes: set[str] = set()
+        self._thinned: set[str] = set()
+
+    def _loaded(self) -> dict[str, _Numbers]:
+        if self._held is None:
+            rows = self._storage.run("SELECT name, value, coalesce(flushed, value) FROM windowpane.counters")
+            self._held = {name: _Numbers(last, flushed) for name, last, flushed in rows if not name.startswith("/")}
+            self._stored = dict(self._held)
+            self._thinned = {name for name, numbers in self._held.items() if numbers.flushed < numbers.last}
+        return self._held
+
+    def last_number(self, table: str) -> int:
+        """Return the number of the last row of a table, 0 if it has had none."""
+        return self._loaded().get(table, _Numbers()).last
+
+    def number(self, table: str, count: int) -> None:
+        """Take that many numbers behind the last."""
+        numbers = self._loaded().get(table, _Numbers())
+        self._loaded()[table] = replace(numbers, last=numbers.last + count)
+
+    def flushed(self, table: str) -> int:
+        """Return the number of the last row that a flush has seen."""
+        return self._loaded().get(table, _Numbers()).flushed
+
+    def has_new_rows(self, table: str, rows: str) -> bool:
+        """Whether rows have come since the last flush and are there; ``rows`` is read only if some may be gone again."""
+        came = self.flushed(table) < self.last_number(table)
+        return came and not (table in self._thinned and self._storage.is_empty(rows))
+
+    def add_changes(self, table: str) -> None:
+        """Note that rows of a table were changed, or that changes were written to where they wait."""
+        self._without_changes.discard(table)
+        self._thinned.add(table)
+
+    def has_changes(self, table: str, place: str) -> bool:
+        """Whether changes of a table wait in ``place``."""
+        if table not in self._without_changes and self._storage.is_empty(place):
+            self._without_changes.add(table)
+        return table not in self._without_changes
+
+    def end(self, table: str, place: str) -> None:
+        """Let nothing of a table wait any longer."""
+        if self.has_changes(table, place):
+            self._storage.run(f"DELETE FROM {place}")
+            self._without_changes.add(table)
+        if self.flushed(table) < self.last_number(table):
+            self._loaded()[table] = replace(self._loaded()[table], flushed=self.last_number(table))
+        self._thinned.discard(table)
+
+    def drop(self, table: str) -> None:
+        """Forget a table."""
+        self.save()
+        self._storage.run("DELETE FROM windowpane.counters WHERE name = ?", [table])
+        self.forget()
+
+    def save(self) -> None:
+        """Write what has changed, in the transaction that changed it."""
+        changed = {} if self._held is None else {k: v for k, v in self._held.items() if self._stored.get(k) != v}
+        known = {text_literal(name): numbers for name, numbers in changed.items() if name in self._stored}
+        fresh = {text_literal(name): numbers for name, numbers in changed.items() if name not in self._stored}
+        if known:
+            last = " ".join(f"WHEN {name} THEN {numbers.last}" for name, numbers in known.items())
+            flushed = " ".join(f"WHEN {name} THEN {numbers.flushed}" for name, numbers in known.items())
+            values = f"value = CASE name {last} END, flushed = CASE name {flushed} END"
+            self._storage.run(f"UPDATE windowpane.counters SET {values} WHERE name IN ({', '.join(known)})")
+        if fresh:
+            rows = ", ".join(f"({name}, {numbers.last}, {numbers.flushed})" for name, numbers in fresh.items())
+            self._storage.run(f"INSERT INTO windowpane.counters VALUES {rows}")
+        self._stored |= changed
+
+    def forget(self) -> None:
+        """Read again what is stored, after a transaction that was rolled back."""
+        self._held = None
+        self._stored = {}
+        self._without_changes.clear()
+        self._thinned.clear()

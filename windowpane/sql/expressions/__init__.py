@@ -1,0 +1,1 @@
+"""Expressions: operators, functions, aggregates, and the types they take and give."""

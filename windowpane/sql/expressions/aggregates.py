@@ -1,0 +1,341 @@
+"""Aggregate functions: taken apart into primitive calls, and an expression over their results.
+
+``avg`` of exact numbers is a sum and a count, divided exactly, as in RisingWave; the rest is one call each. A primitive runs
+in GROUP BY and, where ``over`` names a function of the OVER engines, over windows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlglot import exp
+
+from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, settled
+from windowpane.sql.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    JSONB,
+    QUOTIENT,
+    REAL,
+    UNKNOWN,
+    VARCHAR,
+    VARIANCE,
+    SqlType,
+    array_of,
+    as_numeric,
+    is_float,
+    is_integer,
+    is_number,
+    is_text,
+    numeric,
+)
+from windowpane.sql.numerics.arithmetic import divide, multiply
+from windowpane.sql.numerics.registry import called
+from windowpane.sql.parse.positions import Text
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One call of a function that DuckDB has.
+
+    Args:
+        function: DuckDB's name.
+        arguments: bound arguments; none for ``count(*)``.
+        type: type of the result.
+        over: the name of the same function in the OVER engines, ``None`` if they have none.
+        separator: of ``string_agg``.
+        constants: further arguments, as SQL.
+        parameters: further arguments, as the OVER engines take them.
+    """
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: SqlType
+    over: str | None = None
+    separator: str | None = None
+    constants: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, float | str], ...] = ()
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is 0 of no rows, not NULL."""
+        return self.function in ("count", "approx_count_distinct")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an aggregate is made of.
+
+    Args:
+        primitives: the calls.
+        finish: makes the result of theirs.
+        of_distinct: ``None`` if DISTINCT can stand in each call, else what to write instead.
+    """
+
+    primitives: tuple[Primitive, ...]
+    finish: Callable[[Sequence[Expr]], Expr]
+    of_distinct: str | None = None
+
+
+Binder = Callable[[Sequence[Expr]], Parts]
+
+
+def _one(primitive: Primitive) -> Parts:
+    return Parts((primitive,), lambda results: results[0])
+
+
+def _only(arguments: Sequence[Expr], count: int = 1) -> tuple[Expr, ...]:
+    if len(arguments) != count:
+        raise MismatchError(f"it takes {count} argument{'s' if count != 1 else ''}, not {len(arguments)}.")
+    return tuple(settled(argument) for argument in arguments)
+
+
+def _count(arguments: Sequence[Expr]) -> Parts:
+    values = tuple(settled(argument) for argument in arguments)
+    return _one(Primitive("count", values, BIGINT, "count"))
+
+
+def _summed(value: Expr) -> Primitive:
+    """The primitive sum: of smallint and int a bigint, of bigint and numeric a numeric."""
+    if is_integer(value.type):
+        kind = numeric(0) if value.type == BIGINT else BIGINT
+        return Primitive("sum", (convert(value, kind),), kind, "sum")
+    if value.type.name == "numeric":
+        kind = numeric(value.type.scale)
+        return Primitive("sum", (convert(value, kind),), kind, "sum")
+    if is_float(value.type):
+        return Primitive("sum", (convert(value, DOUBLE),), value.type, "sum" if value.type == DOUBLE else None)
+    raise MismatchError(f"it takes a number or an interval, not {value.type}. Cast the argument.")
+
+
+def _sum(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    return _interval_sum(value) if value.type == INTERVAL else _one(_summed(value))
+
+
+_DISTINCT_FIRST = "Take the values of SELECT DISTINCT in a subquery."
+_MONTHS = "CAST(datepart('year', {0}) * 12 + datepart('month', {0}) AS BIGINT)"
+_DAYS = "CAST(datepart('day', {0}) AS BIGINT)"
+_MICROS = "CAST(datepart('hour', {0}) * 3600000000 + datepart('minute', {0}) * 60000000 + datepart('microsecond', {0}) AS BIGINT)"
+_INTERVAL_OF = "(to_months(CAST({0} AS INTEGER)) + to_days(CAST({1} AS INTEGER)) + to_microseconds({2}))"
+
+
+def _interval_sum(value: Expr) -> Parts:
+    """Months, days and microseconds are summed apart."""
+    fields = tuple(Primitive("sum", (build(BIGINT, part, value),), BIGINT, "sum") for part in (_MONTHS, _DAYS, _MICROS))
+    return Parts(fields, lambda parts: build(INTERVAL, _INTERVAL_OF, *parts), _DISTINCT_FIRST)
+
+
+def _interval_avg(value: Expr) -> Parts:
+    total, number = _interval_sum(value), Primitive("count", (value,), BIGINT, "count")
+    template = "CASE WHEN {1} > 0 THEN windowpane_divide_interval({0}, CAST({1} AS DOUBLE)) END"
+    return Parts(
+        (*total.primitives, number),
+        lambda parts: build(INTERVAL, template, total.finish(parts[:3]), parts[3]),
+        _DISTINCT_FIRST,
+    )
+
+
+def _avg(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    if value.type == INTERVAL:
+        return _interval_avg(value)
+    if is_float(value.type):
+        return _one(Primitive("avg", (convert(value, DOUBLE),), DOUBLE, "avg"))
+    total, number = _summed(value), Primitive("count", (value,), BIGINT, "count")
+    return Parts((total, number), lambda parts: divide(parts[0], build(BIGINT, "nullif({0}, 0)", parts[1])))
+
+
+def _moment(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if not is_number(value.type):
+            raise MismatchError(f"it takes a number, not {value.type}. Cast the argument.")
+        if is_float(value.type):
+            return _one(Primitive(name, (convert(value, DOUBLE),), DOUBLE, name))
+        return _exact_moment(name, value)
+
+    return bind
+
+
+def _exact_moment(name: str, value: Expr) -> Parts:
+    """The moment of exact numbers: of their sum, the sum of their squares and their count, as in PostgreSQL and RisingWave."""
+    if is_integer(value.type) and value.type != BIGINT:
+        square = build(BIGINT, "({0} * {0})", convert(value, BIGINT))
+    else:
+        wide = convert(value, as_numeric(value.type))
+        square = multiply(wide, wide)
+    total, squares = _summed(value), _summed(square)
+    number, squared = (Primitive("count", (counted,), BIGINT, "count") for counted in (value, square))
+
+    def finish(parts: Sequence[Expr]) -> Expr:
+        sums = [convert(part, as_numeric(part.type)) for part in parts[:2]]
+        kind = VARIANCE if name.startswith("var") else QUOTIENT
+        return build(kind, called(name, "{0}", "{1}", "{2}", "{3}"), *sums, *parts[2:])
+
+    return Parts((total, squares, number, squared), finish, _DISTINCT_FIRST)
+
+
+def _same(function: str, over: str | None = None) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        return _one(Primitive(function, (value,), value.type, over))
+
+    return bind
+
+
+def _extreme(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        return _one(Primitive(name, (value,), value.type, None if value.type in (REAL, DOUBLE) else name))
+
+    return bind
+
+
+def _boolean(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if value.type not in (BOOLEAN, UNKNOWN):
+            raise MismatchError(f"it takes boolean, not {value.type}.")
+        return _one(Primitive(name, (convert(value, BOOLEAN),), BOOLEAN, name))
+
+    return bind
+
+
+def _bits(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        (value,) = _only(arguments)
+        if not is_integer(value.type):
+            raise MismatchError(f"it takes an integer, not {value.type}. Cast the argument.")
+        return _one(Primitive(name, (value,), value.type))
+
+    return bind
+
+
+def _arg(name: str) -> Binder:
+    def bind(arguments: Sequence[Expr]) -> Parts:
+        values = _only(arguments, 2)
+        by = values[1].type
+        if by == JSONB or by.element is not None:
+            raise MismatchError(f"it compares no {by}. Compare an element of it.")
+        return _one(Primitive(name, values, values[0].type, name))
+
+    return bind
+
+
+def _string_agg(arguments: Sequence[Expr]) -> Parts:
+    if len(arguments) != 2 or arguments[1].literal is None:
+        raise MismatchError("it takes a text and a separator that is a text literal.")
+    if not is_text(arguments[0].type):
+        raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
+    separator = arguments[1].literal
+    value = as_text(settled(arguments[0]))
+    constants = ("'" + separator.replace("'", "''") + "'",)
+    return _one(Primitive("string_agg", (value,), VARCHAR, "string_agg", separator, constants, (("separator", separator),)))
+
+
+def _listagg(arguments: Sequence[Expr]) -> Parts:
+    """Flink's ``LISTAGG``: the separator is a comma unless one is given."""
+    return _string_agg(arguments if len(arguments) > 1 else (*arguments, Expr("','", UNKNOWN, literal=",")))
+
+
+def _array_agg(arguments: Sequence[Expr]) -> Parts:
+    (value,) = _only(arguments)
+    return _one(Primitive("array_agg", (value,), array_of(value.type)))
+
+
+def _approx_count_distinct(arguments: Sequence[Expr]) -> Parts:
+    return _one(Primitive("approx_count_distinct", _only(arguments), BIGINT))
+
+
+def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
+    """Return ``percentile_cont`` or ``percentile_disc`` of a fraction over an ordered value.
+
+    Raises:
+        MismatchError: the fraction is no literal from 0 to 1.
+    """
+    written = _constant(fraction)
+    if written is None or Decimal(written) > 1:
+        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    if name == "percentile_cont":
+        return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written,)))
+    return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written,)))
+
+
+def approx_percentile(constants: Sequence[Expr], value: Expr) -> Parts:
+    """Return ``approx_percentile`` of a fraction, with a relative error (0.01 if left out): RisingWave's value of the same rows.
+
+    Raises:
+        MismatchError: the fraction is no literal from 0 to 1, or the error none between 0 and 1.
+    """
+    if not 1 <= len(constants) <= 2:
+        raise MismatchError("it takes a fraction, and perhaps a relative error.")
+    fraction, error = _constant(constants[0]), _constant(constants[1]) if len(constants) == 2 else "0.01"
+    if fraction is None or Decimal(fraction) > 1:
+        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    if error is None or not 0 < Decimal(error) < 1:
+        raise MismatchError("its relative error is a number between 0 and 1, such as 0.01.")
+    listed = Primitive("list", (convert(value, DOUBLE),), array_of(DOUBLE))
+    picked = f"windowpane_nth_least(list_filter({{0}}, lambda x: x IS NOT NULL), {fraction}::DOUBLE)"
+    return Parts((listed,), lambda results: build(DOUBLE, f"windowpane_bucket_value({picked}, {error}::DOUBLE)", results[0]))
+
+
+def _constant(argument: Expr) -> str | None:
+    """Return a number that is written as a literal, ``None`` for anything else."""
+    written = _FRACTION.fullmatch(argument.sql)
+    return None if written is None else written[1]
+
+
+_FRACTION = re.compile(r"(?:CAST\()*'?(\d+(?:\.\d*)?|\.\d+)'?(?: AS [A-Z ]+(?:\(\d+, ?\d+\))?\))*")
+"""A number as a literal, perhaps cast."""
+
+AGGREGATES: dict[str, Binder] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "stddev": _moment("stddev_samp"),
+    "stddev_samp": _moment("stddev_samp"),
+    "stddev_pop": _moment("stddev_pop"),
+    "variance": _moment("var_samp"),
+    "var_samp": _moment("var_samp"),
+    "var_pop": _moment("var_pop"),
+    "bool_and": _boolean("bool_and"),
+    "bool_or": _boolean("bool_or"),
+    "every": _boolean("bool_and"),
+    "bit_and": _bits("bit_and"),
+    "bit_or": _bits("bit_or"),
+    "bit_xor": _bits("bit_xor"),
+    "arg_min": _arg("arg_min"),
+    "arg_max": _arg("arg_max"),
+    "string_agg": _string_agg,
+    "listagg": _listagg,
+    "array_agg": _array_agg,
+    "first_value": _same("first"),
+    "last_value": _same("last"),
+    "any_value": _same("any_value"),
+    "mode": _same("mode"),
+    "approx_count_distinct": _approx_count_distinct,
+    "percentile_cont": _count,
+    "percentile_disc": _count,
+    "approx_percentile": _count,
+}
+ORDERED_SETS = ("percentile_cont", "percentile_disc", "approx_percentile", "mode")
+"""Aggregates written with WITHIN GROUP."""
+
+
+def distinct_arguments(tree: exp.Distinct, text: Text, call: exp.Expr) -> list[exp.Expr]:
+    """Return what ``DISTINCT`` of a call is about.
+
+    Raises:
+        SqlSyntaxError: it is about nothing, or about ``*``.
+    """
+    if not tree.expressions or any(isinstance(argument, exp.Star) for argument in tree.expressions):
+        raise text.syntax_error(call, "DISTINCT in a call is about values: name the columns, as in count(DISTINCT a).")
+    return list(tree.expressions)

@@ -1,0 +1,251 @@
+"""Functions of arrays and of jsonb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.expressions.operators import is_element, same_type, with_element
+from windowpane.sql.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    SMALLINT,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    is_number,
+    numeric,
+)
+
+Builder = Callable[[Sequence[Expr]], Expr]
+
+
+def array(elements: Sequence[Expr]) -> Expr:
+    """Return ``ARRAY[...]``."""
+    if not elements:
+        raise MismatchError("the type of an empty array is open. Write ARRAY[]::integer[].")
+    values = same_type(*elements)
+    kind = array_of(values[0].type)
+    listed = ", ".join(f"{{{index}}}" for index in range(len(values)))
+    return build(kind, f"CAST([{listed}] AS {kind.duckdb})", *values, name="array")
+
+
+def _element_of(value: Expr) -> SqlType:
+    if value.type.element is None:
+        raise MismatchError(f"it takes an array, not {value.type}.")
+    return value.type.element
+
+
+def _counted(arguments: Sequence[Expr], least: int, most: int) -> None:
+    if not least <= len(arguments) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")
+
+
+def _length(template: str, most: int) -> Builder:
+    """Return the length of an array; a dimension behind it is 1."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, most)
+        _element_of(arguments[0])
+        if len(arguments) > 1 and arguments[1].sql != "CAST(1 AS INTEGER)":
+            raise MismatchError("it takes the first dimension, 1.")
+        return build(INTEGER, template, arguments[0])
+
+    return bind
+
+
+def _of_array(template: str, result: SqlType | None = None) -> Builder:
+    """Return a function of one array; without a type, the result is one of its elements."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, 1)
+        return build(result or _element_of(arguments[0]), template, arguments[0])
+
+    return bind
+
+
+def _same_array(template: str) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, 1)
+        _element_of(arguments[0])
+        return build(arguments[0].type, template, arguments[0])
+
+    return bind
+
+
+def _with_element(template: str, result: SqlType | None = None) -> Builder:
+    """Return a function of an array and an element; without a type, the result is such an array."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        value, element = arguments
+        return build(result or value.type, template, value, convert(element, _element_of(value)))
+
+    return bind
+
+
+def _extended(*, prepends: bool) -> Builder:
+    """Return ``array_append`` or ``array_prepend``."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        element, value = arguments if prepends else reversed(arguments)
+        if value.type == UNKNOWN and element.type != UNKNOWN:
+            value = convert(value, array_of(element.type))
+        _element_of(value)
+        return with_element(value, element, prepends=prepends)
+
+    return bind
+
+
+def _joined(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 2, 2)
+    one, other = arguments
+    if one.type.element is not None and other.type.element is not None:
+        for value, element, prepends in ((one, other, False), (other, one, True)):
+            if is_element(element.type, value.type):
+                return with_element(value, element, prepends=prepends)
+    one, other = same_type(one, other)
+    _element_of(one)
+    return build(one.type, "list_concat({0}, {1})", one, other)
+
+
+def _to_string(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 2, 3)
+    value = _flat(arguments[0])
+    text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
+    signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
+    known = _text_between(f"[{text} FOR element IN {{0}} IF element IS NOT NULL]", signs[0])
+    if len(signs) == 1:
+        return build(VARCHAR, f"CASE WHEN {{1}} IS NOT NULL THEN {known} END", value, *signs)
+    shown = _text_between(f"[coalesce({text}, {{2}}) FOR element IN {{0}}]", signs[0])
+    template = f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN {known} ELSE {shown} END"
+    return build(VARCHAR, template, value, *signs)
+
+
+def _text_between(texts: str, sign: Expr) -> str:
+    """Return a template that joins texts with ``{1}``, which DuckDB's own function knows as a constant only."""
+    if sign.literal is not None:
+        return f"array_to_string({texts}, {{1}})"
+    return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{1}} || other) END"
+
+
+def _split(arguments: Sequence[Expr]) -> Expr:
+    """Return ``string_to_array(text, sign[, text of NULL])``: without a sign each character is an element."""
+    _counted(arguments, 2, 3)
+    text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr("NULL", UNKNOWN))[:3])
+    template = (
+        "list_transform(CASE WHEN {0} IS NULL THEN NULL WHEN {0} = '' THEN [] "
+        "WHEN {1} IS NULL THEN regexp_extract_all({0}, '.', 0, 's') WHEN {1} = '' THEN [{0}] "
+        "ELSE string_split({0}, {1}) END, lambda part: nullif(part, {2}))"
+    )
+    return build(array_of(VARCHAR), template, text, sign, null)
+
+
+def _flat(value: Expr) -> Expr:
+    """Return the elements of an array of arrays as one array."""
+    while value.type.element is not None and value.type.element.element is not None:
+        value = build(value.type.element, "flatten({0})", value)
+    return value
+
+
+def _of_elements(template: str) -> Builder:
+    """Return an aggregate of the numbers in an array, of the elements' type in SQL's sense: a sum of ints is a bigint."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, 1)
+        kind = _element_of(arguments[0])
+        if not is_number(kind):
+            raise MismatchError(f"it takes an array of numbers, not {arguments[0].type}.")
+        result = BIGINT if kind in (SMALLINT, INTEGER) else numeric(0) if kind == BIGINT else kind
+        return build(result, f"CAST({template} AS {result.duckdb})", arguments[0])
+
+    return bind
+
+
+def _dimensions(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 1, 1)
+    depth, kind = 1, _element_of(arguments[0])
+    while kind.element is not None:
+        depth, kind = depth + 1, kind.element
+    return build(INTEGER, f"CAST(CASE WHEN len({{0}}) > 0 THEN {depth} END AS INTEGER)", arguments[0])
+
+
+def _bound(template: str) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        _element_of(arguments[0])
+        if arguments[1].sql != "CAST(1 AS INTEGER)":
+            raise MismatchError("it takes the first dimension, 1.")
+        return build(INTEGER, template, arguments[0])
+
+    return bind
+
+
+def _replaced(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 3, 3)
+    old, new = (convert(argument, _element_of(arguments[0])) for argument in arguments[1:])
+    template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
+    return build(arguments[0].type, template, arguments[0], old, new)
+
+
+def _positions(arguments: Sequence[Expr]) -> Expr:
+    _counted(arguments, 2, 2)
+    element = convert(arguments[1], _element_of(arguments[0]))
+    template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
+    return build(array_of(INTEGER), template, arguments[0], element)
+
+
+def _contains(*, reversed_sides: bool = False) -> Builder:
+    """Return ``array_contains`` (``@>``) or ``array_contained`` (``<@``)."""
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 2, 2)
+        one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
+        _element_of(one)
+        return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
+
+    return bind
+
+
+def _of_json(template: str, result: SqlType) -> Builder:
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        _counted(arguments, 1, 1)
+        if arguments[0].type not in (JSONB, UNKNOWN):
+            raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
+        return build(result, template, convert(arguments[0], JSONB))
+
+    return bind
+
+
+ARRAY_FUNCTIONS: dict[str, Builder] = {
+    "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
+    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([_flat(argument) for argument in arguments]),
+    "array_append": _extended(prepends=False),
+    "array_prepend": _extended(prepends=True),
+    "array_cat": _joined,
+    "array_position": _with_element("CAST(list_position({0}, {1}) AS INTEGER)", INTEGER),
+    "array_remove": _with_element("list_filter({0}, lambda element: element IS DISTINCT FROM {1})"),
+    "array_distinct": _same_array("list_distinct({0})"),
+    "array_sort": _same_array("list_sort({0}, 'ASC', 'NULLS LAST')"),
+    "array_min": _of_array("list_min({0})"),
+    "array_max": _of_array("list_max({0})"),
+    "array_to_string": _to_string,
+    "array_join": _to_string,
+    "string_to_array": _split,
+    "array_reverse": _same_array("list_reverse({0})"),
+    "array_sum": _of_elements("list_sum({0})"),
+    "array_ndims": _dimensions,
+    "array_lower": _bound("CAST(CASE WHEN len({0}) > 0 THEN 1 END AS INTEGER)"),
+    "array_upper": _bound("CAST(nullif(len({0}), 0) AS INTEGER)"),
+    "array_replace": _replaced,
+    "array_positions": _positions,
+    "array_contains": _contains(),
+    "array_contained": _contains(reversed_sides=True),
+    "jsonb_typeof": _of_json("windowpane_jsonb_type({0})", VARCHAR),
+    "jsonb_array_length": _of_json("windowpane_jsonb_length({0})", INTEGER),
+}

@@ -1,0 +1,388 @@
+"""Binds scalar expressions; what aggregates and window functions mean is left to subclasses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Context, Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql.bind.scope import Column, Scope
+from windowpane.sql.embedded.macros import NOW
+from windowpane.sql.expressions import operators
+from windowpane.sql.expressions.aggregates import AGGREGATES
+from windowpane.sql.expressions.array_functions import array
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
+from windowpane.sql.expressions.forms import FORMS, compares_any, row_values, rows_equal, rows_ordered
+from windowpane.sql.expressions.functions import FUNCTIONS
+from windowpane.sql.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    SqlType,
+    is_float,
+    named,
+)
+from windowpane.sql.numerics.conversions import type_of
+from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.times import WITH_UNIT, with_unit
+from windowpane.sql.values.intervals import interval_sql, read_span
+from windowpane.sql.windows import time_functions
+
+_Kinds = dict[type[exp.Expr], str]
+
+_ARITHMETIC: _Kinds = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_COMPARISONS: _Kinds = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+_INSTEAD: _Kinds = {
+    exp.All: "NOT EXISTS with the opposite comparison is the same where no side is NULL; a NULL makes ALL unknown.",
+    exp.Any: "= ANY (array) is, and = ANY (subquery) in WHERE.",
+    exp.HexString: "Write '\\x...'::bytea.",
+    exp.Dot: "Structs are not there; give each field a column.",
+    exp.TryCast: "CAST is.",
+}
+_LISTED = "See docs/sql.md for those there are."
+_IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
+_NEAREST = {
+    "tumble": _IN_FROM.format("TUMBLE(t, at, INTERVAL '10 minutes')"),
+    "hop": _IN_FROM.format("HOP(t, at, INTERVAL '5 minutes', INTERVAL '10 minutes')"),
+}
+_BITWISE: _Kinds = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+
+
+RESOLVED = "windowpane_column"
+"""Where an expression keeps the column it is known to be."""
+
+
+class ScalarBinder:
+    """Turns a parsed expression into a bound one, over the columns of a scope.
+
+    Args:
+        text: the text it stands in, for places.
+        scope: what names mean.
+        clause: the clause it stands in, for messages.
+        subquery: binds a subquery where a clause allows one.
+    """
+
+    def __init__(self, text: Text, scope: Scope, clause: str, now: str = NOW) -> None:
+        """Remember what names mean."""
+        self.text = text
+        self.scope = scope
+        self.clause = clause
+        self.now = now
+
+    def bind(self, tree: exp.Expr) -> Expr:
+        """Return the bound expression.
+
+        Raises:
+            SqlError: a name, function or type that is not there or does not fit, with its place.
+        """
+        special = self.intercept(tree)
+        if special is not None:
+            return special
+        try:
+            return self._dispatch(tree)
+        except MismatchError as error:
+            raise self.text.type_error(tree, str(error)) from None
+
+    def intercept(self, tree: exp.Expr) -> Expr | None:
+        """Return what a subclass makes of an expression, ``None`` to bind it as usual."""
+        return None
+
+    def boolean(self, tree: exp.Expr) -> Expr:
+        """Return a bound condition."""
+        bound = self.bind(tree)
+        if bound.type not in (BOOLEAN, UNKNOWN):
+            raise self.text.type_error(tree, f"{self.clause} needs a boolean, not {bound.type}. Compare it with something.")
+        return convert(bound, BOOLEAN)
+
+    def _dispatch(self, tree: exp.Expr) -> Expr:
+        kind = type(tree)
+        if kind in _ARITHMETIC:
+            return operators.arithmetic(_ARITHMETIC[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in _COMPARISONS:
+            special = self._special_comparison(tree)
+            if special is not None:
+                return special
+            return operators.compare(_COMPARISONS[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in _BITWISE:
+            return operators.bitwise(_BITWISE[kind], self.bind(tree.this), self.bind(tree.expression))
+        if kind in FORMS:
+            return FORMS[kind](self.bind, tree)
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            instead = _INSTEAD.get(kind, "See docs/sql.md for the expressions there are.")
+            raise self.text.unsupported(tree, f"{tree.sql(dialect='risingwave')[:60]!r} in {self.clause}", instead)
+        return handler(self, tree)
+
+    def _special_comparison(self, tree: exp.Expr) -> Expr | None:
+        """Return a comparison with ANY of an array, or of rows; ``None`` for all others."""
+        other = tree.expression
+        called = str(other.this).upper() if isinstance(other, exp.Anonymous) else ""
+        if called in ("SOME", "ALL") and len(other.expressions) == 1:
+            other = (exp.All if called == "ALL" else exp.Any)(this=other.expressions[0])
+        if isinstance(other, exp.Any | exp.All) and not isinstance(other.this, exp.Query):
+            elements = other.this.this if isinstance(other.this, exp.Paren) else other.this
+            every, operator = isinstance(other, exp.All), _COMPARISONS[type(tree)]
+            return compares_any(operator, self.bind(tree.this), self.bind(elements), every=every)
+        parts = row_values(tree.this)
+        if parts is None:
+            return None
+        if isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE):
+            return rows_ordered(self.bind, _COMPARISONS[type(tree)], parts, other)
+        equal = rows_equal(self.bind, parts, other)
+        return equal if isinstance(tree, exp.EQ) else operators.logical("NOT", equal)
+
+    def column(self, tree: exp.Expr) -> Expr:
+        """Return the column that a name means."""
+        known = tree.meta.get(RESOLVED)
+        if isinstance(known, Column):
+            return column_expr(known.id, known.type, known.name)
+        table = name_of(tree.args["table"]) if tree.args.get("table") else None
+        name = name_of(tree.this)
+        found = self.scope.find(name, table)
+        if len(found) == 1:
+            return column_expr(found[0].id, found[0].type, name)
+        shown = name if table is None else f"{table}.{name}"
+        if found:
+            raise self.text.name_error(tree, f"column {shown!r} is ambiguous: several tables have it. Write it as table.{name}.")
+        raise self.text.name_error(tree, f"there is no column {shown!r} here{self._nearest(table)}")
+
+    def _nearest(self, table: str | None) -> str:
+        if table is not None and table not in self.scope.tables():
+            return f": there is no table {table!r} in FROM; there are {', '.join(self.scope.tables()) or 'none'}."
+        names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
+        return f"; there are {names}." if names else f": {self.clause} can name no column."
+
+    def _literal(self, tree: exp.Expr) -> Expr:
+        if tree.is_string:
+            return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+        return _number(str(tree.this))
+
+    def _cast(self, tree: exp.Expr) -> Expr:
+        kind = data_type(tree.args["to"])
+        if kind is None:
+            raise self.text.unsupported(tree, f"the type {tree.args['to'].sql()!r}", "See docs/sql.md for the types there are.")
+        if kind.element is not None and isinstance(tree.this, exp.Array) and not tree.this.expressions:
+            return Expr(f"CAST([] AS {kind.duckdb})", kind, name="array")
+        value = self._float_literal(tree.this, kind) or self.bind(tree.this)
+        bound = cast(value, kind)
+        own = value.name if value.name != "?column?" else _CAST_NAMES.get(kind.name, kind.name)
+        return replace(bound, literal=None, name=own)
+
+    def _float_literal(self, tree: exp.Expr, kind: SqlType) -> Expr | None:
+        """Return a number that is cast to a float as text: it may have more digits than a numeric holds."""
+        sign = ""
+        while isinstance(tree, exp.Neg | exp.Paren):
+            if isinstance(tree, exp.Neg):
+                sign = "" if sign else "-"
+            tree = tree.this
+        if not is_float(kind) or not isinstance(tree, exp.Literal) or tree.is_string:
+            return None
+        digits = sign + str(tree.this)
+        if math.isinf(float(digits)):
+            raise self.text.type_error(tree, f"{digits} is out of range for type {kind}.")
+        return Expr(text_literal(digits), UNKNOWN, literal=digits)
+
+    def _interval(self, tree: exp.Expr) -> Expr:
+        unit = tree.args.get("unit")
+        if unit is not None and not isinstance(unit, exp.Var):
+            raise self.text.unsupported(tree, "an interval of this form", "Write INTERVAL '1 day 2 hours'.")
+        value = tree.this
+        if value is None or not value.is_string:
+            raise self.text.unsupported(tree, "an interval that is no literal", "Write the number times INTERVAL '1 hour'.")
+        try:
+            return Expr(interval_sql(read_span(value.this, unit.name if unit else "")), INTERVAL)
+        except ValueError as error:
+            raise self.text.type_error(tree, f"{error}. Write INTERVAL '1 day 2 hours'.") from None
+
+    def _is(self, tree: exp.Expr) -> Expr:
+        operand, what = self.bind(tree.this), tree.expression
+        is_unknown = UNKNOWN_TRUTH in what.meta
+        if (is_unknown or isinstance(what, exp.Boolean)) and operand.type not in (BOOLEAN, UNKNOWN):
+            word = "UNKNOWN" if is_unknown else str(what.this).upper()
+            raise MismatchError(f"IS {word} takes boolean, not {operand.type}. Compare it with something.")
+        if isinstance(what, exp.Null):
+            return build(BOOLEAN, "({0} IS NULL)", convert(operand, BOOLEAN) if is_unknown else settled(operand))
+        if isinstance(what, exp.Boolean):
+            return build(BOOLEAN, f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})", convert(operand, BOOLEAN))
+        raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE and DISTINCT FROM are.")
+
+    def _in(self, tree: exp.Expr) -> Expr:
+        if tree.args.get("query") is not None:
+            raise self.text.unsupported(tree, f"IN (subquery) in {self.clause}", "It may stand in WHERE, joined by AND.")
+        parts = row_values(tree.this)
+        if parts is not None:
+            return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
+        values = operators.comparables(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
+        listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
+        return build(BOOLEAN, f"({{0}} IN ({listed}))", *values)
+
+    def _case(self, tree: exp.Expr) -> Expr:
+        branches = tree.args["ifs"]
+        conditions = [self._condition(tree, branch) for branch in branches]
+        default = tree.args.get("default")
+        results = [self.bind(branch.args["true"]) for branch in branches]
+        results.append(self.bind(default) if default is not None else Expr("NULL", UNKNOWN))
+        values = operators.same_type(*results)
+        parts = [f"WHEN {{{index}}} THEN {{{index + len(conditions)}}}" for index in range(len(conditions))]
+        template = f"CASE {' '.join(parts)} ELSE {{{2 * len(conditions)}}} END"
+        return build(values[0].type, f"({template})", *conditions, *values, name="case")
+
+    def _condition(self, tree: exp.Expr, branch: exp.Expr) -> Expr:
+        if tree.this is None:
+            return convert(self.bind(branch.this), BOOLEAN)
+        return operators.compare("=", self.bind(tree.this), self.bind(branch.this))
+
+    def _call(self, tree: exp.Expr) -> Expr:
+        name = str(tree.this).lower()
+        if name in AGGREGATES:
+            raise self._misplaced(tree, f"the aggregate {name}")
+        if name in WITH_UNIT and tree.expressions:
+            return _renamed(with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name)
+        arguments = [self.bind(argument) for argument in tree.expressions]
+        if name in time_functions.TIME_FUNCTIONS:
+            return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
+        if name in ("now", "proctime") and arguments:
+            raise MismatchError(f"{name} takes no arguments.")
+        if name in ("now", "proctime"):
+            return self._now(tree)
+        if name not in FUNCTIONS:
+            raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
+        try:
+            return _renamed(FUNCTIONS[name](arguments), name)
+        except MismatchError as error:
+            raise MismatchError(f"{name}: {error}") from None
+
+    def _misplaced(self, tree: exp.Expr, what: str) -> Exception:
+        return self.text.unsupported(tree, f"{what} in {self.clause}", "Put it into a subquery, and name its column here.")
+
+    def _window(self, tree: exp.Expr) -> Expr:
+        raise self._misplaced(tree, "a window function")
+
+    def _subquery(self, tree: exp.Expr) -> Expr:
+        raise self.text.unsupported(tree, f"a subquery in {self.clause}", "Put it into FROM and join it.")
+
+    def _now(self, tree: exp.Expr) -> Expr:
+        if not self.now:
+            instead = (
+                "In its WHERE or HAVING it may stand in a comparison, as in at > now() - INTERVAL '1 hour'; PROCTIME() in its "
+                "SELECT is the time at which a row was taken in."
+            )
+            raise self.text.unsupported(tree, "now() in this place of a materialized view", instead)
+        return Expr(self.now, TIMESTAMPTZ, name="now", rises_with=NOW)
+
+    def _logical_operands(self, operator: str, tree: exp.Expr) -> Expr:
+        return operators.logical(operator, self.bind(tree.this), self.bind(tree.expression))
+
+
+def _number(digits: str) -> Expr:
+    """Return a number: an integer if it is written as one and fits, else the numeric with its digits.
+
+    Raises:
+        MismatchError: it has more than 38.
+    """
+    value = Decimal(digits)
+    kind = type_of(value)
+    if digits.removeprefix("-").isdigit():
+        kind = INTEGER if -(2**31) <= int(digits) < 2**31 else BIGINT if -(2**63) <= int(digits) < 2**63 else kind
+    if kind is None:
+        raise MismatchError(
+            f"numeric out of range: {digits} has more than {DIGITS} digits. Write {digits}::double precision if 15 will do."
+        )
+    places = Decimal(1).scaleb(-kind.scale)
+    text = digits if kind in (INTEGER, BIGINT) else f"{value.quantize(places, context=Context(prec=2 * DIGITS)):f}"
+    return Expr(f"CAST({text} AS {kind.duckdb})", kind)
+
+
+def name_of(identifier: Any) -> str:
+    """Return the name of a parsed identifier: in lower case unless quoted."""
+    text = str(identifier.name)
+    return text if getattr(identifier, "quoted", False) or identifier.args.get("quoted") else text.lower()
+
+
+def data_type(tree: exp.Expr) -> SqlType | None:
+    """Return the type that a parsed type names."""
+    text = tree.sql(dialect="risingwave").lower()
+    name, _, rest = text.partition("(")
+    arguments, _, tail = rest.partition(")")
+    numbers = tuple(int(part) for part in arguments.split(",") if part.strip().isdigit())
+    return named((name.strip() + tail).strip(), numbers)
+
+
+_CAST_NAMES = {"integer": "int4", "bigint": "int8", "smallint": "int2", "double": "float8", "real": "float4", "boolean": "bool"}
+
+
+def _renamed(bound: Expr, name: str) -> Expr:
+    return replace(bound, name=name)
+
+
+def _negated(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        return _number(f"-{tree.this.this}")
+    return operators.negate(binder.bind(tree.this))
+
+
+def _inverted(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return operators.logical("NOT", binder.bind(tree.this))
+
+
+def _parenthesis(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return binder.bind(tree.this)
+
+
+def _coerced(binder: ScalarBinder, tree: exp.Expr) -> Expr:
+    return binder._cast(tree)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
+    exp.Column: ScalarBinder.column,
+    exp.Literal: ScalarBinder._literal,
+    exp.Null: lambda binder, tree: Expr("NULL", UNKNOWN),
+    exp.Boolean: lambda binder, tree: Expr(str(tree.this).upper(), BOOLEAN, name="bool"),
+    exp.Cast: _coerced,
+    exp.Interval: ScalarBinder._interval,
+    exp.Neg: _negated,
+    exp.Not: _inverted,
+    exp.BitwiseNot: lambda binder, tree: operators.inverted_bits(binder.bind(tree.this)),
+    exp.Paren: _parenthesis,
+    exp.And: lambda binder, tree: binder._logical_operands("AND", tree),
+    exp.Or: lambda binder, tree: binder._logical_operands("OR", tree),
+    exp.Is: ScalarBinder._is,
+    exp.In: ScalarBinder._in,
+    exp.Case: ScalarBinder._case,
+    exp.DPipe: lambda binder, tree: operators.concatenate(binder.bind(tree.this), binder.bind(tree.expression)),
+    exp.Pow: lambda binder, tree: operators.power(binder.bind(tree.this), binder.bind(tree.expression)),
+    exp.Anonymous: ScalarBinder._call,
+    exp.Window: ScalarBinder._window,
+    exp.Subquery: ScalarBinder._subquery,
+    exp.Exists: ScalarBinder._subquery,
+    exp.CurrentTimestamp: ScalarBinder._now,
+    exp.CurrentDate: lambda binder, tree: _renamed(cast(binder._now(tree), DATE), "current_date"),
+    exp.Localtimestamp: lambda binder, tree: _renamed(cast(binder._now(tree), TIMESTAMP), "localtimestamp"),
+    exp.Array: lambda binder, tree: array([binder.bind(item) for item in tree.expressions]),
+}

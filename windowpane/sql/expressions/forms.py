@@ -1,0 +1,313 @@
+"""Expressions with a syntax of their own: LIKE, BETWEEN, ANY, TRIM, SUBSTRING, brackets, ``->``, AT TIME ZONE and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql.expressions import operators
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, text_literal
+from windowpane.sql.expressions.functions import FUNCTIONS
+from windowpane.sql.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    COLLATIONS,
+    INTEGER,
+    JSONB,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    comparison_type,
+    is_integer,
+    is_text,
+)
+from windowpane.sql.scalar import fields, patterns, times
+from windowpane.sql.values.array_text import read_array
+
+Bind = Callable[[exp.Expr], Expr]
+Form = Callable[[Bind, Any], Expr]
+
+
+def _called(function: str, bind: Bind, parts: Sequence[exp.Expr | None], name: str) -> Expr:
+    return replace(FUNCTIONS[function]([bind(part) for part in parts if part is not None]), name=name)
+
+
+# --- patterns ----------------------------------------------------------------------------------------------
+
+
+def _like(bind: Bind, tree: exp.Expr, escape: Expr | None = None) -> Expr:
+    operator = ("NOT " if tree.args.get("negate") else "") + ("ILIKE" if isinstance(tree, exp.ILike) else "LIKE")
+    return patterns.like(bind(tree.this), bind(tree.expression), operator, escape)
+
+
+def _escaped(bind: Bind, tree: exp.Expr) -> Expr:
+    compared, escape = tree.this, bind(tree.expression)
+    if isinstance(compared, exp.SimilarTo):
+        return patterns.similar(bind(compared.this), bind(compared.expression), escape)
+    return _like(bind, compared, escape)
+
+
+def _matches(bind: Bind, tree: exp.Expr) -> Expr:
+    flags = "i" if isinstance(tree, exp.RegexpILike) else ""
+    return patterns.matches(bind(tree.this), bind(tree.expression), flags)
+
+
+# --- comparisons -------------------------------------------------------------------------------------------
+
+
+def _between(bind: Bind, tree: exp.Expr) -> Expr:
+    value, low, high = bind(tree.this), bind(tree.args["low"]), bind(tree.args["high"])
+    inside = operators.logical("AND", operators.compare(">=", value, low), operators.compare("<=", value, high))
+    if not tree.args.get("symmetric"):
+        return inside
+    mirrored = operators.logical("AND", operators.compare(">=", value, high), operators.compare("<=", value, low))
+    return operators.logical("OR", inside, mirrored)
+
+
+def row_values(tree: exp.Expr) -> list[exp.Expr] | None:
+    """Return the parts of a row such as ``(a, b)`` or ``ROW(a, b)``, ``None`` if it is none."""
+    is_row = isinstance(tree, exp.Tuple) or (isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "ROW")
+    return list(tree.expressions) if is_row else None
+
+
+def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
+    """Return whether two rows are equal, part by part.
+
+    Raises:
+        MismatchError: the other is no row of that many parts.
+    """
+    parts = row_values(other)
+    if parts is None or len(parts) != len(one):
+        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    equal = [operators.compare("=", bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
+    result = equal[0]
+    for condition in equal[1:]:
+        result = operators.logical("AND", result, condition)
+    return result
+
+
+def compares_any(operator: str, value: Expr, elements: Expr, *, every: bool = False) -> Expr:
+    """Return ``value operator ANY (array)``, or ALL: NULL where comparisons with NULL could decide.
+
+    Raises:
+        MismatchError: it is no array, or one of another type.
+    """
+    if elements.type.element is None:
+        raise MismatchError(f"{'ALL' if every else 'ANY'} takes an array or a subquery, not {elements.type}.")
+    kind = comparison_type(value.type, elements.type.element)
+    one = operators.same_type(value, Expr("NULL", kind or elements.type.element))[0]
+    compared = operators.compare(operator, replace(one, sql="{0}"), Expr("candidate", one.type)).sql
+    answers = f"list_transform({{1}}, lambda candidate: {compared})"
+    decides, otherwise = ("FALSE", "TRUE") if every else ("TRUE", "FALSE")
+    template = (
+        f"(CASE WHEN list_contains({answers}, {decides}) THEN {decides} "
+        f"WHEN {{1}} IS NULL OR len({answers}) > list_count({answers}) THEN NULL ELSE {otherwise} END)"
+    )
+    return build(BOOLEAN, template, one, convert(elements, array_of(one.type)))
+
+
+def rows_ordered(bind: Bind, operator: str, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
+    """Return ``(a, b) < (c, d)`` and the like: the first parts that differ decide.
+
+    Raises:
+        MismatchError: the other is no row of that many parts.
+    """
+    parts = row_values(other)
+    if parts is None or len(parts) != len(one):
+        raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
+    pairs = [(bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
+    result = operators.compare(operator, *pairs[-1])
+    for left, right in reversed(pairs[:-1]):
+        tie = operators.logical("AND", operators.compare("=", left, right), result)
+        result = operators.logical("OR", operators.compare(operator[0], left, right), tie)
+    return result
+
+
+# --- text --------------------------------------------------------------------------------------------------
+
+
+def _trim(bind: Bind, tree: exp.Expr) -> Expr:
+    side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(tree.args.get("position") or "").upper(), "trim")
+    return _called(side, bind, (tree.this, tree.expression), side)
+
+
+def _substring(bind: Bind, tree: exp.Expr) -> Expr:
+    start = tree.args.get("start") or exp.Literal.number(1)
+    if isinstance(start, exp.Literal) and start.is_string:
+        raise MismatchError("substring(text FROM pattern) is not supported. Write (regexp_match(text, pattern))[1].")
+    return _called("substr", bind, (tree.this, start, tree.args.get("length")), "substring")
+
+
+def _position(bind: Bind, tree: exp.Expr) -> Expr:
+    return _called("strpos", bind, (tree.this, tree.args["substr"]), "position")
+
+
+def _overlay(bind: Bind, tree: exp.Expr) -> Expr:
+    return _called("overlay", bind, (tree.this, tree.expression, tree.args["from_"], tree.args.get("for_")), "overlay")
+
+
+def _escape_string(bind: Bind, tree: exp.Expr) -> Expr:
+    return Expr(text_literal(tree.this), UNKNOWN, literal=tree.this)
+
+
+def _adjacent(bind: Bind, tree: exp.Expr) -> Expr:
+    if not all(isinstance(part, exp.Literal) and part.is_string for part in tree.expressions):
+        raise MismatchError("only text literals stand side by side. Write ||.")
+    return _escape_string(bind, exp.Literal.string("".join(part.this for part in tree.expressions)))
+
+
+def _collated(bind: Bind, tree: exp.Expr) -> Expr:
+    """Return a text with the collation that all texts have: by code point."""
+    value, name = bind(tree.this), tree.expression
+    if not is_text(value.type):
+        raise MismatchError(f"collations are not supported by type {value.type}.")
+    if name.name not in COLLATIONS:
+        raise MismatchError(f"there is no collation {name.name!r}; there are {', '.join(COLLATIONS)}.")
+    return value
+
+
+# --- arrays and JSON ---------------------------------------------------------------------------------------
+
+
+def _bracket(bind: Bind, tree: exp.Expr) -> Expr:
+    value, index = bind(tree.this), tree.expressions[0]
+    if value.type.element is None:
+        raise MismatchError(f"{value.type} has no elements; only arrays do.")
+    if isinstance(index, exp.Slice):
+        low, high = (_subscript(bind(part)) if part is not None else None for part in (index.this, index.expression))
+        bounds = [low or Expr("1", INTEGER), high or build(INTEGER, "len({0})", value)]
+        return build(value.type, "windowpane_slice({0}, {1}, {2})", value, *bounds)
+    if isinstance(index, exp.Literal) and str(index.this).isdigit() and int(index.this) < 2**31:
+        return build(value.type.element, f"windowpane_item({{0}}, {int(index.this)})", value)
+    return build(value.type.element, "windowpane_item({0}, {1})", value, _subscript(bind(index)))
+
+
+def _subscript(index: Expr) -> Expr:
+    """Return the number of an element.
+
+    Raises:
+        MismatchError: it is no integer.
+    """
+    if index.type == UNKNOWN:
+        return convert(index, INTEGER)
+    if not is_integer(index.type):
+        raise MismatchError(f"an array subscript is an integer, not {index.type}.")
+    return build(INTEGER, "CAST({0} AS INTEGER)", index) if index.type == BIGINT else index
+
+
+def _json(function: str, kind: SqlType) -> Form:
+    def bound(bind: Bind, tree: exp.Expr) -> Expr:
+        value = bind(tree.this)
+        if value.type != JSONB:
+            raise MismatchError(f"operator does not exist: {value.type} -> ... Cast the left side to jsonb.")
+        return build(kind, f"{function}({{0}}, {{1}})", value, _path(bind, tree.expression))
+
+    return bound
+
+
+def _json_at(function: str, kind: SqlType) -> Form:
+    """Return ``#>`` or ``#>>``: what is at the end of a path such as ``'{a,0}'``, where ``-1`` is the last of an array."""
+
+    def bound(bind: Bind, tree: exp.Expr) -> Expr:
+        value, path = bind(tree.this), tree.expression
+        if value.type != JSONB:
+            raise MismatchError(f"operator does not exist: {value.type} #> ... Cast the left side to jsonb.")
+        if not (isinstance(path, exp.Literal) and path.is_string):
+            raise MismatchError("a path is a text literal, such as '{a,0}'.")
+        try:
+            steps = read_array(path.this, 1)
+        except ValueError as error:
+            raise MismatchError(f"{error}.") from None
+        pointer = ""
+        for step in steps:
+            if step is None:
+                return Expr(f"CAST(NULL AS {kind.duckdb})", kind)
+            pointer += _pointer(str(step))
+            if re.fullmatch(r"-\d{1,9}", str(step)):
+                value = build(JSONB, _FROM_THE_END.format(text_literal(_behind(pointer)), text_literal(pointer), step), value)
+                pointer = ""
+        return build(kind, f"{function}({{0}}, {{1}})", value, Expr(text_literal(pointer or "$"), VARCHAR))
+
+    return bound
+
+
+_OF_THE_ARRAY = "json_extract(json_extract({{0}}, {0}), '$[#{2}]')"
+_FROM_THE_END = f"CASE WHEN json_type({{{{0}}}}, {{0}}) = 'ARRAY' THEN {_OF_THE_ARRAY} ELSE json_extract({{{{0}}}}, {{1}}) END"
+
+
+def _pointer(key: str) -> str:
+    return "/" + key.replace("~", "~0").replace("/", "~1")
+
+
+def _behind(pointer: str) -> str:
+    """Return a pointer without its last step."""
+    return pointer.rpartition("/")[0] or "$"
+
+
+def _path(bind: Bind, tree: exp.Expr) -> Expr:
+    """Return the path of ``-> 'key'`` or ``-> 0`` as DuckDB writes it; a key may be an expression."""
+    if isinstance(tree, exp.JSONPath):
+        steps = tree.expressions[1:]
+        numbers = [str(step.this) for step in steps if isinstance(step, exp.JSONPathSubscript)]
+        if any(len(number) > 10 for number in numbers):
+            raise MismatchError(f"integer out of range: {numbers[0]}.")
+        if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
+            return Expr(text_literal("$" + "".join(_step(step) for step in steps)), VARCHAR)
+    if isinstance(tree, exp.Literal):
+        return Expr(text_literal(_pointer(str(tree.this))), VARCHAR)
+    if isinstance(tree, exp.JSONPath):
+        raise MismatchError("the key of -> is a text or a number, such as -> 'name' or -> 0.")
+    key = bind(tree)
+    if is_integer(key.type):
+        return build(VARCHAR, "CASE WHEN {0} < 0 THEN '$[#' || {0} || ']' ELSE '$[' || {0} || ']' END", key)
+    return build(VARCHAR, "('/' || replace(replace({0}, '~', '~0'), '/', '~1'))", convert(key, VARCHAR))
+
+
+def _step(step: exp.Expr) -> str:
+    """Return a step of a path: a number is an index, of arrays only; any other is a key, of objects only."""
+    if isinstance(step, exp.JSONPathSubscript):
+        return f"[#{step.this}]" if str(step.this).startswith("-") else f"[{step.this}]"
+    return '."' + str(step.this).replace('"', '""') + '"'
+
+
+# --- times -------------------------------------------------------------------------------------------------
+
+
+def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
+    return replace(fields.extract(tree.this.name, bind(tree.expression)), name="extract")
+
+
+def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
+    return replace(times.at_zone((bind(tree.args["zone"]), bind(tree.this))), name="timezone")
+
+
+FORMS: dict[type[exp.Expr], Form] = {
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.SimilarTo: lambda bind, tree: patterns.similar(bind(tree.this), bind(tree.expression)),
+    exp.Escape: _escaped,
+    exp.RegexpLike: _matches,
+    exp.RegexpILike: _matches,
+    exp.Between: _between,
+    exp.Trim: _trim,
+    exp.Substring: _substring,
+    exp.StrPosition: _position,
+    exp.Overlay: _overlay,
+    exp.ByteString: _escape_string,
+    exp.Concat: _adjacent,
+    exp.Collate: _collated,
+    exp.Bracket: _bracket,
+    exp.JSONExtract: _json("json_extract", JSONB),
+    exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
+    exp.JSONBExtract: _json_at("json_extract", JSONB),
+    exp.JSONBExtractScalar: _json_at("windowpane_jsonb_string", VARCHAR),
+    exp.Extract: _extracted,
+    exp.AtTimeZone: _at_time_zone,
+    exp.Sqrt: lambda bind, tree: _called("sqrt", bind, (tree.this,), "sqrt"),
+    exp.Cbrt: lambda bind, tree: _called("cbrt", bind, (tree.this,), "cbrt"),
+}

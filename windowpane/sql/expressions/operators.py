@@ -1,0 +1,310 @@
+"""Operators of SQL expressions: which types they take, what they give, and how DuckDB computes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, rising, settled, text_literal
+from windowpane.sql.expressions.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    REAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    common,
+    comparison_type,
+    is_float,
+    is_instant,
+    is_integer,
+    is_number,
+    is_text,
+)
+from windowpane.sql.numerics.arithmetic import comparable
+from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numerics
+from windowpane.sql.numerics.functions import power as numeric_power
+from windowpane.sql.numerics.functions import takes_numerics
+from windowpane.sql.values import zone
+
+_BITS = {"smallint": 16, "integer": 32, "bigint": 64}
+_LOOKED_INTO = ("AND", "OR", "=", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
+
+
+def same_type(*operands: Expr) -> tuple[Expr, ...]:
+    """Return operands converted to their common type.
+
+    Raises:
+        MismatchError: they have none.
+    """
+    kind = _common(operands)
+    return tuple(convert(operand, kind) for operand in operands)
+
+
+def comparables(*operands: Expr) -> tuple[Expr, ...]:
+    """Return operands converted to their common type for a comparison, where none of them is too large.
+
+    Raises:
+        MismatchError: they have none.
+    """
+    kind = _common(operands, comparison_type)
+    return tuple(comparable(operand, kind) if kind.name == "numeric" else convert(operand, kind) for operand in operands)
+
+
+def _common(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], SqlType | None] = common) -> SqlType:
+    kind = UNKNOWN
+    for operand in operands:
+        shared = shared_type(kind, operand.type)
+        if shared is None:
+            raise MismatchError(f"{kind} and {operand.type} have no common type. Cast one of them.")
+        kind = shared
+    return VARCHAR if kind == UNKNOWN else kind
+
+
+def compare(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return a comparison, ``IS [NOT] DISTINCT FROM`` included."""
+    try:
+        one, other = comparables(left, right)
+    except MismatchError:
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
+    if one.type == JSONB:
+        one, other = (comparable_jsonb(operator, side) for side in (one, other))
+    return combined(operator, one, other)
+
+
+def combined(operator: str, *parts: Expr) -> Expr:
+    """Return a condition of two parts; what it is made of stays known where planning looks into it."""
+    condition = build(BOOLEAN, f"({{0}} {operator} {{1}})", *parts)
+    return replace(condition, operator=operator, parts=parts) if operator in _LOOKED_INTO else condition
+
+
+def comparable_jsonb(operator: str, value: Expr) -> Expr:
+    """Return what two values of jsonb are compared by."""
+    function = "jsonb_order" if operator[0] in "<>" and operator != "<>" else "jsonb_value"
+    return build(VARCHAR, f"windowpane_{function}(CAST({{0}} AS VARCHAR))", value)
+
+
+def by_value(value: Expr) -> Expr:
+    """Return an expression that is the same for equal values: 1 and 1.0 of jsonb, 1 day and 24 hours of interval."""
+    if value.type == INTERVAL:
+        return build(INTERVAL, "windowpane_interval_value({0})", value, name=value.name)
+    if value.type != JSONB:
+        return value
+    return build(JSONB, "CAST(windowpane_jsonb_value(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
+
+
+def sortable(value: Expr) -> Expr:
+    """Return what rows are ordered by."""
+    return comparable_jsonb("<", value) if value.type == JSONB else value
+
+
+def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return ``left operator right`` for + - * / %."""
+    left, right = _settle_operands(operator, left, right)
+    if is_number(left.type) and is_number(right.type):
+        return _numbers(operator, left, right)
+    found = _times(operator, left, right)
+    if found is None:
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.")
+    return found
+
+
+def _settle_operands(operator: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """A literal of open type takes the type of the other side; beside a time it is an interval."""
+    if left.type == UNKNOWN:
+        return convert(left, _partner(operator, right.type, is_left=True)), right
+    if right.type == UNKNOWN:
+        return left, convert(right, _partner(operator, left.type, is_left=False))
+    return left, right
+
+
+def _partner(operator: str, other: SqlType, *, is_left: bool) -> SqlType:
+    if is_instant(other) and operator == "+":
+        return INTERVAL
+    if is_instant(other) and operator == "-":
+        return other
+    if other == INTERVAL and operator in ("+", "-"):
+        return INTERVAL if operator == "+" or not is_left else TIMESTAMP
+    if other == INTERVAL:
+        return DOUBLE
+    return INTEGER if other == UNKNOWN else other
+
+
+def _numbers(operator: str, left: Expr, right: Expr) -> Expr:
+    if is_float(left.type) or is_float(right.type):
+        if operator == "%":
+            raise MismatchError(f"operator does not exist: {left.type} % {right.type}. Cast both sides to numeric.")
+        kind = REAL if left.type == right.type == REAL else DOUBLE
+        one, other = convert(left, kind), convert(right, kind)
+        return build(kind, f"({{0}} {operator} {{1}})", one, other)
+    if is_integer(left.type) and is_integer(right.type):
+        one, other = same_type(left, right)
+        return build(one.type, f"({{0}} {'//' if operator == '/' else operator} {{1}})", one, other)
+    return arithmetic_of_numerics(operator, left, right)
+
+
+def _times(operator: str, left: Expr, right: Expr) -> Expr | None:
+    one, other = left.type, right.type
+    if operator in ("+", "-"):
+        return _shifted(operator, left, right) or _difference(operator, left, right)
+    if operator == "*" and one == INTERVAL and is_number(other):
+        return build(INTERVAL, "windowpane_scale_interval({0}, CAST({1} AS DOUBLE))", left, right)
+    if operator == "*" and other == INTERVAL and is_number(one):
+        return build(INTERVAL, "windowpane_scale_interval({1}, CAST({0} AS DOUBLE))", left, right)
+    if operator == "/" and one == INTERVAL and is_number(other):
+        return build(INTERVAL, "windowpane_divide_interval({0}, CAST({1} AS DOUBLE))", left, right)
+    return None
+
+
+def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
+    """Return a time moved by an interval (a date by days)."""
+    one, other = left.type, right.type
+    if operator == "+" and one == INTERVAL and (is_instant(other) or other == TIME):
+        return _shifted(operator, right, left)
+    if operator == "+" and is_integer(one) and other == DATE:
+        return _shifted(operator, right, left)
+    if other == INTERVAL and one in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
+        if one == TIMESTAMPTZ and zone.current() != zone.UTC:
+            return _shifted_there(operator, left, right)
+        kind = TIMESTAMP if one == DATE else one
+        moved = build(kind, f"({{0}} {operator} {{1}})", left, right)
+        return moved if right.columns or not keeps_order(right) else rising(moved, left)
+    if one == DATE and is_integer(other):
+        return build(DATE, f"windowpane_date({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
+    if one == DATE and other == TIME and operator == "+":
+        return build(TIMESTAMP, "({0} + {1})", left, right)
+    return None
+
+
+def keeps_order(interval: Expr) -> bool:
+    """Whether times moved by a constant interval keep their order: by months they do not (January 30 and 31 meet in February)."""
+    months = re.findall(r"to_months\((-?\d+)\)", interval.sql)
+    return bool(months) and set(months) == {"0"}
+
+
+def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return an instant moved by an interval: months and days on the calendar of the session's zone, the rest as it passes."""
+    interval = negate(right) if operator == "-" else right
+    return build(TIMESTAMPTZ, f"windowpane_shift({{0}}, {{1}}, {text_literal(zone.current())})", left, interval)
+
+
+def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
+    one, other = left.type, right.type
+    if operator == "-" and one == other == DATE:
+        return build(INTEGER, "windowpane_days_between({0}, {1})", left, right)
+    if operator == "-" and is_instant(one) and is_instant(other):
+        first, second = same_type(left, right)
+        return build(INTERVAL, "({0} - {1})", first, second)
+    if operator == "-" and one == other == TIME:
+        return build(INTERVAL, "((DATE '2000-01-01' + {0}) - (DATE '2000-01-01' + {1}))", left, right)
+    return None
+
+
+def power(left: Expr, right: Expr) -> Expr:
+    """Return ``left ^ right``: a numeric of numerics, else a double."""
+    for operand in (left, right):
+        if not (is_number(operand.type) or operand.type == UNKNOWN):
+            raise MismatchError(f"operator does not exist: {left.type} ^ {right.type}. It takes numbers.")
+    if takes_numerics((left, right)):
+        return numeric_power(left, right)
+    return build(DOUBLE, "windowpane_pow({0}, {1})", convert(left, DOUBLE), convert(right, DOUBLE))
+
+
+def negate(operand: Expr) -> Expr:
+    """Return ``-operand``."""
+    if not (is_number(operand.type) or operand.type == INTERVAL):
+        raise MismatchError(f"operator does not exist: - {operand.type}.")
+    if is_integer(operand.type):  # DuckDB gives constants the next wider type
+        return build(operand.type, f"CAST((-{{0}}) AS {operand.type.duckdb})", operand)
+    return build(operand.type, "(-{0})", operand)
+
+
+def inverted_bits(operand: Expr) -> Expr:
+    """Return ``~operand``."""
+    if not is_integer(operand.type):
+        raise MismatchError(f"operator does not exist: ~ {operand.type}. It takes an integer.")
+    return build(operand.type, f"CAST((~{{0}}) AS {operand.type.duckdb})", operand)
+
+
+def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
+    """Return ``left operator right`` for & | # << >>."""
+    if not (is_integer(left.type) and is_integer(right.type)):
+        raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. It takes integers.")
+    kind = left.type if operator in ("<<", ">>") else same_type(left, right)[0].type
+    if operator == "#":
+        return build(kind, f"CAST(xor({{0}}, {{1}}) AS {kind.duckdb})", left, right)
+    if operator in ("<<", ">>"):
+        function = "shift_left" if operator == "<<" else "shift_right"
+        return build(kind, f"CAST(windowpane_{function}({{0}}, {{1}}, {_BITS[kind.name]}) AS {kind.duckdb})", left, right)
+    return build(kind, f"CAST(({{0}} {operator} {{1}}) AS {kind.duckdb})", left, right)
+
+
+def concatenate(left: Expr, right: Expr) -> Expr:
+    """Return ``left || right``: of texts, of arrays, or of a text and anything."""
+    if left.type.element is not None or right.type.element is not None:
+        return _joined_arrays(left, right)
+    if not (is_text(left.type) or is_text(right.type)):
+        raise MismatchError(f"operator does not exist: {left.type} || {right.type}. One side must be text.")
+    return build(VARCHAR, "({0} || {1})", as_text(settled(left)), as_text(settled(right)))
+
+
+def _joined_arrays(left: Expr, right: Expr) -> Expr:
+    for one, other, prepends in ((left, right, False), (right, left, True)):
+        if one.type.element is not None and (other.type.element is None or is_element(other.type, one.type)):
+            if other.type == UNKNOWN and (other.literal is None or other.literal.strip().startswith("{")):
+                break
+            return with_element(one, other, prepends=prepends)
+    one, other = same_type(left, right)
+    return build(one.type, "list_concat({0}, {1})", one, other)
+
+
+def is_element(kind: SqlType, arrays: SqlType) -> bool:
+    """Whether values of a type, an array itself, can be elements of arrays that have one more dimension."""
+    return _dimensions(arrays) == _dimensions(kind) + 1
+
+
+def _dimensions(kind: SqlType) -> int:
+    return 0 if kind.element is None else 1 + _dimensions(kind.element)
+
+
+def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
+    """Return an array with an element behind it, or before it; the element type is what both convert to.
+
+    Raises:
+        MismatchError: there is none.
+    """
+    assert value.type.element is not None
+    kind = common(value.type.element, element.type)
+    if kind is None:
+        raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
+    array, item = convert(value, array_of(kind)), convert(element, kind)
+    added = "list_prepend({1}, {0})" if prepends else "list_append({0}, {1})"
+    return build(array.type, added, array, item)
+
+
+def logical(operator: str, *operands: Expr) -> Expr:
+    """Return operands joined by AND or OR, or one of them negated."""
+    for operand in operands:
+        if operand.type not in (BOOLEAN, UNKNOWN):
+            raise MismatchError(f"{operator} takes boolean, not {operand.type}. Compare it with something.")
+    values = [convert(operand, BOOLEAN) for operand in operands]
+    if operator == "NOT":
+        return build(BOOLEAN, "(NOT {0})", *values)
+    return combined(operator, *values)
+
+
+def any_of(conditions: Sequence[Expr]) -> Expr:
+    """Return conditions joined by OR."""
+    found = conditions[0]
+    for condition in conditions[1:]:
+        found = logical("OR", found, condition)
+    return found

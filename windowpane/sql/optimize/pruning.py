@@ -1,0 +1,185 @@
+"""Columns that nobody above reads go where they begin, so that state and batches hold only what is needed.
+
+Every node keeps its key, which its rows are found by. What a node reads by position (unions, set operations) gets a projection
+below it that puts columns in their places; what keeps its input gets one that leaves out the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.expressions.expr import column_expr, quoted
+from windowpane.sql.nodes import (
+    Aggregate,
+    ClockStamp,
+    CloseSort,
+    Expand,
+    Filter,
+    Join,
+    Node,
+    Over,
+    Project,
+    Scan,
+    SessionWindows,
+    SetOperation,
+    TemporalFilter,
+    TimeWindows,
+    TopN,
+    Unary,
+    UnionAll,
+    Unnest,
+)
+from windowpane.sql.optimize.clusters import projected
+from windowpane.sql.optimize.conditions import ids_in, substituted
+
+
+def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
+    """Return a node with the columns of ``needed`` and of its key, perhaps more; ``None`` needs all that it has."""
+    wanted = _wanted(node, {column.id for column in node.columns} if needed is None else needed)
+    if isinstance(node, Scan):
+        return _scan(node, wanted)
+    if isinstance(node, Join):
+        return _join(node, wanted)
+    if isinstance(node, UnionAll):
+        return _union(node, wanted)
+    if isinstance(node, SetOperation):
+        width = len(node.columns)
+        return replace(node, left=_in_places(node.left, range(width)), right=_in_places(node.right, range(width)))
+    if isinstance(node, Project):
+        return _project(node, wanted)
+    if isinstance(node, Aggregate):
+        return _aggregate(node, wanted)
+    return _unary(node, wanted) if isinstance(node, Unary) else node
+
+
+def _wanted(node: Node, needed: Collection[str]) -> set[str]:
+    """Return what stays of a node: one column at least, since a row must be of something."""
+    return set(needed) | set(node.key) or {node.columns[0].id}
+
+
+def _kept(columns: Iterable[Column], wanted: Collection[str]) -> tuple[Column, ...]:
+    return tuple(column for column in columns if column.id in wanted)
+
+
+def _narrow(node: Node, needed: Collection[str]) -> Node:
+    """Return a node with the columns of ``needed`` and of its key alone, for one that keeps them."""
+    wanted = _wanted(node, needed)
+    node = pruned(node, wanted)
+    kept = _kept(node.columns, wanted)
+    return node if len(kept) == len(node.columns) else projected(node, kept, node.key)
+
+
+def _scan(node: Scan, wanted: Collection[str]) -> Node:
+    pairs = [(column, name) for column, name in zip(node.columns, node.stored, strict=True) if column.id in wanted]
+    return replace(
+        node,
+        columns=tuple(column for column, _ in pairs),
+        stored=tuple(name for _, name in pairs),
+        watermarks={name: mark for name, mark in node.watermarks.items() if name in wanted},
+    )
+
+
+def _project(node: Project, wanted: Collection[str]) -> Node:
+    pairs = [(column, item) for column, item in zip(node.columns, node.items, strict=True) if column.id in wanted]
+    read = set().union(*(ids_in(item) for _, item in pairs))
+    source = pruned(node.input, read & {column.id for column in node.input.columns})
+    kept = {column.id for column, _ in pairs}
+    items = tuple(item for _, item in pairs)
+    while isinstance(source, Project) and _moves_alone(source):
+        known = {column.id: item for column, item in zip(source.columns, source.items, strict=True)}
+        items, source = tuple(substituted(item, known) for item in items), source.input
+    return replace(
+        node,
+        columns=tuple(column for column, _ in pairs),
+        items=items,
+        watermarks={name: mark for name, mark in node.watermarks.items() if name in kept},
+        input=source,
+    )
+
+
+def _moves_alone(node: Project) -> bool:
+    """Whether a projection computes nothing, so that one above it can do without."""
+    return all(item in {quoted(column.id) for column in node.input.columns} for item in node.items)
+
+
+def _aggregate(node: Aggregate, wanted: Collection[str]) -> Node:
+    width = len(node.groups)
+    kept = [index for index, column in enumerate(node.columns[width:]) if column.id in wanted]
+    calls = tuple(node.calls[index] for index in kept)
+    read = set(node.groups).union(*(ids_in(call) for call in calls))
+    return replace(
+        node,
+        columns=(*node.columns[:width], *(node.columns[width + index] for index in kept)),
+        calls=calls,
+        folds=tuple(node.folds[index] for index in kept) if node.folds else (),
+        input=_narrow(node.input, read & {column.id for column in node.input.columns}),
+    )
+
+
+def _join(node: Join, wanted: Collection[str]) -> Node:
+    wanted = {*wanted, *(node.residual.columns if node.residual is not None else ())}
+    left = _narrow(node.left, _ids(node.left) & {*wanted, *(one for one, _ in node.keys)})
+    right = _narrow(node.right, _ids(node.right) & {*wanted, *(other for _, other in node.keys)})
+    return replace(plan.rejoined(node, left, right, node.keys, node.residual, node.null_safe), watermarks=node.watermarks)
+
+
+def _ids(node: Node) -> set[str]:
+    return {column.id for column in node.columns}
+
+
+def _union(node: UnionAll, wanted: Collection[str]) -> Node:
+    places = [index for index, column in enumerate(node.columns[:-2]) if column.id in wanted]
+    columns = (*(node.columns[index] for index in places), *node.columns[-2:])
+    marks = {name: mark for name, mark in node.watermarks.items() if name in {column.id for column in columns}}
+    branches = tuple(_in_places(branch, places) for branch in node.branches)
+    return replace(node, columns=columns, watermarks=marks, branches=branches)
+
+
+def _in_places(node: Node, places: Sequence[int]) -> Node:
+    """Return the columns of a node at some places, in that order, and those of its key behind them."""
+    first = [node.columns[place] for place in places]
+    source = pruned(node, {column.id for column in first})
+    items = [(column, column_expr(column.id, column.type, column.name)) for column in first]
+    arranged = plan.project(source, items)
+    return source if arranged.columns == source.columns else arranged
+
+
+def _unary(node: Unary, wanted: Collection[str]) -> Node:
+    read, keeps = _reads(node)
+    below = _ids(node.input) & ({*wanted} | read)
+    source = _narrow(node.input, below) if keeps else pruned(node.input, below)
+    added = node.columns[len(node.input.columns) :]
+    return replace(
+        node,
+        columns=(*source.columns, *added),
+        input=source,
+        watermarks={name: mark for name, mark in node.watermarks.items() if name in _ids(source) | {each.id for each in added}},
+    )
+
+
+def _reads(node: Unary) -> tuple[set[str], bool]:
+    """Return the columns that a node reads of its input, whose other columns it passes on, and whether it keeps its input."""
+    if isinstance(node, Filter):
+        return set(node.condition.columns), False
+    if isinstance(node, TimeWindows):
+        return ids_in(f"{node.start} {node.end} {node.condition}"), False
+    if isinstance(node, Expand):
+        return set(node.masked), False
+    if isinstance(node, Unnest):
+        return ids_in(node.elements), False
+    if isinstance(node, TopN):
+        return {*node.partition, *(item.column for item in node.order)}, True
+    if isinstance(node, SessionWindows):
+        return {*node.partition, node.time}, True
+    if isinstance(node, CloseSort):
+        return set(node.by), True
+    if isinstance(node, TemporalFilter):
+        return set(node.condition.columns), True
+    if isinstance(node, ClockStamp):
+        return set(), True
+    assert isinstance(node, Over), f"{node.label} is none of the nodes with one input"
+    calls = set().union(*({*call.arguments, *([call.filter] if call.filter else [])} for call in node.calls))
+    return calls | {*node.partition, *(item.column for item in node.order)}, True

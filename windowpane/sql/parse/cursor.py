@@ -1,0 +1,246 @@
+"""A cursor over the tokens of one statement; hands parts of it to sqlglot, positions kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from windowpane.errors import SqlError, SqlSyntaxError, UnsupportedSqlError
+from windowpane.sql.dml.literal_rows import LiteralRows
+from windowpane.sql.parse.dialect import Token, TokenType, parse_tokens
+from windowpane.sql.parse.known_parts import refuse_unread
+from windowpane.sql.parse.positions import Place, Text, place_at
+from windowpane.sql.parse.table_calls import rewrite_table_calls
+
+_NAMED = (TokenType.IDENTIFIER,)
+_ORDER_OF_INDEX = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
+_EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+
+
+class Cursor:
+    """Reads the tokens of one statement from left to right."""
+
+    def __init__(self, tokens: list[Token], text: str, rows: Mapping[int, LiteralRows] | None = None) -> None:
+        """Stand before the first token; ``text`` is the whole script, ``rows`` what was cut out of it (``cut_rows``)."""
+        self._tokens, self._rows = tokens, rows or {}
+        self._text = text
+        self._at = 0
+        self.start_place = place_at(text, tokens[0].start)
+
+    @property
+    def place(self) -> Place:
+        """Where the next token stands, or the end of the statement."""
+        token = self._tokens[min(self._at, len(self._tokens) - 1)]
+        return place_at(self._text, token.start if self._at < len(self._tokens) else token.end + 1)
+
+    def literal_rows(self) -> LiteralRows | None:
+        """Return the rows that were cut out of the statement."""
+        first, last = self._tokens[0].start, self._tokens[-1].end
+        return next((rows for start, rows in self._rows.items() if first <= start <= last), None)
+
+    def text_of_all(self) -> str:
+        """Return the text of the whole statement."""
+        return self._text[self._tokens[0].start : self._tokens[-1].end + 1]
+
+    def text_before(self) -> str:
+        """Return the text of the statement up to the next token."""
+        last = self._tokens[self._at - 1] if self._at else None
+        return self._text[self._tokens[0].start : last.end + 1] if last else ""
+
+    def text_after(self) -> str:
+        """Return the text of the statement from the next token on."""
+        left = self._tokens[self._at :]
+        return self._text[left[0].start : left[-1].end + 1] if left else ""
+
+    def peek(self, ahead: int = 0) -> str:
+        """Return a word in upper case, "" at the end and for quoted names."""
+        index = self._at + ahead
+        return _word(self._tokens[index]) if index < len(self._tokens) else ""
+
+    def peek_text(self) -> str:
+        """Return the next token as it stands, "" at the end."""
+        return str(self._tokens[self._at].text) if self._at < len(self._tokens) else ""
+
+    def skip(self) -> Token:
+        """Return the next token and go past it."""
+        if self._at >= len(self._tokens):
+            raise self.syntax_error("something is missing at the end of the statement.")
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def take(self, *words: str) -> bool:
+        """Go past ``words`` if they come next."""
+        if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
+            self._at += len(words)
+            return True
+        return False
+
+    def expect(self, word: str) -> None:
+        """Go past ``word``; anything else is refused."""
+        if not self.take(word):
+            raise self.syntax_error(f"expected {word}, found {self._found()}.")
+
+    def expect_end(self) -> None:
+        """Refuse what is left."""
+        if self._at < len(self._tokens):
+            raise self.syntax_error(f"expected the end of the statement, found {self._found()}.")
+
+    def name(self) -> str:
+        """Return a name: in lower case unless quoted; a schema before it must be ``public``."""
+        name = self._one_name()
+        while self.take("."):
+            if name != "public":
+                raise self.unsupported(f"the schema {name!r}", "There is one schema, public.")
+            name = self._one_name()
+        return name
+
+    def _one_name(self) -> str:
+        if self._at >= len(self._tokens):
+            raise self.syntax_error("expected a name, found the end of the statement.")
+        token = self._tokens[self._at]
+        if token.token_type == TokenType.STRING or not (token.token_type in _NAMED or token.text[:1].isidentifier()):
+            raise self.syntax_error(f"expected a name, found {self._found()}.")
+        self._at += 1
+        return token.text if token.token_type in _NAMED else token.text.lower()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names in parentheses that come next."""
+        self.expect("(")
+        names = [self.name()]
+        while self.take(","):
+            names.append(self.name())
+        self.expect(")")
+        return tuple(names)
+
+    def index_columns(self) -> list[tuple[str, str]]:
+        """Return the items of an index, each with the column it begins with; the order of each is passed over."""
+        items: list[tuple[str, str]] = []
+        self.expect("(")
+        while not items or self.take(","):
+            column = self.name()
+            behind = [token.text for token in self.until(",", ")") if _word(token) not in _ORDER_OF_INDEX]
+            items.append((column, " ".join([column, *behind])))
+        self.expect(")")
+        return items
+
+    def options(self) -> dict[str, str]:
+        """Return ``WITH (name = value, ...)`` if it comes next."""
+        options: dict[str, str] = {}
+        if not self.take("WITH"):
+            return options
+        self.expect("(")
+        while not self.take(")"):
+            key = self._option_name()
+            self.expect("=")
+            options[key] = self.skip().text
+            if self.peek() != ")":
+                self.expect(",")
+        return options
+
+    def _option_name(self) -> str:
+        name = self.skip().text
+        while self.take("."):
+            name += "." + self.skip().text
+        return name.lower()
+
+    def cut_emit_clause(self) -> bool:
+        """Take ``EMIT ON WINDOW CLOSE`` off the end, and say whether it was there."""
+        if tuple(_word(token) for token in self._tokens[-4:]) == _EMIT:
+            del self._tokens[-4:]
+            return True
+        return False
+
+    def cut_options(self) -> dict[str, str]:
+        """Take ``WITH (...)`` off the end of a statement."""
+        if _word(self._tokens[-1]) != ")":
+            return {}
+        opening = self._opening_of(len(self._tokens) - 1)
+        if _word(self._tokens[opening - 1]) != "WITH" or _word(self._tokens[opening + 2]) not in ("=", "."):
+            return {}
+        tail = Cursor(self._tokens[opening - 1 :], self._text)
+        del self._tokens[opening - 1 :]
+        return tail.options()
+
+    def _opening_of(self, closing: int) -> int:
+        depth = 0
+        for index in range(closing, -1, -1):
+            depth += {")": 1, "(": -1}.get(_word(self._tokens[index]), 0)
+            if depth == 0:
+                return index
+        raise self.syntax_error("a parenthesis is closed that was never opened.")
+
+    def refuse_word(self, word: str, instead: str) -> None:
+        """Refuse the statement if ``word`` stands anywhere in the rest of it."""
+        for index in range(self._at, len(self._tokens)):
+            if _word(self._tokens[index]) == word:
+                self._at = index
+                raise self.unsupported(word, instead)
+
+    def until(self, *words: str) -> list[Token]:
+        """Return the tokens before the first of ``words``, or phrases, outside parentheses, or all that are left."""
+        start, depth = self._at, 0
+        while self._at < len(self._tokens):
+            word = self.peek()
+            if depth == 0 and (word in words or self._begins_a_phrase(words)):
+                break
+            depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(word, 0)
+            self._at += 1
+        return self._tokens[start : self._at]
+
+    def _begins_a_phrase(self, words: tuple[str, ...]) -> bool:
+        phrases = [word.split() for word in words if " " in word]
+        return any(all(self.peek(ahead) == word for ahead, word in enumerate(phrase)) for phrase in phrases)
+
+    def parse_until(self, *words: str) -> exp.Expr:
+        """Return what stands before the first of ``words`` outside parentheses, parsed."""
+        return self._parse(self.until(*words))
+
+    def parse_items(self) -> exp.Select:
+        """Return the select list behind the word that comes next, parsed; the word stands for SELECT."""
+        word = self.skip()
+        select = Token(TokenType.SELECT, "SELECT", word.line, word.col, word.start, word.end)
+        items = self._parse([select, *self.until()])
+        if not isinstance(items, exp.Select) or any(items.args.get(part) for part in ("from_", "where", "group")):
+            raise self.syntax_error(f"{word.text.upper()} is followed by a list of expressions only.")
+        return items
+
+    def parse_rest(self) -> exp.Expr:
+        """Return the rest of the statement, parsed."""
+        return self._parse(self.until())
+
+    def rest_text(self) -> str:
+        """Return the words of the rest of the statement."""
+        return " ".join(token.text for token in self.until()).strip()
+
+    def _parse(self, tokens: list[Token]) -> exp.Expr:
+        if not tokens:
+            raise self.syntax_error(f"expected an expression, found {self._found()}.")
+        self._refuse_changelog(tokens)
+        tree = parse_tokens(rewrite_table_calls(tokens), self._text)
+        refuse_unread(tree, Text(self._text))
+        return tree
+
+    def _refuse_changelog(self, tokens: list[Token]) -> None:
+        words = [_word(token) for token in tokens]
+        for index in range(len(words) - 2):
+            if words[index : index + 3] == ["AS", "CHANGELOG", "FROM"]:
+                place = place_at(self._text, tokens[index].start)
+                message = "AS CHANGELOG FROM is not supported. session.changelog(name) says what a flush has changed in a view."
+                raise UnsupportedSqlError(message, place.line, place.column)
+
+    def _found(self) -> str:
+        return repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end of the statement"
+
+    def syntax_error(self, message: str) -> SqlError:
+        """Return a refusal at the next token."""
+        return SqlSyntaxError(message, self.place.line, self.place.column)
+
+    def unsupported(self, construct: str, instead: str) -> SqlError:
+        """Return a refusal of a construct at the next token."""
+        return UnsupportedSqlError(f"{construct} is not supported. {instead}", self.place.line, self.place.column)
+
+
+def _word(token: Token) -> str:
+    return "" if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING) else " ".join(token.text.upper().split())

@@ -1,0 +1,353 @@
+"""Text to statements: splits a script and reads the statements around queries; queries themselves are sqlglot's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
+from windowpane.sql.dml.conflicts import InsertConflict
+from windowpane.sql.dml.literal_rows import cut_rows
+from windowpane.sql.expressions.forms import row_values
+from windowpane.sql.parse.cursor import Cursor
+from windowpane.sql.parse.dialect import Token, TokenType, tokenize
+from windowpane.sql.parse.positions import place_at
+from windowpane.sql.parse.statements import (
+    CreateIndex,
+    CreateSink,
+    CreateView,
+    Delete,
+    Describe,
+    Drop,
+    Explain,
+    Flush,
+    Insert,
+    Query,
+    Rename,
+    SetParameter,
+    Show,
+    Statement,
+    Update,
+)
+from windowpane.sql.parse.table_reader import read_table, take_small
+from windowpane.sql.values import zone
+from windowpane.sql.values.text_values import escapes_are_text
+
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "(")
+_SUPPORTED = (
+    "CREATE TABLE / SOURCE / VIEW / MATERIALIZED VIEW / SINK / INDEX, INSERT, UPDATE, DELETE, SELECT, DROP, ALTER, SHOW, "
+    "DESCRIBE, EXPLAIN, FLUSH, WAIT and SET"
+)
+
+
+def read_script(text: str) -> list[Statement]:
+    """Return the statements of a script.
+
+    Raises:
+        SqlError: something is no SQL, or is not supported; with its place.
+    """
+    return [read_statement(cursor) for cursor in split(text)]
+
+
+def split(text: str) -> Iterator[Cursor]:
+    """Yield a cursor for each statement of a script."""
+    statement: list[Token] = []
+    without_rows, rows = cut_rows(text)
+    for token in [*_tokens(without_rows), None]:
+        if token is not None and token.token_type != TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            yield Cursor(statement, text, rows)
+            statement = []
+
+
+def _tokens(text: str) -> list[Token]:
+    half = re.search("[\ud800-\udfff]", text)
+    if half is not None:
+        place = place_at(text, half.start())
+        raise SqlSyntaxError("half of a surrogate pair is no character.", place.line, place.column)
+    try:
+        return [_as_text(token, text) for token in tokenize(text)]
+    except TokenError as error:
+        end = place_at(text, len(text))
+        raise SqlSyntaxError(
+            f"the text ends inside a quoted string, a name or a comment ({error})", end.line, end.column
+        ) from None
+
+
+def _as_text(token: Token, text: str) -> Token:
+    """Return a token; one between dollars is a text like others, and escapes of bytes must be those of text."""
+    if token.token_type == TokenType.HEREDOC_STRING:
+        token.token_type = TokenType.STRING
+    if token.token_type == TokenType.BYTE_STRING and not escapes_are_text(text[token.start : token.end + 1]):
+        place = place_at(text, token.start)
+        raise SqlSyntaxError("the bytes of the escapes in this text are no UTF-8, or one is zero.", place.line, place.column)
+    return token
+
+
+def read_statement(cursor: Cursor) -> Statement:
+    """Return the one statement that a cursor stands before."""
+    try:
+        statement = _read(cursor)
+    except ParseError as error:
+        raise _syntax_error(error, cursor) from None
+    cursor.expect_end()
+    return statement
+
+
+def _syntax_error(error: ParseError, cursor: Cursor) -> SqlSyntaxError:
+    found = error.errors[0] if error.errors else {}
+    highlight = str(found.get("highlight") or "")
+    line, column = int(found.get("line") or cursor.place.line), int(found.get("col") or cursor.place.column)
+    message = str(found.get("description") or error).rstrip(".")
+    if message.startswith("Required keyword"):
+        message = "an expression is incomplete"
+    near = f" near {highlight!r}" if highlight else ""
+    return SqlSyntaxError(f"{message}{near}.", line, max(column - len(highlight) + 1, 1))
+
+
+def _read(cursor: Cursor) -> Statement:
+    if cursor.peek() in _QUERY_WORDS:
+        return _query(cursor)
+    reader = _READERS.get(cursor.peek())
+    if reader is None:
+        place = cursor.place
+        message = f"{cursor.peek()} statements are not supported. There are {_SUPPORTED}."
+        raise UnsupportedSqlError(message, place.line, place.column)
+    return reader(cursor)
+
+
+def _query(cursor: Cursor) -> Query:
+    start = cursor.place
+    closes = cursor.cut_emit_clause()
+    return Query(start, cursor.text_of_all(), cursor.parse_rest(), closes)
+
+
+def _create(cursor: Cursor) -> Statement:
+    text = cursor.text_of_all()
+    cursor.expect("CREATE")
+    if cursor.take("OR"):
+        raise cursor.unsupported("CREATE OR REPLACE", "DROP the old one first.")
+    if cursor.take("MATERIALIZED"):
+        cursor.expect("VIEW")
+        return _view(cursor, text, materialized=True)
+    if cursor.take("VIEW"):
+        return _view(cursor, text, materialized=False)
+    if cursor.take("SINK"):
+        return _sink(cursor, text)
+    if cursor.take("INDEX"):
+        return _index(cursor, text)
+    if cursor.peek() in ("TABLE", "SOURCE"):
+        return read_table(cursor, text)
+    raise cursor.unsupported(f"CREATE {cursor.peek()}", "CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
+
+
+def _index(cursor: Cursor, text: str) -> CreateIndex:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    relation, items = cursor.name(), cursor.index_columns()
+    included = cursor.names() if cursor.take("INCLUDE") else ()
+    place = cursor.place
+    spread = cursor.index_columns() if cursor.take("DISTRIBUTED", "BY") else []
+    if spread != items[: len(spread)]:
+        message = f"DISTRIBUTED BY takes what an index begins with, here {', '.join(text for _, text in items)}."
+        raise SqlSyntaxError(message, place.line, place.column)
+    columns = tuple(column for column, _ in items) + included
+    return CreateIndex(cursor.start_place, text, name, relation, columns, guarded)
+
+
+def _view(cursor: Cursor, text: str, *, materialized: bool) -> CreateView:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    columns = cursor.names() if cursor.peek() == "(" else ()
+    small, options = take_small(cursor, cursor.options())
+    if options:
+        raise cursor.unsupported(f"the option {next(iter(options))!r} of a view", "A view takes the option small alone.")
+    cursor.expect("AS")
+    closes = cursor.cut_emit_clause()
+    if closes and not materialized:
+        raise cursor.unsupported("EMIT ON WINDOW CLOSE on a plain view", "Use CREATE MATERIALIZED VIEW.")
+    return CreateView(cursor.start_place, text, name, cursor.parse_rest(), materialized, closes, columns, guarded, small)
+
+
+def _sink(cursor: Cursor, text: str) -> CreateSink:
+    guarded = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    if cursor.peek() == "INTO":
+        raise cursor.unsupported(
+            "CREATE SINK INTO a table", "Read the query itself as a materialized view, several of them by UNION ALL."
+        )
+    if cursor.take("FROM"):
+        source = cursor.name()
+        return CreateSink(cursor.start_place, text, name, source, None, False, cursor.options(), guarded)
+    cursor.expect("AS")
+    options = cursor.cut_options()
+    closes = cursor.cut_emit_clause()
+    return CreateSink(cursor.start_place, text, name, None, cursor.parse_rest(), closes, options, guarded)
+
+
+_KINDS = ("MATERIALIZED VIEW", "VIEW", "TABLE", "SOURCE", "SINK", "INDEX")
+
+
+_ONLY_RENAME = "RENAME TO is. To change columns, create another table and INSERT INTO it SELECT from this one."
+
+
+def _drop(cursor: Cursor) -> Drop:
+    text = cursor.text_of_all()
+    cursor.expect("DROP")
+    for kind in _KINDS:
+        if cursor.take(*kind.split()):
+            guarded = cursor.take("IF", "EXISTS")
+            name = cursor.name()
+            cascade = cursor.take("CASCADE")
+            cursor.take("RESTRICT")
+            return Drop(cursor.start_place, text, kind.lower(), name, guarded, cascade)
+    raise cursor.unsupported(f"DROP {cursor.peek()}", "DROP TABLE, SOURCE, VIEW, MATERIALIZED VIEW, SINK and INDEX are.")
+
+
+def _alter(cursor: Cursor) -> Rename:
+    text = cursor.text_of_all()
+    cursor.expect("ALTER")
+    kind = next((kind for kind in _KINDS if cursor.take(*kind.split())), None)
+    if kind is None:
+        raise cursor.unsupported(f"ALTER {cursor.peek()}", f"ALTER {', '.join(_KINDS)} name RENAME TO is.")
+    name = cursor.name()
+    if not cursor.take("RENAME", "TO"):
+        raise cursor.unsupported(f"ALTER {kind} {cursor.peek()} {cursor.peek(1)}", _ONLY_RENAME)
+    return Rename(cursor.start_place, text, kind.lower(), name, cursor.name())
+
+
+def _insert(cursor: Cursor) -> Insert:
+    text = cursor.text_of_all()
+    cursor.expect("INSERT")
+    cursor.expect("INTO")
+    table = cursor.name()
+    columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
+    query = cursor.parse_until("ON CONFLICT", "RETURNING")
+    return Insert(cursor.start_place, text, table, columns, query, _conflict(cursor), _returning(cursor), cursor.literal_rows())
+
+
+def _conflict(cursor: Cursor) -> InsertConflict | None:
+    place = cursor.place
+    if not cursor.take("ON", "CONFLICT"):
+        return None
+    target = cursor.names() if cursor.peek() == "(" else ()
+    if not cursor.take("DO"):
+        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()}", "Name the primary key in parentheses, or no columns.")
+    if cursor.take("NOTHING"):
+        return InsertConflict(place, target)
+    cursor.expect("UPDATE")
+    cursor.expect("SET")
+    return InsertConflict(place, target, _assignments(cursor), _where(cursor))
+
+
+def _returning(cursor: Cursor) -> exp.Select | None:
+    return cursor.parse_items() if cursor.peek() == "RETURNING" else None
+
+
+def _update(cursor: Cursor) -> Update:
+    text = cursor.text_of_all()
+    cursor.expect("UPDATE")
+    table = cursor.name()
+    cursor.expect("SET")
+    return Update(cursor.start_place, text, table, _assignments(cursor), _where(cursor), _returning(cursor))
+
+
+def _assignments(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
+    assignments = _assignment(cursor)
+    while cursor.take(","):
+        assignments += _assignment(cursor)
+    return assignments
+
+
+def _assignment(cursor: Cursor) -> tuple[tuple[str, exp.Expr], ...]:
+    """Return ``a = value``, or the parts of ``(a, b) = (one, other)``."""
+    is_row = cursor.peek() == "("
+    names = cursor.names() if is_row else (cursor.name(),)
+    cursor.expect("=")
+    tree = cursor.parse_until(",", "WHERE", "RETURNING")
+    if not is_row:
+        return ((names[0], tree),)
+    values = [tree.this] if isinstance(tree, exp.Paren) else row_values(tree)
+    if values is None:
+        raise cursor.unsupported("a row from what is no list of values", "Write SET (a, b) = (one, other).")
+    if len(values) != len(names):
+        raise cursor.syntax_error(f"{len(names)} columns are set to {len(values)} values.")
+    return tuple(zip(names, values, strict=True))
+
+
+def _where(cursor: Cursor) -> exp.Expr | None:
+    return cursor.parse_until("RETURNING") if cursor.take("WHERE") else None
+
+
+def _delete(cursor: Cursor) -> Delete:
+    text = cursor.text_of_all()
+    cursor.expect("DELETE")
+    cursor.expect("FROM")
+    return Delete(cursor.start_place, text, cursor.name(), _where(cursor), _returning(cursor))
+
+
+def _explain(cursor: Cursor) -> Explain:
+    text = cursor.text_of_all()
+    cursor.expect("EXPLAIN")
+    if cursor.peek() == "(":
+        raise cursor.unsupported("options of EXPLAIN", "Write EXPLAIN before the statement.")
+    return Explain(cursor.start_place, text, _read(cursor))
+
+
+def _show(cursor: Cursor) -> Statement:
+    text = cursor.text_of_all()
+    cursor.expect("SHOW")
+    if cursor.take("COLUMNS", "FROM"):
+        return Describe(cursor.start_place, text, cursor.name())
+    return Show(cursor.start_place, text, cursor.rest_text())
+
+
+def _describe(cursor: Cursor) -> Describe:
+    text = cursor.text_of_all()
+    cursor.skip()
+    return Describe(cursor.start_place, text, cursor.name())
+
+
+def _flush(cursor: Cursor) -> Flush:
+    text = cursor.text_of_all()
+    cursor.skip()
+    return Flush(cursor.start_place, text)
+
+
+def _set(cursor: Cursor) -> SetParameter:
+    text = cursor.text_of_all()
+    cursor.expect("SET")
+    name, is_zone = "timezone", cursor.take("TIME", "ZONE")
+    if not is_zone:
+        name = cursor.name()
+        if not cursor.take("="):
+            cursor.expect("TO")
+    if name.lower() != "timezone":
+        return SetParameter(cursor.start_place, text, name, cursor.rest_text().strip("'"))
+    found = zone.known(cursor.peek_text().strip("'"))
+    if found is None:
+        raise cursor.unsupported(f"the time zone {cursor.peek_text()!r}", "Write a name such as 'Europe/Zurich', or UTC.")
+    cursor.rest_text()
+    return SetParameter(cursor.start_place, text, "timezone", found)
+
+
+_READERS: dict[str, Callable[[Cursor], Statement]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "INSERT": _insert,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "EXPLAIN": _explain,
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "FLUSH": _flush,
+    "WAIT": _flush,
+    "SET": _set,
+}

@@ -1,0 +1,1 @@
+"""The shell: statements typed by hand, scripts, and results for people."""

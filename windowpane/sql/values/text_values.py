@@ -1,0 +1,113 @@
+"""Text literals as values of a type, as SQL: what a text means is settled when it is bound, if it can be. Instants as text."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from windowpane.sql.expressions.types import BOOLEAN, JSONB, REAL, TIME, SqlType, is_float, is_integer
+from windowpane.sql.values import json_values, zone
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_FLOAT = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|(inf(inity)?|nan))", re.IGNORECASE | re.ASCII)
+_BITS = {"smallint": 15, "integer": 31, "bigint": 63}
+_LARGEST_REAL = 3.4028235677973366e38
+_ZONED = r":\d\d(\.\d+)?\s*([+-]\d|[A-Za-z])"
+
+
+def literal_sql(text: str, kind: SqlType) -> str:
+    """Return a text literal as a value of a type.
+
+    Raises:
+        ValueError: it is none, in PostgreSQL's words.
+
+    Example:
+        >>> from windowpane.sql.expressions.types import INTEGER
+        >>> literal_sql(" 12 ", INTEGER)
+        "CAST('12' AS INTEGER)"
+    """
+    body = text.strip()
+    if is_integer(kind):
+        _check_whole(text, body, kind)
+    elif is_float(kind):
+        _check_float(text, body, kind)
+    elif kind == BOOLEAN:
+        return _boolean(text, body.lower())
+    elif kind == TIME and ":" not in body:  # DuckDB takes a date for midnight
+        raise _invalid(text, kind)
+    elif kind == JSONB:
+        body = json_values.canonical(text)
+    return f"CAST({_quoted(body)} AS {kind.duckdb})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _invalid(text: str, kind: SqlType) -> ValueError:
+    return ValueError(f'invalid input syntax for type {kind}: "{text}"')
+
+
+def _check_whole(text: str, body: str, kind: SqlType) -> None:
+    if not _WHOLE.fullmatch(body):
+        raise _invalid(text, kind)
+    if not -(2 ** _BITS[kind.name]) <= int(body) < 2 ** _BITS[kind.name]:
+        raise ValueError(f'value "{text}" is out of range for type {kind}')
+
+
+def _check_float(text: str, body: str, kind: SqlType) -> None:
+    found = _FLOAT.fullmatch(body)
+    if found is None:
+        raise _invalid(text, kind)
+    number = float(body)
+    too_large = math.isinf(number) or (kind == REAL and abs(number) >= _LARGEST_REAL)
+    if too_large and found.group(4) is None:
+        raise ValueError(f'"{text}" is out of range for type {kind}')
+
+
+def _boolean(text: str, body: str) -> str:
+    for value, words in (("TRUE", _TRUE), ("FALSE", _FALSE)):
+        if body and body != "o" and any(word.startswith(body) for word in words):
+            return value
+    raise _invalid(text, BOOLEAN)
+
+
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(u0{4}|U0{8})|.)", re.DOTALL)
+
+
+def escapes_are_text(literal: str) -> bool:
+    r"""Whether the bytes that ``\x..`` and octal escapes of a literal ``E'...'`` stand for make UTF-8, without zeros.
+
+    Example:
+        >>> escapes_are_text(r"E'\xc3\xa9'"), escapes_are_text(r"E'\x80'")
+        (True, False)
+    """
+
+    def byte(escape: re.Match[bytes]) -> bytes:
+        digits, base = (escape[1], 16) if escape[1] else (escape[2], 8)
+        return bytes([int(digits, base) & 0xFF]) if digits else b"\0" if escape[3] else escape[0][1:]
+
+    try:
+        return "\0" not in _ESCAPE.sub(byte, literal.encode()).decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def has_zone(text: str) -> bool:
+    """Whether a text literal names an offset or a zone behind its time."""
+    return re.search(_ZONED, text) is not None
+
+
+def instant_of_text(sql: str) -> str:
+    """Return a text as an instant: without an offset, in the time zone of the session."""
+    local = f"timezone({_quoted(zone.current())}, CAST({sql} AS TIMESTAMP))"
+    return f"CASE WHEN regexp_matches({sql}, '{_ZONED}') THEN CAST({sql} AS TIMESTAMPTZ) ELSE {local} END"
+
+
+def instant_text(local: str, instant: str) -> str:
+    """Return an instant as text: the local time and its offset, as RisingWave writes it."""
+    if zone.current() == zone.UTC:
+        return f"(CAST({local} AS VARCHAR) || '+00:00')"
+    return f"(CAST({local} AS VARCHAR) || windowpane_offset(date_diff('minute', timezone('UTC', {instant}), {local}), ':'))"

@@ -1,0 +1,293 @@
+"""Binds calls over windows: functions, arguments, named windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from windowpane.sql.bind.build_plan import Computed, over
+from windowpane.sql.bind.scope import Column, Ids
+from windowpane.sql.expressions.aggregates import AGGREGATES, Primitive, distinct_arguments
+from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
+from windowpane.sql.nodes import Node, Order
+from windowpane.sql.parse.frame_reader import Evaluate, default_frame, read_frame
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.windows.over_calls import OverNodeCall
+from windowpane.windowing.over.frames import Frame, Units
+
+NUMBERING = {
+    "row_number": BIGINT,
+    "rank": BIGINT,
+    "dense_rank": BIGINT,
+    "ntile": INTEGER,
+    "percent_rank": DOUBLE,
+    "cume_dist": DOUBLE,
+}
+_OFFSETS = ("lag", "lead")
+_VALUES = ("first_value", "last_value", "nth_value")
+_PLACED = (*_OFFSETS, *_VALUES)
+
+
+@dataclass
+class WindowCalls:
+    """The calls over windows of one SELECT: collected while expressions are bound, then put below its projection.
+
+    Args:
+        text: the text, for places.
+        ids: gives columns their ids.
+        evaluate: evaluates constants.
+        named: the WINDOW clause.
+    """
+
+    text: Text
+    ids: Ids
+    evaluate: Evaluate
+    named: dict[str, exp.Window] = field(default_factory=dict)
+    computed: Computed = field(init=False)
+    places: dict[str, exp.Expr] = field(default_factory=dict)
+    _groups: dict[tuple[tuple[str, ...], tuple[Order, ...]], dict[OverNodeCall, Column]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.computed = Computed(self.ids)
+
+    def declare(self, windows: Sequence[exp.Window]) -> None:
+        """Take the WINDOW clause."""
+        for window in windows:
+            name = name_of(window.this)
+            if name in self.named:
+                raise self.text.name_error(window, f"window {name!r} is defined twice.")
+            self.named[name] = window
+
+    def bind(self, tree: exp.Window, binder: ScalarBinder) -> Expr:
+        """Return the column of a call, whose arguments ``binder`` understands."""
+        window = self._resolved(tree)
+        partition = tuple(dict.fromkeys(self._column(item, binder).id for item in window.args.get("partition_by") or ()))
+        order = self._order(window, binder)
+        call = _Call(tree, self.text)
+        types = [binder.bind(item.this).type for item in self._items(window)]
+        frame = read_frame(window, types, self.text, self.evaluate)
+        try:
+            return self._bind_call(call, partition, order, frame, binder)
+        except MismatchError as error:
+            raise self.text.type_error(tree, f"{call.name}: {error}") from None
+
+    def _resolved(self, tree: exp.Window) -> exp.Window:
+        """Return a window with what it takes from a named one."""
+        alias = tree.args.get("alias")
+        if alias is None:
+            return tree
+        name = name_of(alias)
+        if name not in self.named:
+            known = ", ".join(self.named) or "none"
+            raise self.text.name_error(alias, f"there is no window {name!r}; the WINDOW clause defines {known}.")
+        base = self._resolved(self.named[name])
+        merged = exp.Window(this=tree.this)
+        for part in ("partition_by", "order", "spec"):
+            own, inherited = tree.args.get(part), base.args.get(part)
+            if own and inherited and part != "spec":
+                raise self.text.unsupported(
+                    tree, f"changing the {part.replace('_', ' ').upper()} of window {name!r}", "Write it out."
+                )
+            merged.args[part] = own or inherited
+        return merged
+
+    @staticmethod
+    def _items(window: exp.Window) -> list[exp.Ordered]:
+        order = window.args.get("order")
+        return list(order.expressions) if order is not None else []
+
+    def _order(self, window: exp.Window, binder: ScalarBinder) -> tuple[Order, ...]:
+        items: dict[str, Order] = {}
+        for item in self._items(window):
+            column = self._column(item.this, binder)
+            descending = bool(item.args.get("desc"))
+            items.setdefault(column.id, Order(column.id, descending, bool(item.args.get("nulls_first"))))
+        return tuple(items.values())
+
+    def _column(self, tree: exp.Expr, binder: ScalarBinder) -> Column:
+        return self.computed.column(settled(binder.bind(tree)))
+
+    def _bind_call(
+        self, call: _Call, partition: tuple[str, ...], order: tuple[Order, ...], frame: Frame | None, binder: ScalarBinder
+    ) -> Expr:
+        call.check(ordered=bool(order))
+        if (
+            frame is not None
+            and frame.units in (Units.GROUPS, Units.RANGE)
+            and not order
+            and frame != default_frame(ordered=False)
+        ):
+            raise MismatchError(f"a {frame.units.value} frame needs an ORDER BY.")
+        settled_frame = frame or default_frame(ordered=bool(order))
+
+        def register(node_call: OverNodeCall, name: str) -> Expr:
+            group = self._groups.setdefault((partition, order), {})
+            if node_call not in group:
+                group[node_call] = self.ids.column(name, node_call.type)
+                self.places[group[node_call].id] = call.tree
+            return column_expr(group[node_call].id, node_call.type, name)
+
+        return call.bind(self, binder, settled_frame, register)
+
+    def argument(self, value: Expr) -> str:
+        """Return the id of the column that holds an argument."""
+        return self.computed.column(settled(value)).id
+
+    def apply(self, node: Node) -> Node:
+        """Return the node with all calls."""
+        node = self.computed.apply(node)
+        for (partition, order), calls in self._groups.items():
+            node = over(node, partition, order, [(column, call) for call, column in calls.items()])
+        return node
+
+
+Register = Callable[[OverNodeCall, str], Expr]
+
+
+class _Call:
+    """The function part of a call over a window."""
+
+    def __init__(self, tree: exp.Window, text: Text) -> None:
+        """Take off IGNORE NULLS, FILTER and DISTINCT."""
+        self.tree, self.text = tree, text
+        function, self.ignore_nulls, self.filter = tree.this, False, None
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            if isinstance(function, exp.Filter):
+                self.filter = function.expression.this
+            self.ignore_nulls |= isinstance(function, exp.IgnoreNulls)
+            function = function.this
+        if not isinstance(function, exp.Anonymous):
+            raise text.unsupported(tree, "this expression before OVER", "Write a function call.")
+        self.name = str(function.this).lower()
+        self.arguments, self.distinct = self._arguments(function)
+
+    def _arguments(self, function: exp.Anonymous) -> tuple[list[exp.Expr], bool]:
+        arguments, distinct = [], False
+        for argument in function.expressions:
+            if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
+                self.ignore_nulls |= isinstance(argument, exp.IgnoreNulls)
+                argument = argument.this
+            if isinstance(argument, exp.Order):
+                raise self.text.unsupported(self.tree, "ORDER BY among the arguments before OVER", "Put it into the window.")
+            if isinstance(argument, exp.Distinct):
+                distinct = True
+                arguments += distinct_arguments(argument, self.text, self.tree)
+            else:
+                arguments.append(argument)
+        return arguments, distinct
+
+    def check(self, *, ordered: bool) -> None:
+        """Refuse what the function does not take."""
+        if self.name not in NUMBERING and self.name not in _PLACED and self.name not in AGGREGATES:
+            raise self.text.name_error(
+                self.tree, f"there is no window function {self.name!r}. See docs/sql.md for those there are."
+            )
+        if self.name in NUMBERING and not ordered:
+            raise MismatchError("it numbers rows in an order. Add ORDER BY to its window.")
+        if self.ignore_nulls and self.name not in _PLACED:
+            raise MismatchError(f"IGNORE NULLS goes with {', '.join(_PLACED)}.")
+        if (self.filter is not None or self.distinct) and (self.name in NUMBERING or self.name in _PLACED):
+            raise MismatchError("FILTER and DISTINCT go with aggregates.")
+
+    def bind(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
+        """Return the expression over the columns of the calls that the function is made of."""
+        if self.name in NUMBERING:
+            return self._numbering(calls, register)
+        if self.name in _OFFSETS:
+            return self._offset(calls, binder, register)
+        if self.name in _VALUES:
+            return self._value(calls, binder, frame, register)
+        return self._aggregate(calls, binder, frame, register)
+
+    def _count(self, least: int, most: int) -> None:
+        if not least <= len(self.arguments) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise MismatchError(f"it takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(self.arguments)}.")
+
+    def _constant(self, calls: WindowCalls, index: int, default: int) -> int:
+        if len(self.arguments) <= index:
+            return default
+        found: Any = calls.evaluate(self.arguments[index], None)
+        if found is None:
+            return default
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise MismatchError(f"its argument {index + 1} is a whole number, not {found!r}.")
+        return found
+
+    def _numbering(self, calls: WindowCalls, register: Register) -> Expr:
+        tiles = self.name == "ntile"
+        self._count(int(tiles), int(tiles))
+        offset = self._constant(calls, 0, 1)
+        if offset < 1:
+            raise MismatchError(f"it makes at least 1 bucket, not {offset}.")
+        constants = (str(offset),) if tiles else ()
+        kind: SqlType = NUMBERING[self.name]
+        return register(OverNodeCall(self.name, (), kind, None, self.name, constants, offset=offset), self.name)
+
+    def _offset(self, calls: WindowCalls, binder: ScalarBinder, register: Register) -> Expr:
+        self._count(1, 3)
+        value = settled(binder.bind(self.arguments[0]))
+        offset, default = self._constant(calls, 1, 1), None
+        if len(self.arguments) > 2:
+            default = convert(binder.bind(self.arguments[2]), value.type)
+            if default.columns:
+                raise MismatchError("its default is a constant. Use coalesce for a column.")
+        name = self.name if offset >= 0 else _OFFSETS[1 - _OFFSETS.index(self.name)]
+        call = OverNodeCall(
+            name,
+            (calls.argument(value),),
+            value.type,
+            None,
+            name if default is None else None,
+            (str(abs(offset)),),
+            offset=abs(offset),
+            default=None if default is None else default.sql,
+            ignore_nulls=self.ignore_nulls,
+        )
+        return register(call, self.name)
+
+    def _value(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
+        nth = self.name == "nth_value"
+        self._count(1 + nth, 1 + nth)
+        value = settled(binder.bind(self.arguments[0]))
+        offset = self._constant(calls, 1, 1)
+        if offset < 1:
+            raise MismatchError(f"it counts from 1, not from {offset}.")
+        constants = (str(offset),) if nth else ()
+        arguments = (calls.argument(value),)
+        call = OverNodeCall(
+            self.name, arguments, value.type, frame, self.name, constants, offset=offset, ignore_nulls=self.ignore_nulls
+        )
+        return register(call, self.name)
+
+    def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
+        arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
+        parts = AGGREGATES[self.name](arguments)
+        if self.distinct and parts.of_distinct is not None:
+            raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")
+        condition = None if self.filter is None else calls.argument(convert(binder.bind(self.filter), BOOLEAN))
+
+        def column(primitive: Primitive) -> Expr:
+            call = OverNodeCall(
+                primitive.function,
+                tuple(calls.argument(value) for value in primitive.arguments),
+                primitive.type,
+                frame,
+                primitive.over,
+                primitive.constants,
+                primitive.parameters,
+                distinct=self.distinct,
+                filter=condition,
+            )
+            return register(call, self.name)
+
+        result = parts.finish([column(primitive) for primitive in parts.primitives])
+        return Expr(result.sql, result.type, result.columns, name=self.name)
+
+    def _counts_rows(self) -> bool:
+        return self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star)

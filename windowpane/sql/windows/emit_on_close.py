@@ -1,0 +1,91 @@
+"""EMIT ON WINDOW CLOSE: turns a plan into one that emits each row once, when the watermark says that it will not change.
+
+An OVER window gets a sort on its order column below it, and emits by itself; it then has no watermark for what comes after.
+Any other plan gets a sort at its root: a row comes out as soon as one of its columns is behind that column's watermark, which
+is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). Source of
+the rules: RisingWave's planner, which takes the first of such columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from windowpane.errors import InvalidSpecError
+from windowpane.sql.bind.build_plan import close_sort
+from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Watermark
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.streaming.over import over_spec
+from windowpane.windowing.over.closing_delays import check_closes
+
+_NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or group by that column or a window of it."
+
+
+def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr]) -> Node:
+    """Return a plan that emits on window close.
+
+    Args:
+        node: the plan.
+        text: the text it was written in.
+        query: the whole query, for places.
+        places: where calls over windows stand, by id of their column.
+
+    Raises:
+        SqlError: the plan cannot emit on window close, with the place of what prevents it.
+    """
+    if _has_over(node):
+        return _with_closing_windows(node, text, query, places)
+    by = [column.id for column in node.columns if column.id in node.watermarks]
+    if by:
+        return close_sort(node, by)
+    raise text.unsupported(query, "EMIT ON WINDOW CLOSE without a watermark column in the result", _NEEDED)
+
+
+def _has_over(node: Node) -> bool:
+    return isinstance(node, Over) or any(_has_over(source) for source in node.inputs)
+
+
+def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr]) -> Node:
+    if isinstance(node, Over):
+        source = _with_closing_windows(node.input, text, query, places) if _has_over(node.input) else node.input
+        return _closing(replace(node, input=source), text, places.get(node.columns[-1].id, query))
+    if isinstance(node, Project):
+        closed = _with_closing_windows(node.input, text, query, places)
+        return replace(node, input=closed, append_only=closed.append_only, watermarks=_kept(node, closed))
+    if isinstance(node, Filter):
+        closed = _with_closing_windows(node.input, text, query, places)
+        return replace(node, input=closed, append_only=closed.append_only, watermarks=closed.watermarks)
+    if isinstance(node, Unary | UnionAll | Join) and _has_over(node):
+        instead = "Make the window a materialized view of its own that emits on window close, and read that."
+        raise text.unsupported(query, f"EMIT ON WINDOW CLOSE with {node.label} above an OVER window", instead)
+    return node
+
+
+def _kept(node: Project, closed: Node) -> dict[str, Watermark]:
+    return {name: watermark for name, watermark in node.watermarks.items() if name in closed.watermarks}
+
+
+def _closing(node: Over, text: Text, place: exp.Expr) -> Over:
+    source = node.input
+    if not source.append_only:
+        raise text.unsupported(place, "EMIT ON WINDOW CLOSE over rows that change", "The rows must be APPEND ONLY.")
+    if not node.partition:
+        raise text.unsupported(place, "EMIT ON WINDOW CLOSE without PARTITION BY", "Write PARTITION BY 1::int for one partition.")
+    if any(call.over is None for call in node.calls):
+        missing = next(call.function for call in node.calls if call.over is None)
+        raise text.unsupported(
+            place,
+            f"{missing} with EMIT ON WINDOW CLOSE",
+            "Without EMIT ON WINDOW CLOSE it is kept up to date: rows come at once, and change.",
+        )
+    try:
+        check_closes(over_spec(node))
+    except InvalidSpecError as error:
+        raise text.unsupported(place, "this window with EMIT ON WINDOW CLOSE", str(error)) from None
+    column = node.order[0].column
+    if column not in source.watermarks:
+        name = source.column(column).name
+        raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED)
+    return replace(node, input=close_sort(source, [column]), append_only=True, watermarks={}, closes=True)

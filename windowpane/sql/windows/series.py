@@ -1,0 +1,125 @@
+"""Rows from lists: ``UNNEST(array)``, ``generate_series(first, last[, step])`` and their kin, in FROM and in a select list."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.expressions.aggregates import AGGREGATES
+from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, quoted
+from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType
+from windowpane.sql.nodes import Node, Values
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.sets import SETS, flattened
+
+
+def one_row(ids: Ids) -> Node:
+    """Return the one row of a SELECT without FROM; a column of it nobody names."""
+    number = ids.column("number", INTEGER)
+    return Values((number,), (number.id,), True, {}, rows=(("0",),))
+
+
+def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
+    """Return each row of a relation with the elements of an array, and the names of what is added.
+
+    Raises:
+        SqlError: it is no array, or there are several, with the place.
+    """
+    if len(tree.expressions) != 1:
+        raise text.unsupported(tree, "UNNEST of several arrays", "UNNEST of one array is.")
+    try:
+        array = flattened(binder.bind(tree.expressions[0]))
+    except MismatchError as error:
+        raise text.type_error(tree, f"UNNEST: {error}") from None
+    assert array.type.element is not None
+    ordinality = tree.args.get("offset")
+    names = ["unnest"]
+    if ordinality:
+        names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
+    return _elements(node, array.sql, array.type.element, ids, names)
+
+
+def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
+    """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation.
+
+    Raises:
+        SqlError: arguments of other types, or too few, with the place.
+    """
+    listed = _listed(tree, binder, text)
+    assert listed.type.element is not None
+    return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()])
+
+
+def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> Expr:
+    name = str(tree.this).lower()
+    try:
+        return SETS[name]([binder.bind(argument) for argument in tree.expressions])
+    except MismatchError as error:
+        raise text.type_error(tree, f"{name}: {error}") from None
+
+
+class SetCalls:
+    """The functions that return rows in the select list of one SELECT.
+
+    Each row is there once for each element of the longest of them; the others are NULL where they have fewer, as in PostgreSQL.
+    """
+
+    def __init__(self, text: Text, ids: Ids) -> None:
+        """Begin without any."""
+        self._text, self._ids = text, ids
+        self._calls: dict[str, tuple[Expr, Column]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._calls)
+
+    def bind(self, tree: exp.Expr, binder: ScalarBinder) -> Expr:
+        """Return the column of what a call returns.
+
+        Raises:
+            SqlError: it stands where rows cannot be returned.
+        """
+        name = str(tree.this).lower()
+        above = tree.parent
+        while above is not None and not isinstance(above, exp.Select):
+            chooses = isinstance(above, exp.Case | exp.Window | exp.AggFunc)
+            called = str(above.this).lower() if isinstance(above, exp.Anonymous) else ""
+            if chooses or called == "coalesce" or called in SETS or called in AGGREGATES:
+                raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
+            above = above.parent
+        listed = _listed(tree, binder, self._text)
+        assert listed.type.element is not None
+        if listed.sql not in self._calls:
+            self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element))
+        column = self._calls[listed.sql][1]
+        return column_expr(column.id, column.type, name)
+
+    def apply(self, node: Node) -> Node:
+        """Return a node with its rows repeated, and the columns of the calls."""
+        if not self._calls:
+            return node
+        number = self._ids.column("ordinality", BIGINT)
+        calls = list(self._calls.values())
+        if len(calls) == 1:
+            return plan.unnest(node, calls[0][0].sql, calls[0][1], number)
+        computed = plan.Computed(self._ids)
+        lists = [(computed.column(listed, "list"), column) for listed, column in calls]
+        lengths = ", ".join(f"len({quoted(each.id)})" for each, _ in lists)
+        place = self._ids.column("place", BIGINT)
+        node = plan.unnest(computed.apply(node), f"range(1, greatest({lengths}) + 1)", place, number)
+        kept = [(column, column_expr(column.id, column.type, column.name)) for column in node.columns]
+        chosen = [(column, _element(each, column, place)) for each, column in lists]
+        return plan.project(node, [*kept, *chosen])
+
+
+def _element(array: Column, element: Column, place: Column) -> Expr:
+    used = frozenset({array.id, place.id})
+    return Expr(f"{quoted(array.id)}[{quoted(place.id)}]", element.type, used, name=element.name)
+
+
+def _elements(node: Node, elements: str, kind: SqlType, ids: Ids, names: list[str]) -> tuple[Node, Scope]:
+    columns = (ids.column(names[0], kind), ids.column(names[-1], BIGINT))
+    shown = tuple(Visible(names[0], column) for column in columns[: len(names)])
+    return plan.unnest(node, elements, *columns), Scope(shown)

@@ -1,0 +1,235 @@
+"""Window table functions: TUMBLE, HOP, CUMULATE and SESSION, in RisingWave's and Flink's spelling.
+
+All bounds are computed in microseconds from the epoch. Rows without a time are in no window of HOP, CUMULATE and SESSION; TUMBLE
+gives them NULL bounds, as RisingWave does. Sizes and slides are fixed lengths: months have none and are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windowpane.sql.bind.build_plan import Computed
+from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, rising, settled
+from windowpane.sql.expressions.types import INTERVAL, SqlType
+from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.values.intervals import interval_sql, length
+from windowpane.sql.windows.time_functions import bound_type, floor_sql, instant_sql, micros_sql
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.times import format_micros
+
+NAMES = ("tumble", "hop", "cumulate", "session")
+_LEADING = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size"), "session": ("gap",)}
+_FLINK_NAMES = {
+    "data": "relation",
+    "timecol": "time",
+    "size": "size",
+    "slide": "slide",
+    "step": "step",
+    "offset": "offset",
+    "gap": "gap",
+}
+
+Evaluate = Callable[[exp.Expr, SqlType | None], object]
+
+
+@dataclass(frozen=True)
+class TableCall:
+    """A window table function as written: its relation, its time column, its partition and its lengths."""
+
+    name: str
+    tree: exp.Expr
+    relation: exp.Expr
+    time: exp.Expr
+    partition: tuple[exp.Expr, ...]
+    lengths: Mapping[str, exp.Expr]
+    is_described: bool
+    """Whether the time is a DESCRIPTOR: Flink's spelling, which adds ``window_time``."""
+
+
+def read_call(tree: exp.Expr, text: Text) -> TableCall:
+    """Return a parsed call with its arguments by name.
+
+    Raises:
+        SqlError: arguments that are missing or too many, with the place.
+    """
+    name = str(tree.this).lower()
+    order = ["relation", "time", *_LEADING[name], "offset"]
+    found: dict[str, exp.Expr] = {}
+    partition: tuple[exp.Expr, ...] = ()
+    position = 0
+    for argument in tree.expressions:
+        if isinstance(argument, exp.Kwarg):
+            key = _FLINK_NAMES.get(str(argument.this.name).lower())
+            if key is None or key not in order:
+                raise text.name_error(argument, f"{name} has no argument {argument.this.name!r}; it has {', '.join(order)}.")
+            found[key] = argument.expression
+        elif isinstance(argument, exp.Anonymous) and str(argument.this).upper() == "PARTITION_BY":
+            partition = tuple(argument.expressions)
+        elif position >= len(order):
+            raise text.syntax_error(argument, f"{name} takes {', '.join(order)}, and no more.")
+        else:
+            found[order[position]] = argument
+            position += 1
+    missing = [each for each in order[:-1] if each not in found]
+    if missing:
+        raise text.syntax_error(tree, f"{name} takes {', '.join(order[:-1])}; {', '.join(missing)} is missing.")
+    lengths = {each: found[each] for each in order[2:] if each in found}
+    time = _descriptor(found["time"])
+    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"])
+
+
+def _descriptor(tree: exp.Expr) -> exp.Expr:
+    if isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "DESCRIPTOR" and len(tree.expressions) == 1:
+        inside: exp.Expr = tree.expressions[0]
+        return inside
+    return tree
+
+
+class TableFunctions:
+    """Binds calls of window table functions over a relation that is already bound."""
+
+    def __init__(self, text: Text, ids: Ids, evaluate: Evaluate, now: str) -> None:
+        """Remember where constants are evaluated, and what ``now()`` is, empty where it may not stand."""
+        self._text, self._ids, self._evaluate, self._now = text, ids, evaluate, now
+
+    def bind(
+        self, call: TableCall, node: Node, scope: Scope, time: Expr | None = None, partition: Sequence[Expr] | None = None
+    ) -> tuple[Node, Scope]:
+        """Return the relation with ``window_start`` and ``window_end``, and the names that can be used of it.
+
+        ``time`` and ``partition``, the keys of sessions, are given where they are bound already.
+        """
+        binder = ScalarBinder(self._text, scope, f"{call.name.upper()}", self._now)
+        time = time or binder.bind(call.time)
+        try:
+            kind = bound_type(time.type)
+        except MismatchError as error:
+            raise self._text.type_error(call.time, f"{call.name}: {error}") from None
+        lengths = {name: self._length(tree) for name, tree in call.lengths.items()}
+        bounds = (self._ids.column("window_start", kind), self._ids.column("window_end", kind))
+        if call.name == "session":
+            keys = [binder.bind(item) for item in call.partition] if partition is None else partition
+            node = self._session(call, node, keys, time, lengths["gap"], bounds)
+        else:
+            node = self._windows(call, node, time, kind, lengths, bounds)
+        table = scope.tables()[0] if scope.tables() else call.name
+        added = tuple(Visible(table, column) for column in bounds)
+        if call.is_described:
+            node, last = self._window_time(node, bounds[1])
+            added = (*added, Visible(table, last, starred=False))
+        return node, scope + Scope(added)
+
+    def _window_time(self, node: Node, end: Column) -> tuple[Node, Column]:
+        """Return a relation with the last moment of its windows, as Flink counts it: a millisecond before their end."""
+        computed, until = Computed(self._ids), column_expr(end.id, end.type, end.name)
+        column = computed.column(rising(build(end.type, "({0} - to_milliseconds(1))", until), until), "window_time")
+        return computed.apply(node), column.renamed("window_time")
+
+    def _length(self, tree: exp.Expr) -> Interval:
+        found = self._evaluate(tree, INTERVAL)
+        if not isinstance(found, Interval):
+            raise self._text.type_error(
+                tree, f"the length of a window is an interval, not {found!r}. Write INTERVAL '10 minutes'."
+            )
+        return found
+
+    def _micros(self, call: TableCall, lengths: Mapping[str, Interval], name: str) -> int:
+        micros = length(lengths[name])
+        if micros is None:
+            raise self._text.type_error(
+                call.lengths[name], f"the {name} of a window has no months: their length varies. Use days."
+            )
+        if micros <= 0:
+            raise self._text.type_error(
+                call.lengths[name], f"the {name} of a window is greater than zero, not {format_micros(micros)}."
+            )
+        return micros
+
+    def _windows(
+        self,
+        call: TableCall,
+        node: Node,
+        time: Expr,
+        kind: SqlType,
+        lengths: Mapping[str, Interval],
+        bounds: tuple[Column, Column],
+    ) -> Node:
+        size = self._micros(call, lengths, "size")
+        step = self._micros(call, lengths, _LEADING[call.name][0])
+        if size % step:
+            smaller = _LEADING[call.name][0]
+            message = f"the size is a multiple of the {smaller}, but {format_micros(size)} is none of {format_micros(step)}."
+            raise self._text.type_error(call.tree, f"{call.name}: {message}")
+        offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0
+        micros = micros_sql(time.sql if kind == time.type else f"CAST({time.sql} AS TIMESTAMP)")
+        first = {"hop": step, "tumble": size, "cumulate": size}[call.name]
+        base = floor_sql("{t}", str(first), str(offset))
+        start, end, condition = _bounds_sql(call.name, base, size, step)
+        if call.name != "tumble":
+            condition += f" AND {time.sql} IS NOT NULL"
+        watermarks = dict(node.watermarks)
+        if time.is_column and time.column in node.watermarks:
+            moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
+            earliest = {"hop": str(size - step), "tumble": "0", "cumulate": "0"}[call.name]
+            first_start = f"({base.replace('{t}', moment)} - {earliest})"
+            step_start = floor_sql(moment, str(step), str(offset))
+            first_end = f"({step_start} + {step})" if call.name == "cumulate" else f"({first_start} + {size})"
+            watermarks[bounds[0].id] = node.watermarks[time.column].through(instant_sql(first_start, kind))
+            watermarks[bounds[1].id] = node.watermarks[time.column].through(instant_sql(first_end, kind))
+        key = node.key if call.name == "tumble" else (*node.key, bounds[0].id, bounds[1].id)
+        return TimeWindows(
+            (*node.columns, *bounds),
+            key,
+            node.append_only,
+            watermarks,
+            input=node,
+            kind=call.name.upper(),
+            start=instant_sql(start.replace("{t}", micros), kind),
+            end=instant_sql(end.replace("{t}", micros), kind),
+            count=1 if call.name == "tumble" else size // step,
+            condition=condition.replace("{t}", micros),
+            text=f"by {time.name}, {', '.join(f'{name} {value}' for name, value in lengths.items())}",
+        )
+
+    def _session(
+        self, call: TableCall, node: Node, keys: Sequence[Expr], time: Expr, gap: Interval, bounds: tuple[Column, Column]
+    ) -> Node:
+        if gap.is_zero or gap.is_negative:
+            raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
+        computed = Computed(self._ids)
+        partition = tuple(computed.column(settled(key)).id for key in keys)
+        stamp = convert(time, bounds[0].type)
+        moment = computed.column(stamp, "time")
+        node = computed.apply(node)
+        key = (*node.key, *(name for name in partition if name not in node.key))
+        watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
+        if moment.id in node.watermarks:
+            watermarks[bounds[1].id] = node.watermarks[moment.id]
+        return SessionWindows(
+            (*node.columns, *bounds),
+            key,
+            False,
+            watermarks,
+            input=node,
+            partition=partition,
+            time=moment.id,
+            gap=interval_sql(gap),
+            text=f"SESSION by {time.name}, gap {gap}",
+        )
+
+
+def _bounds_sql(name: str, base: str, size: int, step: int) -> tuple[str, str, str]:
+    """Return start, end and condition of the windows of ``{t}``, numbered by ``windowpane_n``."""
+    if name == "tumble":
+        return base, f"({base} + {size})", "TRUE"
+    if name == "hop":
+        start = f"({base} - windowpane_n * {step})" if size > step else base
+        return start, f"({start} + {size})", "TRUE"
+    end = f"({base} + (windowpane_n + 1) * {step})" if size > step else f"({base} + {size})"
+    return base, end, f"{{t}} < {end}"

@@ -1,0 +1,1 @@
+"""Reading vectors: JSON as windowpane's specs, rows and functions."""

@@ -1,0 +1,98 @@
+"""A program's function as built-in aggregates, where they mean the same.
+
+The vectors' functions return rows; a built-in aggregate returns columns. ``BuiltIn`` says which aggregates hold what a function
+would return, and how its rows read from them. A function with state, a context or side outputs has no such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.windowing.aggregates import Aggregate, constructors
+
+Show = Callable[[Json], list[Json]]
+
+_SUM = {"value": constructors.sum("value")}
+_STATISTICS = {**_SUM, "count": constructors.count(), "max": constructors.max("value")}
+_CONTENTS = {"contents": constructors.collect_list("value")}
+_ELEMENTS = {"keys": constructors.collect_list("key"), **_CONTENTS}
+KEY = "largest_key"
+"""What a function of windows without keys shows as its key."""
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """Aggregates by output name, and the rows that the function makes of their result (a dict with ``key`` and ``window``).
+
+    ``gives_rows`` says that it may make several.
+    """
+
+    aggregates: dict[str, Aggregate]
+    show: Show
+    gives_rows: bool = False
+
+    def named(self, keyed: bool) -> tuple[tuple[str, Aggregate], ...]:
+        """Return the aggregates, with the one for the key where windows have none."""
+        extra = {} if keyed else {KEY: constructors.max("key")}
+        return tuple({**self.aggregates, **extra}.items())
+
+
+def _as_they_are(result: Json) -> list[Json]:
+    return [result]
+
+
+def _nothing_is_zero(result: Json) -> list[Json]:
+    """Add up nothing to 0, as Java does: SQL's sum of nothing is NULL."""
+    return [{**result, "value": result["value"] or 0}]
+
+
+def _accumulated(result: Json) -> list[Json]:
+    """Return what an accumulator says, which learns its key from elements: without any it has none."""
+    return [{**result, "value": result["value"] or 0, "key": result["key"] if result["value"] is not None else ""}]
+
+
+def _reduced(result: Json) -> list[Json]:
+    return [result if result["value"] is not None else {**result, "key": None}]
+
+
+def _sorted(result: Json) -> list[Json]:
+    return [{**result, "contents": sorted(result["contents"])}]
+
+
+def _each(result: Json) -> list[Json]:
+    pairs = zip(result["keys"], result["contents"], strict=True)
+    return [{"key": key, "value": value} for key, value in pairs]
+
+
+_FUNCTIONS = MappingProxyType(
+    {
+        "reduce_sum": BuiltIn(_SUM, _reduced),
+        "aggregate_sum": BuiltIn(_SUM, _accumulated),
+        "aggregate_stats": BuiltIn(_STATISTICS, _accumulated),
+        "reduce_process": BuiltIn(_SUM, _as_they_are),
+        "reduce_apply": BuiltIn(_SUM, _as_they_are),
+        "reduce_session": BuiltIn(_SUM, _as_they_are),
+        "aggregate_process": BuiltIn(_STATISTICS, _nothing_is_zero),
+        "aggregate_apply": BuiltIn(_STATISTICS, _nothing_is_zero),
+        "apply_sum": BuiltIn(_SUM, _nothing_is_zero),
+        "window_sum": BuiltIn(_SUM, _nothing_is_zero),
+        "collect_session": BuiltIn(_SUM, _nothing_is_zero),
+        "pass_through": BuiltIn(_ELEMENTS, _each, gives_rows=True),
+        "collect_sorted": BuiltIn(_CONTENTS, _sorted),
+        "record_calls": BuiltIn(_CONTENTS, _as_they_are),
+    }
+)
+
+
+def built_in(function: str) -> BuiltIn:
+    """Return the built-in aggregates that mean the same as a function of the vectors.
+
+    Raises:
+        NotUnderstoodError: there are none.
+    """
+    if function not in _FUNCTIONS:
+        raise NotUnderstoodError(f"engine columnar: function {function} is no built-in aggregate")
+    return _FUNCTIONS[function]

@@ -1,0 +1,1 @@
+"""The algorithms of built-in aggregates, one a file."""

@@ -1,0 +1,1 @@
+"""Functions of the user's on Arrow tables."""

@@ -1,0 +1,1 @@
+"""OVER windows: frames, calls, and the spec of a window."""

@@ -1,0 +1,328 @@
+"""OVER calls as the fluent API writes them: a function, its arguments, and what is said of its window.
+
+``rows``, ``range``, ``groups`` and ``session`` set the frame, ``exclude`` takes rows out of it, ``over`` gives the call a
+partition or an order of its own. Built-in aggregates take the same methods (``Windowable``); each returns a new value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from windowpane.errors import InvalidFrameError, InvalidSpecError
+from windowpane.windowing.expressions import Expression, Name, calls_in, signature
+from windowpane.windowing.intervals import Interval
+from windowpane.windowing.over.frames import (
+    CURRENT_ROW,
+    UNBOUNDED_FOLLOWING,
+    UNBOUNDED_PRECEDING,
+    Bound,
+    Exclude,
+    Frame,
+    following,
+    preceding,
+)
+
+_ENDLESS = 2**63 - 1
+"""PySpark writes its unbounded ends as integers that large, with either sign."""
+
+
+_FUNCTIONS = frozenset(
+    {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
+    | {"first_value", "last_value", "nth_value"}
+)
+
+
+class Windowable(Expression, ABC):
+    """What can be called OVER a window: a function, or a built-in aggregate."""
+
+    __slots__ = ()
+
+    is_call = True
+
+    @abstractmethod
+    def as_call(self) -> WindowCall:
+        """Return it as a call."""
+
+    def rows(self, start: Any = None, end: Any = 0) -> WindowCall:
+        """Set a frame that counts rows.
+
+        Args:
+            start: rows after the current one, below zero before it; ``None`` is the first row of the partition.
+            end: likewise; ``None`` is the last row.
+
+        Raises:
+            InvalidFrameError: the bounds cannot be combined.
+
+        Example:
+            >>> from windowpane.windowing.aggregates import avg
+            >>> avg("price").rows(-10, -1)
+            avg('price').rows(10 PRECEDING, 1 PRECEDING)
+        """
+        return self._framed(Frame.rows(*_bounds(start, end)))
+
+    def range(self, start: Any = None, end: Any = 0) -> WindowCall:
+        """Set a frame by the distance of the ORDER BY value.
+
+        Args:
+            start: a number, an interval as text (``"-1 hour"``, ``"-1 month -2 days"``) or a ``timedelta``, below zero before the
+                current row in the direction of the order; ``None`` is the start of the partition, 0 the first of the row's peers.
+            end: likewise; ``None`` is the end of the partition, 0 the last of the peers.
+        """
+        return self._framed(Frame.range_(*_bounds(start, end)))
+
+    def groups(self, start: Any = None, end: Any = 0) -> WindowCall:
+        """Set a frame that counts groups of peers; the arguments are those of ``rows``."""
+        return self._framed(Frame.groups(*_bounds(start, end)))
+
+    def session(self, gap: Any) -> WindowCall:
+        """Set the frame that is the row's session: rows that follow one another at less than ``gap`` (RisingWave's SESSION)."""
+        return self._framed(Frame.session(Interval.of(gap) if isinstance(gap, str) else gap))
+
+    def exclude(self, what: str | Exclude) -> WindowCall:
+        """Take rows out of the frame: ``"current row"``, its whole ``"group"`` of peers, its ``"ties"``, or ``"no others"``."""
+        try:
+            excluded = what if isinstance(what, Exclude) else Exclude(what.replace("_", " ").upper())
+        except (AttributeError, ValueError) as error:
+            known = ", ".join(repr(each.value.lower()) for each in Exclude)
+            raise InvalidFrameError(f"exclude takes one of {known}, not {what!r}.") from error
+        return replace(self.as_call(), exclusion=excluded)
+
+    def filter(self, condition: Any) -> WindowCall:
+        """Let an aggregate see only the rows where ``condition`` (a column name, Column or expression) is true."""
+        return replace(self.as_call(), condition=argument("filter", condition))
+
+    def distinct(self) -> WindowCall:
+        """Let an aggregate see each value once."""
+        return replace(self.as_call(), is_distinct=True)
+
+    def ignore_nulls(self) -> WindowCall:
+        """Let ``lag``, ``lead``, ``first_value``, ``last_value`` or ``nth_value`` pass over NULLs."""
+        return replace(self.as_call(), skips_nulls=True)
+
+    def over(self, partition_by: Any = None, order_by: Any = None) -> WindowCall:
+        """Give this call a partition or an order of its own, instead of those of the whole ``select``.
+
+        Args:
+            partition_by: name(s) or Column(s); ``()`` for one partition of all rows, ``None`` to keep the common one.
+            order_by: likewise.
+        """
+        call = self.as_call()
+        partition = call.partition if partition_by is None else several(partition_by)
+        return replace(call, partition=partition, order=call.order if order_by is None else several(order_by))
+
+    def _framed(self, frame: Frame) -> WindowCall:
+        return replace(self.as_call(), frame=frame)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class WindowCall(Windowable):
+    """One call of a function OVER a window, as it was written.
+
+    Args:
+        function: its name.
+        arguments: column names, PySpark Columns, or expressions without calls.
+        frame: ``None`` for the default frame.
+        exclusion: what is taken out of the frame, ``None`` for nothing.
+        offset: of ``lag`` and ``lead``, the n of ``nth_value``, the buckets of ``ntile``.
+        default: what ``lag`` and ``lead`` give where there is no such row.
+        skips_nulls: IGNORE NULLS.
+        condition: FILTER.
+        is_distinct: DISTINCT.
+        parameters: constants of an aggregate by name.
+        partition: its own PARTITION BY, ``None`` for the common one.
+        order: its own ORDER BY, ``None`` for the common one.
+    """
+
+    function: str
+    arguments: tuple[Any, ...] = ()
+    frame: Frame | None = None
+    exclusion: Exclude | None = None
+    offset: int = 1
+    default: Hashable = None
+    skips_nulls: bool = False
+    condition: Any = None
+    is_distinct: bool = False
+    parameters: tuple[tuple[str, Hashable], ...] = ()
+    partition: tuple[Any, ...] | None = None
+    order: tuple[Any, ...] | None = None
+
+    def as_call(self) -> WindowCall:
+        return self
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether the function is a built-in aggregate."""
+        return self.function not in _FUNCTIONS
+
+    @property
+    def identity(self) -> Hashable:
+        """What makes two calls the same computation, so that one column serves both."""
+        text = (self.function, self.frame, self.exclusion, self.offset, repr(self.default), self.skips_nulls, self.is_distinct)
+        return (
+            text,
+            self.parameters,
+            signature((*self.arguments, self.condition)),
+            signature(self.partition),
+            signature(self.order),
+        )
+
+    def __repr__(self) -> str:
+        parts = [each.name if isinstance(each, Name) else each for each in self.arguments]
+        shown = [repr(part) for part in parts] + [f"{name}={value!r}" for name, value in self.parameters]
+        if self.function in ("lag", "lead", "nth_value", "ntile"):
+            shown.append(repr(self.offset))
+        text = f"{self.function}({', '.join(shown)}{'' if self.default is None else f', {self.default!r}'})"
+        return text + self._window_text()
+
+    def _window_text(self) -> str:
+        said = [".distinct()"] if self.is_distinct else []
+        said += [".ignore_nulls()"] if self.skips_nulls else []
+        said += [f".filter({self.condition!r})"] if self.condition is not None else []
+        if self.frame is not None:
+            units, gap = self.frame.units.value.lower(), self.frame.gap
+            said.append(f".{units}({f'{self.frame.start}, {self.frame.end}' if gap is None else gap})")
+        said += [f".exclude({self.exclusion.value.lower()!r})"] if self.exclusion else []
+        own = [
+            f"{name}={value!r}"
+            for name, value in (("partition_by", self.partition), ("order_by", self.order))
+            if value is not None
+        ]
+        return "".join(said) + (f".over({', '.join(own)})" if own else "")
+
+
+def row_number() -> WindowCall:
+    """Number the rows of a partition from 1, ties in the order of the key. Result: bigint.
+
+    Example:
+        >>> row_number()
+        row_number()
+    """
+    return WindowCall("row_number")
+
+
+def rank() -> WindowCall:
+    """Number rows so that peers share the number of the first of them; the next group goes on with its row number."""
+    return WindowCall("rank")
+
+
+def dense_rank() -> WindowCall:
+    """Number groups of peers from 1, without gaps."""
+    return WindowCall("dense_rank")
+
+
+def percent_rank() -> WindowCall:
+    """Return ``(rank - 1) / (rows of the partition - 1)``, 0 for a single row. Result: double. Changes with every new row."""
+    return WindowCall("percent_rank")
+
+
+def cume_dist() -> WindowCall:
+    """Return the share of the partition's rows that come before the row or are its peers. Result: double."""
+    return WindowCall("cume_dist")
+
+
+def ntile(buckets: int) -> WindowCall:
+    """Divide the partition into as many buckets of sizes that differ by at most 1, larger ones first; number them from 1."""
+    return WindowCall("ntile", offset=_whole("ntile", "the number of buckets", buckets))
+
+
+def lag(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
+    """Return the value of the row ``offset`` rows before; ``default`` where the partition has no such row.
+
+    Args:
+        column: a column name, PySpark Column, or expression.
+        offset: rows; 0 is the row itself, below zero it is ``lead``.
+        default: a constant of the column's type.
+
+    Example:
+        >>> lag("price", 2)
+        lag('price', 2)
+    """
+    return WindowCall("lag", (argument("lag", column),), offset=_whole("lag", "the offset", offset), default=default)
+
+
+def lead(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
+    """Return the value of the row ``offset`` rows after; ``default`` where the partition has no such row. See ``lag``."""
+    return WindowCall("lead", (argument("lead", column),), offset=_whole("lead", "the offset", offset), default=default)
+
+
+def first_value(column: Any) -> WindowCall:
+    """Return the value of the first row of the frame, NULL if it is empty."""
+    return WindowCall("first_value", (argument("first_value", column),))
+
+
+def last_value(column: Any) -> WindowCall:
+    """Return the value of the last row of the frame, NULL if it is empty.
+
+    The default frame ends with the row's last peer: the end of the partition is ``.rows(None, None)``.
+    """
+    return WindowCall("last_value", (argument("last_value", column),))
+
+
+def nth_value(column: Any, n: int) -> WindowCall:
+    """Return the value of the ``n``-th row of the frame, counted from 1; NULL if the frame is shorter."""
+    return WindowCall("nth_value", (argument("nth_value", column),), offset=_whole("nth_value", "n", n))
+
+
+def argument(role: str, value: Any) -> Any:
+    """Return an argument as it is kept: a name as an expression; refuse what is no column."""
+    if isinstance(value, str):
+        return Name(value)
+    if isinstance(value, Expression) and any(calls_in(value)):
+        raise InvalidSpecError(
+            f"{role} was given {value!r}, an OVER call inside another. Compute the inner one first: emit it, and begin a second "
+            "window on the result."
+        )
+    if isinstance(value, Expression) or hasattr(value, "cast"):
+        return value
+    raise InvalidSpecError(
+        f"{role} was given {value!r}, which is neither a column name nor a Column. For a constant, use lit(...)."
+    )
+
+
+def several(columns: Any) -> tuple[Any, ...]:
+    """Return one or several columns as a tuple."""
+    return tuple(columns) if isinstance(columns, tuple | list) else (columns,)
+
+
+def _whole(role: str, what: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidSpecError(f"{role}: {what} is a whole number, not {value!r}.")
+    return value
+
+
+def _bounds(start: Any, end: Any) -> tuple[Bound, Bound]:
+    return _bound(start, UNBOUNDED_PRECEDING), _bound(end, UNBOUNDED_FOLLOWING)
+
+
+def _bound(value: Any, unbounded: Bound) -> Bound:
+    """Return a bound from a signed offset; ``None`` is ``unbounded``."""
+    if value is None:
+        return unbounded
+    if isinstance(value, Bound):
+        return value
+    if isinstance(value, str | dt.timedelta | Interval):
+        return _interval_bound(Interval.of(value), value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise InvalidFrameError(f"{value!r} is no bound of a frame: use a number, an interval such as '-1 hour', or None.")
+    if not -_ENDLESS < value < _ENDLESS:
+        return UNBOUNDED_PRECEDING if value < 0 else UNBOUNDED_FOLLOWING
+    if value == 0:
+        return CURRENT_ROW
+    return preceding(-value) if value < 0 else following(value)
+
+
+def _interval_bound(interval: Interval, written: Any) -> Bound:
+    if interval.is_zero:
+        return CURRENT_ROW
+    if not interval.is_negative:
+        return following(interval)
+    if (-interval).is_negative:
+        raise InvalidFrameError(
+            f"{written!r} goes in both directions: every part of an interval has its own sign. Write '-1 month -2 days'."
+        )
+    return preceding(-interval)
