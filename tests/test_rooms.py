@@ -1,0 +1,55 @@
+"""The rooms of the package: small, reached from what users import, and without circles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grimp
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "windowpane"
+MOST = 15
+"""Modules beside each other that a reader can take in."""
+
+ENTRIES = ("windowpane", "windowpane.__main__", "windowpane.spark.daemon", "windowpane.demo")
+"""What users import or run, ``windowpane.testing`` aside."""
+
+REPLAYED_ONLY = {"windowpane.operators.hop_window", "windowpane.operators.watermark_filter", "windowpane.windowing.slices"}
+"""Modules that only vectors run: they are to go, and none is to join them."""
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("windowpane", exclude_type_checking_imports=True)
+
+
+def test_no_room_has_more_modules_than_a_reader_takes_in() -> None:
+    rooms = {folder: [*folder.glob("*.py")] for folder in (PACKAGE, *PACKAGE.rglob("*")) if folder.is_dir()}
+    crowded = {str(room): len(modules) for room, modules in rooms.items() if len(modules) > MOST + 1}  # and __init__
+    assert crowded == {}
+
+
+def test_every_room_says_what_it_holds() -> None:
+    silent = [str(init) for init in PACKAGE.rglob("__init__.py") if not init.read_text().startswith('"""')]
+    assert silent == []
+
+
+def test_every_module_is_reached_from_what_users_import(graph: grimp.ImportGraph) -> None:
+    waiting, reached = [each for each in graph.modules if each.startswith(ENTRIES[1:]) or each == ENTRIES[0]], set()
+    while waiting:
+        module = waiting.pop()
+        if module not in reached and not module.startswith("windowpane.testing"):
+            reached.add(module)
+            parts = module.split(".")
+            waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
+            waiting += graph.find_modules_directly_imported_by(module)
+    rest = {module for module in graph.modules if not module.startswith("windowpane.testing")} - reached
+    assert rest == REPLAYED_ONLY
+
+
+def test_no_modules_import_each_other_in_a_circle(graph: grimp.ImportGraph) -> None:
+    left = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    while leaves := [module for module, imported in left.items() if not imported & left.keys()]:
+        for module in leaves:
+            del left[module]
+    assert sorted(left) == []
