@@ -7,7 +7,7 @@ import sys
 
 _PROGRAM = """
 import gc, duckdb
-from windowpane.spark.worker import prepare_worker
+from windowpane.spark.internals.worker import prepare_worker
 prepare_worker()
 once = gc.get_freeze_count()
 prepare_worker()
