@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
         InvalidSpecError,
         "merge=",
     ),
-    "negative lateness": (lambda df: ten(df).allowed_lateness("-1 second").reduce(added), InvalidSpecError, "-1000000"),
+    "negative lateness": (lambda df: ten(df).allowed_lateness("-1 second").reduce(added), InvalidSpecError, "-1 second"),
     "lateness without unit": (lambda df: ten(df).allowed_lateness("10 parsecs"), InvalidDurationError, "parsecs"),
     "refine": (lambda df: ten(df).refine("most").reduce(added), InvalidSpecError, "'most'"),
     "size": (lambda df: TumblingEventTimeWindows.of(0), InvalidSpecError, "0"),
