@@ -15,7 +15,6 @@ import pyarrow as pa
 from windowpane.engines.common.late_rows import late_table
 from windowpane.engines.common.slicing import Integers, SharedSlices
 from windowpane.engines.program import TIME, Program
-from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import TimeWindow
 
 IsLate = Callable[[TimeWindow], bool]
@@ -28,8 +27,6 @@ class Missed(NamedTuple):
     is_all: bool
 
 
-_GAP = MIN
-"""Stands for the slice of rows in gaps: no slice begins there, since its windows would not fit."""
 _IN_GAP = Missed([], True)
 
 
@@ -61,13 +58,13 @@ class MissedWindows:
         """
         missed = _missed(slices, starts, is_late)
         is_missing = np.isin(starts, list(missed)) if missed else np.zeros(len(starts), bool)
+        in_gap = np.zeros(len(starts), bool)
         if slices.has_gaps:
             in_gap = ~slices.covers(rows[TIME].to_numpy(), starts)
             behind = rows[TIME].to_numpy() + self._program.spec.allowed_lateness <= clock  # overflows as Flink's sum does
             is_missing = np.where(in_gap, behind, is_missing)
-            starts = np.where(in_gap, _GAP, starts)
         numbers = np.flatnonzero(is_missing).tolist()
-        self._take(rows, numbers, [missed.get(int(starts[number]), _IN_GAP) for number in numbers])
+        self._take(rows, numbers, [_IN_GAP if in_gap[number] else missed[int(starts[number])] for number in numbers])
 
     def count_dropped(self, rows: int) -> None:
         """Count rows that no window took, where only their number is known."""
