@@ -30,7 +30,7 @@ from windowpane.engines.slices.engine import SlicesEngine, refusal
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.times import MAX
 
 purges = st.booleans()
 
@@ -130,9 +130,3 @@ def test_a_folded_table_names_its_slices():
     engine = SlicesEngine(program_of(wp.SlidingEventTimeWindows(10, 4)))
     folded = engine.fold_rows(table_of(Batch(0, 0, (("a", 1, 5), ("a", 2, 5), ("b", 1, -1)))))
     assert sorted(zip(folded[SLICE].to_pylist(), folded["k"].to_pylist(), strict=True)) == [(-2, "b"), (4, "a")]
-
-
-def test_a_row_in_a_gap_misses_no_window_where_one_begins_at_the_least_instant():
-    program = program_of(wp.SlidingEventTimeWindows(size=4, slide=71, offset=66), lateness=20)
-    rows = (("a", 1, MIN + 1), ("a", 2, MIN + 53), ("b", 3, MIN + 54))
-    engine_pair(program).run_all([Batch(MIN + 73, 0, rows)])

@@ -1,0 +1,12 @@
+"""Seeds of random programs that failed once."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.testing.fuzz import windowed
+
+
+@pytest.mark.parametrize("seed", [pytest.param(511_011_409, id="rows in a gap where a window begins at the least instant")])
+def test_a_windowed_program_that_failed_once_passes(seed: int) -> None:
+    assert windowed.run(seed).differences == []
