@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.testing.fuzz import windowed
+from windowpane.testing.fuzz import over, windowed
 
 
 @pytest.mark.parametrize("seed", [pytest.param(511_011_409, id="rows in a gap where a window begins at the least instant")])
 def test_a_windowed_program_that_failed_once_passes(seed: int) -> None:
     assert windowed.run(seed).differences == []
+
+
+@pytest.mark.parametrize("seed", [pytest.param(521_008_958, id="a RANGE frame behind the row, in a later page")])
+def test_an_over_program_that_failed_once_passes(seed: int) -> None:
+    outcome = over.run(seed, "columnar")
+    assert (outcome.engine, outcome.differences) == ("columnar", [])

@@ -1,8 +1,9 @@
 """Which rows a batch of changes can affect: those whose frame holds, or held, a changed place. The changes may lie far apart.
 
-Rows stand in ``Merged``: the rows before and after the changes in one order, those that went among them. ROWS frames are all
-taken as one that holds the current row, for a change between a row and its frame shifts the frame; so are GROUPS frames. The
-answer may be too wide, never too narrow.
+Rows stand in ``Merged``: the rows before and after the changes in one order, those that went among them. All frames are taken
+as ones that hold the current row: a change between a row and its ROWS or GROUPS frame shifts the frame, and the rows that a
+change affects lie side by side up to the change, so whoever reads pages need only look beyond a page that ends with such a row.
+The answer may be too wide, never too narrow.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from windowpane.kernels.keys.ordered_codes import Mask
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.frames import find_frames
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.windowing.over.frames import CURRENT_ROW, Frame, Units, following, merge_rows_frames, preceding
+from windowpane.windowing.over.frames import CURRENT_ROW, Frame, Side, Units, merge_rows_frames
 
 _FAR = 1 << 40
 
@@ -62,12 +63,11 @@ def affected_by_running(merged: Merged) -> Mask:
 
 
 def _with_current_row(frame: Frame) -> Frame:
-    if frame.units is not Units.GROUPS:
+    if frame.units is Units.SESSION or frame.is_canonical:
         return frame
-    before, after = frame.n_preceding, frame.n_following
-    start = frame.start if before is None else preceding(before) if before else CURRENT_ROW
-    end = frame.end if after is None else following(after) if after else CURRENT_ROW
-    return Frame.groups(start, end)
+    start = CURRENT_ROW if frame.start.side is Side.FOLLOWING else frame.start
+    end = CURRENT_ROW if frame.end.side is Side.PRECEDING else frame.end
+    return Frame(frame.units, start, end)
 
 
 def _by_rows(merged: Merged, frame: Frame) -> Mask:
