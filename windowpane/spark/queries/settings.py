@@ -12,13 +12,22 @@ _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MANY_ROWS = 250_000
-"""Spark's 10,000 rows a batch double the time that rows take from the JVM to Python; beyond these, one waits for the other."""
+"""Rows of an Arrow batch that is made in Python: more save nothing."""
+_ROWS_FROM_SPARK = 20_000
+"""Rows of an Arrow batch that the JVM makes. They stay in the processor's cache until Python has them; ten times as many take
+longer, and so do half as many."""
+_UNBOUNDED = str(2**31 - 1)
 
 
 def choose_settings(spark: Any) -> None:
-    """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; large Arrow batches."""
-    if spark.conf.get(_ARROW_ROWS, None) is None and _bounds_arrow_bytes(spark):
-        spark.conf.set(_ARROW_ROWS, str(MANY_ROWS))
+    """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; Arrow batches by rows.
+
+    A Spark that bounds Arrow batches by bytes (4.1 and later) adds up the bytes of all columns after each row, which takes longer
+    than writing them. So batches are bounded by rows only, as in Spark 4.0, unless the user set one of the two bounds.
+    """
+    if _bounds_arrow_bytes(spark) and all(spark.conf.get(name, None) is None for name in (_ARROW_ROWS, _ARROW_BYTES)):
+        spark.conf.set(_ARROW_ROWS, str(_ROWS_FROM_SPARK))
+        spark.conf.set(_ARROW_BYTES, _UNBOUNDED)
     if spark.conf.get(_PROVIDER, None) is None:
         spark.conf.set(_PROVIDER, _ROCKSDB)
         if spark.conf.get(_CHANGELOG, None) is None:
@@ -39,5 +48,5 @@ def is_classic(spark: Any) -> bool:
 
 
 def _bounds_arrow_bytes(spark: Any) -> bool:
-    """Whether this Spark bounds an Arrow batch by bytes (4.1 and later do), so that wide rows cannot fill the memory."""
-    return setting(spark, _ARROW_BYTES) not in (None, "-1", str(2**31 - 1), str(2**63 - 1))
+    """Whether this Spark bounds an Arrow batch by bytes."""
+    return setting(spark, _ARROW_BYTES) not in (None, "-1", _UNBOUNDED, str(2**63 - 1))
