@@ -26,14 +26,19 @@ def encode_source(source: Source, rows: Any, projection: Projection, keys: T.Str
         keys: the key columns.
         encoder: encodes them.
     """
-    if source.made is None or way_through_spark(projection, keys) is not None:
+    if source.made is None or way_through_spark(source, projection, keys) is not None:
         return rows.mapInArrow(encoder, encode.SCHEMA)
-    columns = tuple(name for name in projection.columns if name not in (TIME, KEY_HASH))
+    columns = _columns(projection)
     encoder = dataclasses.replace(encoder, hashes_keys=is_hashed_by_spark(keys))
     return source.made.encoded(encoder, columns, source.spark_watermark)
 
 
-def way_through_spark(projection: Projection, keys: T.StructType) -> str | None:
+def _columns(projection: Projection) -> tuple[str, ...]:
+    """Return the columns of the source that the operator needs, without an event time that only its clock reads."""
+    return tuple(name for name in projection.columns if name not in (TIME, KEY_HASH))
+
+
+def way_through_spark(source: Source, projection: Projection, keys: T.StructType) -> str | None:
     """Return why rows that are made in Python have to go through Spark, ``None`` if they do not."""
     if projection.computed:
         return f"Spark computes {projection.computed[0]}"
@@ -41,13 +46,19 @@ def way_through_spark(projection: Projection, keys: T.StructType) -> str | None:
         for field in arrow_schema(keys, "keys"):
             if not is_hashed_alike(field.type):
                 return f"Spark hashes key {field.name!r} of type {field.type}"
-    return None
+    needed = _columns(projection)
+    if source.event_time is not None:
+        needed = tuple(dict.fromkeys((*needed, source.event_time)))
+    return None if source.made is None else source.made.refusal(needed)
 
 
 def rows_line(source: Source, projection: Projection, keys: T.StructType) -> str:
     """Return the line of ``explain`` about how rows come, with its line break; nothing for a plain DataFrame."""
     if source.made is None:
         return ""
-    reason = way_through_spark(projection, keys)
+    reason = way_through_spark(source, projection, keys)
+    if source.made.sample is not None:
+        said = "files read by Arrow, where they are encoded" if reason is None else f"files read by Spark: {reason}"
+        return f"\n  rows            {said}"
     said = "encoded where they are made" if reason is None else f"to Spark and back: {reason}"
     return f"\n  rows            made in Python, {said}"

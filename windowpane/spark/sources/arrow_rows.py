@@ -8,7 +8,7 @@ see the event time of such rows; the encoder reports the latest one beside its b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
 from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.sources.parquet_files import ParquetColumns, parquet_stream
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import HEARTBEAT
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
@@ -39,11 +40,13 @@ class ArrowRows:
         origin: the DataFrame, streaming or static.
         function: as ``mapInArrow`` takes it; it may yield tables, too.
         schema: the columns of the rows.
+        sample: a file that shows how files of Spark's are read, ``None`` for rows that a user's function makes.
     """
 
     origin: Any
     function: BatchFunction
     schema: T.StructType
+    sample: str | None = None
 
     def map_in_arrow(self, function: BatchFunction, schema: Any) -> ArrowRows:
         """Go on with another function, see ``windowpane.map_in_arrow``."""
@@ -60,6 +63,19 @@ class ArrowRows:
         """The function, its results checked."""
         return TypedFunction(self.function, arrow_schema(self.schema, "map_in_arrow"))
 
+    def refusal(self, columns: Sequence[str]) -> str | None:
+        """Return why ``columns`` of files are left to Spark, ``None`` if they need not be."""
+        if self.sample is None or not isinstance(self.function, ParquetColumns):
+            return None
+        return self.function.refusal(self.sample, columns)
+
+    def _only(self, columns: Sequence[str]) -> TypedFunction:
+        """Return the function, of files reading only ``columns``."""
+        if not isinstance(self.function, ParquetColumns):
+            return self.typed
+        narrowed = self.function.narrowed(columns)
+        return TypedFunction(narrowed, narrowed.schema)
+
     def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
         """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one.
 
@@ -72,9 +88,18 @@ class ArrowRows:
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
-        blobs = self.origin.mapInArrow(_EncodingFunction(self.typed, columns, encoder).__call__, _SCHEMA)
+        blobs = self.origin.mapInArrow(_EncodingFunction(self._only(columns), columns, encoder).__call__, _SCHEMA)
         watermarked = blobs if watermark is None else blobs.withWatermark(_LATEST, watermark)
         return watermarked.select(encode.BUCKET, "blob")
+
+
+def read_in_arrow(dataframe: Any) -> ArrowRows | None:
+    """Return the rows of a DataFrame of Parquet files as Arrow reads them, ``None`` where they are Spark's to read."""
+    found = parquet_stream(dataframe)
+    if found is None:
+        return None
+    paths, reader, sample = found
+    return ArrowRows(paths, reader, dataframe.schema, sample)
 
 
 def mapped(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
-from windowpane.spark.sources.arrow_rows import ArrowRows
+from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.windowing.times import to_micros
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Source:
         """Return the source of a DataFrame, or of rows that are made in Python."""
         if isinstance(rows, ArrowRows):
             return cls(rows.df, event_time, watermark, heartbeat, name, made=rows)
-        return cls(rows, event_time, watermark, heartbeat, name)
+        return cls(rows, event_time, watermark, heartbeat, name, made=read_in_arrow(rows))
 
     @cached_property
     def watermarked(self) -> Any:

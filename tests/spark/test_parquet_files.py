@@ -1,0 +1,240 @@
+"""Parquet streams that Arrow reads: the rows that Spark reads, and Spark's to read where Arrow might differ."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import windowpane as wp
+from tests.spark.helpers import failure, run
+from windowpane.spark.internals.file_relation import file_relation
+from windowpane.spark.sources.parquet_files import SWITCH, ParquetColumns, local_path
+from windowpane.spark.stages.types import arrow_schema
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "k string, v bigint, t timestamp"
+BY_ARROW = "files read by Arrow, where they are encoded"
+
+
+def written(folder: Path, number: int, columns: dict[str, pa.Array] | None = None, name: str | None = None) -> Path:
+    """Write a file of forty rows; files follow one another in time."""
+    folder.mkdir(exist_ok=True, parents=True)
+    seconds = np.arange(40) % 7 + 10 * number
+    made = columns or {
+        "v": pa.array(np.arange(40)),
+        "k": pa.array([f"key {each % 5}" if each % 5 else None for each in range(40)]),
+        "unused": pa.array([{"a": each} for each in range(40)]),
+        "t": pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC")),
+    }
+    path = folder / (name or f"{number:03}.parquet")
+    pq.write_table(pa.table(made), path, row_group_size=9)
+    os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return path
+
+
+def stream(spark, folder: Path, schema: str = SCHEMA, **options):
+    return spark.readStream.options(maxFilesPerTrigger=1, **options).schema(schema).parquet(str(folder))
+
+
+def windowed(rows):
+    keyed = wp.stream(rows, event_time="t", watermark="1 second").key_by("k")
+    return keyed.window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(n=wp.count(), s=wp.sum("v"))
+
+
+def results(result, tmp_path: Path, checkpoint: str = "checkpoint") -> list[tuple]:
+    """Run a query over what is there and return its rows so far, sorted."""
+    out = tmp_path / "out"
+    writer = result.df.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / checkpoint))
+    query = writer.option("path", str(out)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    spark = result.df.sparkSession
+    return sorted(map(tuple, spark.read.parquet(str(out)).collect()), key=repr)
+
+
+def how(result) -> str:
+    return next((line.split(maxsplit=1)[1] for line in result.explain().splitlines() if line.startswith("  rows  ")), "")
+
+
+@pytest.fixture
+def by_spark(spark):
+    """Set the switch; the session has its default again afterwards."""
+    yield lambda: spark.conf.set(SWITCH, "false")
+    spark.conf.unset(SWITCH)
+
+
+def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path, by_spark):
+    for number in range(4):
+        written(tmp_path / "in", number)
+    result = windowed(stream(spark, tmp_path / "in"))
+    assert how(result) == BY_ARROW
+    found = results(result, tmp_path / "a")
+    by_spark()
+    result = windowed(stream(spark, tmp_path / "in"))
+    assert how(result) == ""
+    assert found == results(result, tmp_path / "b")
+    assert sum(row[3] for row in found) > 100
+
+
+def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_spark):
+    files = tmp_path / "in"
+    for number in range(6):
+        written(files, number)
+    expected = results(windowed(stream(spark, files)), tmp_path / "whole")
+    moved = tmp_path / "moved"
+    for number in range(6):
+        written(moved, number)
+        if number % 2:
+            by_spark()
+        else:
+            spark.conf.unset(SWITCH)
+        found = results(windowed(stream(spark, moved)), tmp_path / "steps")
+    assert found == expected
+
+
+VALUES = {
+    "bool": (pa.array([True, None, False]), "boolean"),
+    "byte": (pa.array([1, None, -128], pa.int8()), "tinyint"),
+    "wider": (pa.array([1, None, -(2**31)], pa.int32()), "bigint"),
+    "long": (pa.array([1, None, -(2**63)]), "bigint"),
+    "float": (pa.array([0.1, None, float("nan")], pa.float32()), "float"),
+    "widened": (pa.array([0.1, None, -0.0], pa.float32()), "double"),
+    "double": (pa.array([0.1, None, float("-inf")]), "double"),
+    "text": (pa.array(["a", None, "žluťoučký"]), "string"),
+    "category": (pa.array(["a", None, "a"]).dictionary_encode(), "string"),
+    "bytes": (pa.array([b"a", None, b"\0"]), "binary"),
+    "day": (pa.array([dt.date(2024, 2, 29), None, dt.date(1900, 1, 1)]), "date"),
+    "amount": (pa.array([Decimal("1.25"), None, Decimal("-0.01")], pa.decimal128(18, 2)), "decimal(18,2)"),
+    "wide": (pa.array([Decimal(10) ** 37, None, Decimal(-1)], pa.decimal128(38, 0)), "decimal(38,0)"),
+    "instant": (pa.array([0, None, 1_711_850_400_000_001]).cast(pa.timestamp("us", "UTC")), "timestamp"),
+    "millis": (pa.array([0, None, 1_711_850_400_001]).cast(pa.timestamp("ms", "UTC")), "timestamp"),
+    "wall_as_instant": (pa.array([0, None, 1_711_850_400_000_001]).cast(pa.timestamp("us")), "timestamp"),
+    "wall": (pa.array([0, None, 1_711_850_400_000_001]).cast(pa.timestamp("us")), "timestamp_ntz"),
+    "UPPER": (pa.array([1, 2, 3]), "bigint"),
+}
+
+
+@pytest.mark.parametrize("int96", [False, True], ids=["micros", "int96"])
+def test_columns_have_the_values_that_spark_reads(spark, tmp_path, int96):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        path = tmp_path / "all.parquet"
+        columns = {name: array for name, (array, _) in VALUES.items() if not int96 or name != "wall"}
+        pq.write_table(pa.table(columns), path, use_deprecated_int96_timestamps=int96)
+        ddl = ", ".join(f"{name.lower()} {kind}" for name, (_, kind) in VALUES.items() if name in columns) + ", absent string"
+        expected = spark.read.schema(ddl).parquet(str(path)).toArrow()
+        types = T.StructType.fromDDL(ddl)
+        assert isinstance(types, T.StructType)
+        reader = ParquetColumns(arrow_schema(types, "test"))
+        assert reader.refusal(str(path), reader.schema.names) is None
+        found = pa.concat_tables(reader(iter([pa.record_batch({"path": [f"file:{path}"]})])))
+        assert found.schema.names == expected.schema.names
+        for name in found.schema.names:
+            assert found[name].cast(expected[name].type).to_pylist().__repr__() == expected[name].to_pylist().__repr__(), name
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_names_of_files_are_those_that_the_file_system_has(spark, tmp_path):
+    names = ["a b.parquet", "50%25 é#?.parquet", "x=y.parquet"]
+    for number, name in enumerate(names):
+        written(tmp_path / "in dir", number, name=name)
+    result = windowed(stream(spark, tmp_path / "in dir"))
+    assert how(result) == BY_ARROW
+    assert sum(row[3] for row in results(result, tmp_path)) == 2 * 40 + 5 * 6  # the last five seconds but two, six rows each
+
+
+def test_late_rows_are_data_as_they_are_of_rows_from_spark(spark, tmp_path, by_spark):
+    for number, first in enumerate((3, 4, 0, 6)):
+        os.rename(written(tmp_path / "made", first), written(tmp_path / "in", number))
+        os.utime(tmp_path / "in" / f"{number:03}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    found = {}
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            by_spark()
+        stream_ = wp.stream(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second").key_by("k")
+        late = wp.OutputTag("late")
+        result = stream_.window(wp.TumblingEventTimeWindows.of("5 seconds")).side_output_late_data(late)
+        result = result.aggregate(n=wp.count(), s=wp.sum("v"))
+        assert how(result) == (BY_ARROW if reader == "arrow" else "")
+        got = run(result, "main", "late", checkpoint=tmp_path / reader)
+        found[reader] = (got.rows(), got.rows("late"))
+    assert found["arrow"] == found["spark"]
+    assert len(found["arrow"][1]) == 40
+
+
+def test_over_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path, by_spark):
+    for number in range(3):
+        written(tmp_path / "in", number)
+    found = []
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            by_spark()
+        rows = wp.over(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second")
+        calls = {"total": wp.sum("v").range("-2 seconds", 0), "n": wp.count().range("-2 seconds", 0)}
+        result = rows.partition_by("k").order_by("t").select("k", "v", "t", **calls).emit_on_window_close()
+        assert how(result) == (BY_ARROW if reader == "arrow" else "")
+        found.append(run(result, checkpoint=tmp_path / reader).rows())
+    assert found[0] == found[1]
+    assert len(found[0]) > 90
+
+
+def test_local_paths_are_read_as_hadoop_writes_them():
+    assert [local_path(path) for path in ("file:/a/b", "file:///a/b", "/a b/c%20")] == ["/a/b", "/a/b", "/a b/c%20"]
+
+
+def test_selected_columns_are_files_still(spark, tmp_path):
+    written(tmp_path / "in", 0)
+    rows = stream(spark, tmp_path / "in").select("t", "k", "v").alias("q")
+    assert how(windowed(rows)) == BY_ARROW
+    relation = file_relation(rows)
+    assert relation is not None
+    assert (relation.format, relation.options, relation.is_local) == ("parquet", {"maxfilespertrigger": "1"}, True)
+
+
+def test_what_spark_may_read_otherwise_is_left_to_it(spark, tmp_path):
+    files = tmp_path / "in"
+    written(files, 0)
+    left = {
+        "a filter": stream(spark, files).where("v > 1"),
+        "a computed column": stream(spark, files).withColumn("v", F.col("v") + 1),
+        "an option": stream(spark, files, mergeSchema="true"),
+        "static rows": spark.read.schema(SCHEMA).parquet(str(files)),
+    }
+    assert {name: how(windowed(rows)) for name, rows in left.items()} == dict.fromkeys(left, "")
+    written(tmp_path / "parts" / "day=1", 0)
+    (tmp_path / "empty").mkdir()
+    assert how(windowed(stream(spark, tmp_path / "parts", f"{SCHEMA}, day int"))) == ""
+    assert how(windowed(stream(spark, tmp_path / "empty"))) == ""
+    other = windowed(stream(spark, files, "k string, v decimal(20,0), t timestamp"))
+    assert "files read by Spark" in how(other)
+    assert "column 'v' is int64 there, decimal128(20, 0) in the schema" in how(other)
+
+
+def test_a_later_file_that_spark_reads_otherwise_is_refused_and_the_query_goes_on_with_spark(spark, tmp_path, by_spark):
+    files = tmp_path / "in"
+    first = written(files, 0)
+    odd = {name: pq.read_table(first)[name] for name in ("k", "t")} | {"v": pa.array(np.arange(40)).cast(pa.decimal128(20, 0))}
+    path = written(files, 1, odd)
+    result = windowed(stream(spark, files))
+    said = failure(result, tmp_path / "c")
+    assert str(path) in said
+    assert "column 'v' is decimal128(20, 0) there, int64 in the schema" in said
+    assert f"{SWITCH}=false" in said
+    os.remove(path)
+    written(files, 1)
+    by_spark()
+    query = windowed(stream(spark, files)).df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    query = query.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.exception() is None
