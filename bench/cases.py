@@ -14,6 +14,7 @@ from bench.bids import Feed, Part
 from bench.programs import Program
 from bench.sql_views import VIEWS, View
 from bench.systems import System
+from bench.user_rows import USER_CASES, UserCase
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Case:
         growth: how many times the batch time may grow between the phases.
         worker_mb: how much memory a Python worker may take, 0 for no bound.
         checked: whether the answer is compared with the expected one.
+        agreed: whether the answers of all systems must be one.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Case:
     growth: float = 0
     worker_mb: float = 0
     checked: bool = True
+    agreed: bool = False
 
     @property
     def keys(self) -> int:
@@ -113,6 +116,7 @@ def all_cases() -> tuple[Case, ...]:
         *(_large_batches(keys, ratio) for keys, ratio in ((1_000, 0.8), (100_000, 3), (1_000_000, 7))),
         *_sliding(),
         _session(),
+        *(_users(name, case) for name, case in USER_CASES.items()),
         *(_csv(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 1.3), (1_000_000, 2))),
         _flights(),
         _latency(),
@@ -180,6 +184,19 @@ def _session() -> Case:
     peers = (*_both(runs=2), Contender(systems.NATIVE, 8, 2))
     goals = (Goal("spark", "rows_per_s", 8),)
     return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 36),), peers, goals)
+
+
+def _users(name: str, case: UserCase) -> Case:
+    """Rows like users': results of all systems are compared with one another."""
+    program = Program(case.window, case.sizes[0], case.sizes[1] if len(case.sizes) > 1 else 0, view=name)
+    peers = tuple(Contender(each, runs=1) for each in (systems.USERS_ROWS, systems.USERS_DEFAULT, systems.USERS_SPARK))
+    by_rows, by_default = case.goal
+    goals = (
+        Goal("users-spark", "rows_per_s", by_rows, of="users-rows"),
+        Goal("users-spark", "rows_per_s", by_default, of="users-default"),
+    )
+    parts = (Part(Feed(100_000, 1_000_000), 0, case.batches),)
+    return Case(f"users, {name}", program, parts, peers, goals, checked=False, agreed=True)
 
 
 def _csv(keys: int, ratio: float) -> Case:

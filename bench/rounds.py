@@ -24,10 +24,11 @@ Progress = Callable[[str], None]
 
 def run_case(case: Case, runs: int, say: Progress) -> list[Figure]:
     """Run a case and return a figure a system; a system that cannot take part gets the reason in its place."""
-    return [_figure(case, contender, runs, say) for contender in case.contenders]
+    answers: dict[str, Answer] = {}
+    return [_figure(case, contender, runs, say, answers) for contender in case.contenders]
 
 
-def _figure(case: Case, contender: Contender, runs: int, say: Progress) -> Figure:
+def _figure(case: Case, contender: Contender, runs: int, say: Progress, answers: dict[str, Answer]) -> Figure:
     figure = Figure(case.name, case.keys, contender.system.name, case.emit)
     times = min(runs, contender.runs) if contender.runs else runs
     try:
@@ -36,6 +37,8 @@ def _figure(case: Case, contender: Contender, runs: int, say: Progress) -> Figur
         for number in range(times):
             done.append(measure(contender.system, task, contender.seconds))
             _check(case, contender, done[-1])
+            if case.agreed:
+                _compare(answers, contender.system.title, done[-1])
             say(f"{contender.system.title}, run {number + 1} of {times}: {done[-1].whole_job_s:.1f} s")
     except Unavailable as reason:
         say(f"{contender.system.title}: {reason}")
@@ -80,6 +83,15 @@ def _check(case: Case, contender: Contender, run: Run) -> None:
     found = Answer(run.figures["rows"], run.figures["checksum"])
     if found != expected:
         raise Unavailable(f"its results are not the expected ones: {found}, expected {expected}")
+
+
+def _compare(answers: dict[str, Answer], title: str, run: Run) -> None:
+    """Refuse a run whose results are not those of the systems before it."""
+    found = Answer(run.figures["rows"], run.figures["checksum"])
+    for other, answer_of_other in answers.items():
+        if found != answer_of_other:
+            raise Unavailable(f"its results are not those of {other}: {found}, {answer_of_other}")
+    answers[title] = found
 
 
 @cache

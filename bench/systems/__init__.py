@@ -30,6 +30,9 @@ NATIVE = System("spark", "native Spark", "on_spark")
 TWS = System("tws", "hand-written TWS", "on_tws")
 SHUFFLE = System("shuffle", "scan + shuffle", "on_shuffle")
 HOP = System("hop", "scan + hop + fixed cost of a batch", "on_hop")
+USERS_DEFAULT = System("users-default", "windowpane, as it comes", "on_users_windowpane")
+USERS_ROWS = System("users-rows", "windowpane, rows from Spark", "on_users_rows")
+USERS_SPARK = System("users-spark", "native Spark", "on_users_spark")
 FLINK_SQL = System("flink-sql", "Flink SQL", "on_flink_sql", FLINK)
 PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
 BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
@@ -42,7 +45,8 @@ OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
 """The names of windowpane, with rows from Spark and with files read by Arrow."""
 
 _SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
+_USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB, SQL, SQL_DUCKDB)
 
-TITLES = {each.name: each.title for each in (*_SPARK, *_OTHERS)}
+TITLES = {each.name: each.title for each in (*_SPARK, *_USERS, *_OTHERS)}
 """Titles by name."""

@@ -1,4 +1,4 @@
-"""windowpane on Spark."""
+"""windowpane on Spark, which reads the rows and hands them over."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def identified(rows: Any) -> Any:
 
 def main() -> None:
     task = read_task()
-    rows = read(warm_session(), task)
+    rows = read(warm_session({"spark.windowpane.files.readInArrow": "false"}), task)
     run(task, over(task, identified(rows)) if task.emit else windowed(task, rows))
 
 

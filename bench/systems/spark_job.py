@@ -106,7 +106,7 @@ def _figures(progress: list[Any], task: Task) -> dict[str, Any]:
         "durations": progress[-2]["durationMs"] if len(progress) > 1 else {},
         "state_mb": max(_state_bytes(p) for p in progress) / (1 << 20),
         "rows": sum(check.rows for check in checks),
-        "checksum": sum(check.checksum or 0 for check in checks),
+        "checksum": sum(int(check.checksum or 0) for check in checks),
     }
 
 

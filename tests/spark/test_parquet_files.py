@@ -65,11 +65,19 @@ def how(result) -> str:
     return next((line.split(maxsplit=1)[1] for line in result.explain().splitlines() if line.startswith("  rows  ")), "")
 
 
+@pytest.fixture(autouse=True)
+def by_arrow(spark):
+    """Let Arrow read, as it does where nothing is set."""
+    before = spark.conf.get(SWITCH)
+    spark.conf.unset(SWITCH)
+    yield lambda: spark.conf.unset(SWITCH)
+    spark.conf.set(SWITCH, before)
+
+
 @pytest.fixture
 def by_spark(spark):
-    """Set the switch; the session has its default again afterwards."""
-    yield lambda: spark.conf.set(SWITCH, "false")
-    spark.conf.unset(SWITCH)
+    """Return what leaves files to Spark."""
+    return lambda: spark.conf.set(SWITCH, "false")
 
 
 def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path, by_spark):
@@ -85,7 +93,7 @@ def test_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_path,
     assert sum(row[3] for row in found) > 100
 
 
-def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_spark):
+def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_arrow, by_spark):
     files = tmp_path / "in"
     for number in range(6):
         written(files, number)
@@ -96,7 +104,7 @@ def test_a_restart_may_go_from_spark_to_arrow_and_back(spark, tmp_path, by_spark
         if number % 2:
             by_spark()
         else:
-            spark.conf.unset(SWITCH)
+            by_arrow()
         found = results(windowed(stream(spark, moved)), tmp_path / "steps")
     assert found == expected
 
@@ -162,10 +170,9 @@ def test_late_rows_are_data_as_they_are_of_rows_from_spark(spark, tmp_path, by_s
     for reader in ("arrow", "spark"):
         if reader == "spark":
             by_spark()
-        stream_ = wp.stream(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second").key_by("k")
-        late = wp.OutputTag("late")
-        result = stream_.window(wp.TumblingEventTimeWindows.of("5 seconds")).side_output_late_data(late)
-        result = result.aggregate(n=wp.count(), s=wp.sum("v"))
+        keyed = wp.stream(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second").key_by("k")
+        fives = keyed.window(wp.TumblingEventTimeWindows.of("5 seconds")).side_output_late_data(wp.OutputTag("late"))
+        result = fives.aggregate(n=wp.count(), s=wp.sum("v"))
         assert how(result) == (BY_ARROW if reader == "arrow" else "")
         got = run(result, "main", "late", checkpoint=tmp_path / reader)
         found[reader] = (got.rows(), got.rows("late"))
@@ -180,7 +187,7 @@ def test_over_windows_over_files_that_arrow_reads_are_those_of_spark(spark, tmp_
     for reader in ("arrow", "spark"):
         if reader == "spark":
             by_spark()
-        rows = wp.over(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second")
+        rows = wp.over(stream(spark, tmp_path / "in"), event_time="t", watermark="1 second", key=("v", "t"))
         calls = {"total": wp.sum("v").range("-2 seconds", 0), "n": wp.count().range("-2 seconds", 0)}
         result = rows.partition_by("k").order_by("t").select("k", "v", "t", **calls).emit_on_window_close()
         assert how(result) == (BY_ARROW if reader == "arrow" else "")

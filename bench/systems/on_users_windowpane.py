@@ -1,0 +1,26 @@
+"""windowpane on rows like users', as a user gets it by default: the plain Parquet stream is read by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import windowpane as wp
+from bench.systems.on_windowpane import assigner, warm_session
+from bench.systems.spark_job import delay
+from bench.systems.task_folder import read_task
+from bench.systems.users_job import case_of, rows, run
+
+
+def main(settings: Mapping[str, str] | None = None) -> None:
+    task = read_task()
+    case = case_of(task)
+    stream = wp.stream(rows(warm_session(settings), task), event_time="ts", watermark=delay(task))
+    aggregates = {
+        name: wp.count() if column is None else getattr(wp, function)(column)
+        for name, (function, column) in case.aggregates.items()
+    }
+    run(task, stream.key_by(*case.keys).window(assigner(task.program)).aggregate(**aggregates).df)
+
+
+if __name__ == "__main__":
+    main()

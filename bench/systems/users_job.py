@@ -1,0 +1,32 @@
+"""What the systems on rows like users' have in common: the rows as a stream, and the figures of a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.programs import Task
+from bench.systems import spark_job
+from bench.user_rows import USER_CASES, UserCase, write_rows
+
+
+def case_of(task: Task) -> UserCase:
+    """Return what a task computes."""
+    return USER_CASES[task.program.view]
+
+
+def rows(spark: SparkSession, task: Task) -> DataFrame:
+    """Return the rows as a stream, a file a batch."""
+    case, folder = case_of(task), Path(task.work) / "input"
+    write_rows(case, task, folder)
+    files = spark.readStream.option("maxFilesPerTrigger", task.batch_files).schema(f"{case.schema}, ts timestamp")
+    return files.parquet(str(folder))
+
+
+def run(task: Task, results: Any) -> None:
+    """Run a query to its end and leave the figures, with the number of results and what is added up over them."""
+    checked = results.observe("check", F.count(F.lit(1)).alias("rows"), F.sum(F.expr(case_of(task).check)).alias("checksum"))
+    spark_job.run(task, checked, check=False)
