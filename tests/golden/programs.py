@@ -301,18 +301,3 @@ OUTPUTS = {
     "over_close": ("main", "late"),
 }
 """The outputs of those programs that have more than one."""
-
-ENGINES = {
-    "row": "row",
-    "slices": "slices",
-    "sessions": "sessions",
-    "panes": "panes",
-    "counts": "counts",
-    "windows": "slices",
-    "over_update": "over update",
-    "over_changelog": "over update",
-    "over_close": "over close",
-    "over_session": "over close",
-    "over_reference": "over reference",
-}
-"""The engine that ``explain`` must name, by how the program's name begins."""

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from windowpane.engines import never
 from windowpane.engines.never import NeverEngine
-from windowpane.engines.over import close as eowc
-from windowpane.engines.over import update as general
+from windowpane.engines.over import close, update
 from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
@@ -25,24 +24,24 @@ from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
-from windowpane.engines.spec import Combining, EngineSpec
+from windowpane.engines.spec import EngineSpec
 from windowpane.kernels.over.calls.call import call_kernel
 from windowpane.windowing.assigners import GlobalWindows
 
 
-def _merges(program: Program) -> bool:
+def _is_session(program: Program) -> bool:
     return program.spec.merges
 
 
-def _counts_or_ends(program: Program) -> bool:
+def _is_no_session(program: Program) -> bool:
     return not program.spec.merges
 
 
-def _has_size(program: Program) -> bool:
+def _has_windows_of_fixed_size(program: Program) -> bool:
     return not program.spec.merges and not isinstance(program.spec.assigner, GlobalWindows)
 
 
-def _nowhere(program: Program) -> bool:
+def _is_never_expected(program: Program) -> bool:
     return False
 
 
@@ -58,50 +57,44 @@ def _calls(program: OverProgram) -> str:
 
 WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
-        SlicesEngine.name,
         SlicesEngine,
         refusal=slices.refusal,
         reason=lambda program: "windows of fixed size over built-in aggregates share slices",
         state="a segment log: partial aggregates by slice and key",
-        combining=Combining(slices.combining_refusal, lambda program: SlicesEngine(program).combiner),
-        explains=_has_size,
+        combining_refusal=slices.combining_refusal,
+        explains=_has_windows_of_fixed_size,
     ),
     EngineSpec(
-        SessionsEngine.name,
         SessionsEngine,
         refusal=sessions.refusal,
         reason=lambda program: "sessions of built-in aggregates are islands of rows and open sessions",
         state="hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key",
-        combining=Combining(sessions.combining_refusal, lambda program: SessionsEngine(program).combiner),
-        explains=_merges,
+        combining_refusal=sessions.combining_refusal,
+        explains=_is_session,
     ),
     EngineSpec(
-        TimedPanesEngine.name,
         TimedPanesEngine,
         refusal=timed.refusal,
         reason=lambda program: "built-in aggregates are kept by key and window, and clocks fire them",
         state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
-        combining=Combining(timed.combining_refusal, lambda program: TimedPanesEngine(program).combiner),
-        explains=_counts_or_ends,
+        combining_refusal=timed.combining_refusal,
+        explains=_is_no_session,
     ),
     EngineSpec(
-        NeverEngine.name,
         NeverEngine,
         refusal=never.refusal,
         reason=lambda program: "the trigger never fires, so nothing needs keeping",
         state="nothing",
-        explains=_nowhere,
+        explains=_is_never_expected,
     ),
     EngineSpec(
-        CountsEngine.name,
         CountsEngine,
         refusal=counts.refusal,
         reason=lambda program: "running counts cut built-in aggregates where windows fire",
         state="a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
-        explains=_counts_or_ends,
+        explains=_is_no_session,
     ),
     EngineSpec(
-        RowEngine.name,
         RowEngine,
         refusal=lambda program: None,
         reason=lambda program: "the reference operator runs every program",
@@ -112,9 +105,8 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
 
 OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
     EngineSpec(
-        OverUpdateEngine.name,
         OverUpdateEngine,
-        refusal=general.refusal,
+        refusal=update.refusal,
         reason=lambda program: (
             f"pages of rows and outputs, affected rows computed by kernels on sorted arrays: {_calls(program)}"
         ),
@@ -122,15 +114,13 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
         serves=lambda program: program.mode is Emit.UPDATE,
     ),
     EngineSpec(
-        OverCloseEngine.name,
         OverCloseEngine,
-        refusal=eowc.refusal,
+        refusal=close.refusal,
         reason=lambda program: f"a sort buffer, complete rows computed by kernels on sorted arrays: {_calls(program)}",
         state="a sort buffer of rows that wait, tails of partitions, counters of running calls",
         serves=lambda program: program.mode is Emit.CLOSE,
     ),
     EngineSpec(
-        OverReferenceEngine.name,
         OverReferenceEngine,
         refusal=lambda program: None,
         reason=lambda program: "the reference operators run every program",

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from windowpane.engines.combiner import Combiner
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError
 
 P = TypeVar("P")
 """The kind of programs that an engine runs."""
+P_contra = TypeVar("P_contra", contravariant=True)
 
 
 def _always(program: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Combining(Generic[P]):
-    """How an engine has rows folded before the shuffle.
+class EngineClass(Protocol[P_contra]):
+    """The class of an engine: made from a program, it travels to workers, which so import no other engine."""
 
-    Args:
-        refusal: why the rows of a program must arrive whole, as far as this engine is concerned; ``None`` if they may fold.
-        make: makes what folds them.
-    """
+    @property
+    def name(self) -> str:
+        """The word for it, in ``explain()`` and ``engine(...)``."""
 
-    refusal: Callable[[P], str | None]
-    make: Callable[[P], Combiner]
+    def __call__(self, program: P_contra, /) -> Engine:
+        """Return the engine for a program."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +34,28 @@ class EngineSpec(Generic[P]):
     """One engine.
 
     Args:
-        name: the word for it, in ``explain()`` and ``engine(...)``.
-        make: its class, made from a program: it travels to workers, which so import no other engine.
+        make: its class.
         refusal: why the engine cannot run a program, ``None`` if it can.
         reason: why it is chosen where it can.
         state: what its blobs are, for people.
-        combining: how it has rows folded before the shuffle, ``None`` if it takes every row.
+        combining_refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if its
+            ``combiner`` may fold them before the shuffle. Without it the engine has no combiner.
         serves: which programs it is made for at all; it is not named for others.
         explains: of those, for which its refusal is told when the reference runs them instead.
     """
 
-    name: str
-    make: Callable[[P], Engine]
+    make: EngineClass[P]
     refusal: Callable[[P], str | None]
     reason: Callable[[P], str]
     state: str
-    combining: Combining[P] | None = None
+    combining_refusal: Callable[[P], str | None] | None = None
     serves: Callable[[P], bool] = _always
     explains: Callable[[P], bool] = _always
+
+    @property
+    def name(self) -> str:
+        """The word for the engine, in ``explain()`` and ``engine(...)``."""
+        return self.make.name
 
 
 class Choice(NamedTuple, Generic[P]):

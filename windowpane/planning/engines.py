@@ -49,8 +49,8 @@ def _spec_of(program: Any) -> EngineSpec[Any]:
 
 def combiner_refusal(program: Program) -> str | None:
     """Return why the rows of a program must arrive whole, ``None`` if they may fold before the shuffle."""
-    combining = _spec_of(program).combining
-    if combining is None:
+    refusal = _spec_of(program).combining_refusal
+    if refusal is None:
         return f"the {program.engine} engine takes every row"
     if program.late_output is not None:
         return "late rows are asked for whole"
@@ -63,10 +63,10 @@ def combiner_refusal(program: Program) -> str | None:
     fold = fold_of(program)
     if fold is not None and fold.is_ordered:
         return "an aggregate depends on the order of arrival"
-    return combining.refusal(program)
+    return refusal(program)
 
 
 def combiner_of(program: Program) -> Combiner | None:
     """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
-    combining = _spec_of(program).combining
-    return None if combining is None or combiner_refusal(program) else combining.make(program)
+    combiner: Combiner | None = None if combiner_refusal(program) else make_engine(program).combiner  # type: ignore[attr-defined]
+    return combiner

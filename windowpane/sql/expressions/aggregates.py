@@ -259,9 +259,7 @@ def percentile(name: str, fraction: Expr, value: Expr) -> Parts:
     Raises:
         MismatchError: the fraction is no literal from 0 to 1.
     """
-    written = _constant(fraction)
-    if written is None or Decimal(written) > 1:
-        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    written = _fraction(fraction)
     if name == "percentile_cont":
         return _one(Primitive("quantile_cont", (convert(value, DOUBLE),), DOUBLE, None, None, (written,)))
     return _one(Primitive("quantile_disc", (value,), value.type, None, None, (written,)))
@@ -275,14 +273,19 @@ def approx_percentile(constants: Sequence[Expr], value: Expr) -> Parts:
     """
     if not 1 <= len(constants) <= 2:
         raise MismatchError("it takes a fraction, and perhaps a relative error.")
-    fraction, error = _constant(constants[0]), _constant(constants[1]) if len(constants) == 2 else "0.01"
-    if fraction is None or Decimal(fraction) > 1:
-        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    fraction, error = _fraction(constants[0]), _constant(constants[1]) if len(constants) == 2 else "0.01"
     if error is None or not 0 < Decimal(error) < 1:
         raise MismatchError("its relative error is a number between 0 and 1, such as 0.01.")
     listed = Primitive("list", (convert(value, DOUBLE),), array_of(DOUBLE))
     picked = f"windowpane_nth_least(list_filter({{0}}, lambda x: x IS NOT NULL), {fraction}::DOUBLE)"
     return Parts((listed,), lambda results: build(DOUBLE, f"windowpane_bucket_value({picked}, {error}::DOUBLE)", results[0]))
+
+
+def _fraction(argument: Expr) -> str:
+    written = _constant(argument)
+    if written is None or Decimal(written) > 1:
+        raise MismatchError("its fraction is a number from 0 to 1, such as 0.5.")
+    return written
 
 
 def _constant(argument: Expr) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
 from windowpane.sql.expressions.operators import is_element, same_type, with_element
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -39,17 +39,11 @@ def _element_of(value: Expr) -> SqlType:
     return value.type.element
 
 
-def _counted(arguments: Sequence[Expr], least: int, most: int) -> None:
-    if not least <= len(arguments) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")
-
-
 def _length(template: str, most: int) -> Builder:
     """Return the length of an array; a dimension behind it is 1."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 1, most)
+        counted(arguments, 1, most)
         _element_of(arguments[0])
         if len(arguments) > 1 and arguments[1].sql != "CAST(1 AS INTEGER)":
             raise MismatchError("it takes the first dimension, 1.")
@@ -62,7 +56,7 @@ def _of_array(template: str, result: SqlType | None = None) -> Builder:
     """Return a function of one array; without a type, the result is one of its elements."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 1, 1)
+        counted(arguments, 1, 1)
         return build(result or _element_of(arguments[0]), template, arguments[0])
 
     return bind
@@ -70,7 +64,7 @@ def _of_array(template: str, result: SqlType | None = None) -> Builder:
 
 def _same_array(template: str) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 1, 1)
+        counted(arguments, 1, 1)
         _element_of(arguments[0])
         return build(arguments[0].type, template, arguments[0])
 
@@ -81,7 +75,7 @@ def _with_element(template: str, result: SqlType | None = None) -> Builder:
     """Return a function of an array and an element; without a type, the result is such an array."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 2, 2)
+        counted(arguments, 2, 2)
         value, element = arguments
         return build(result or value.type, template, value, convert(element, _element_of(value)))
 
@@ -92,7 +86,7 @@ def _extended(*, prepends: bool) -> Builder:
     """Return ``array_append`` or ``array_prepend``."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 2, 2)
+        counted(arguments, 2, 2)
         element, value = arguments if prepends else reversed(arguments)
         if value.type == UNKNOWN and element.type != UNKNOWN:
             value = convert(value, array_of(element.type))
@@ -103,7 +97,7 @@ def _extended(*, prepends: bool) -> Builder:
 
 
 def _joined(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 2, 2)
+    counted(arguments, 2, 2)
     one, other = arguments
     if one.type.element is not None and other.type.element is not None:
         for value, element, prepends in ((one, other, False), (other, one, True)):
@@ -115,7 +109,7 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
 
 
 def _to_string(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 2, 3)
+    counted(arguments, 2, 3)
     value = _flat(arguments[0])
     text = output_text(Expr("element", _element_of(value))).sql.replace("{", "{{").replace("}", "}}")
     signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
@@ -136,7 +130,7 @@ def _text_between(texts: str, sign: Expr) -> str:
 
 def _split(arguments: Sequence[Expr]) -> Expr:
     """Return ``string_to_array(text, sign[, text of NULL])``: without a sign each character is an element."""
-    _counted(arguments, 2, 3)
+    counted(arguments, 2, 3)
     text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr("NULL", UNKNOWN))[:3])
     template = (
         "list_transform(CASE WHEN {0} IS NULL THEN NULL WHEN {0} = '' THEN [] "
@@ -157,7 +151,7 @@ def _of_elements(template: str) -> Builder:
     """Return an aggregate of the numbers in an array, of the elements' type in SQL's sense: a sum of ints is a bigint."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 1, 1)
+        counted(arguments, 1, 1)
         kind = _element_of(arguments[0])
         if not is_number(kind):
             raise MismatchError(f"it takes an array of numbers, not {arguments[0].type}.")
@@ -168,7 +162,7 @@ def _of_elements(template: str) -> Builder:
 
 
 def _dimensions(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 1, 1)
+    counted(arguments, 1, 1)
     depth, kind = 1, _element_of(arguments[0])
     while kind.element is not None:
         depth, kind = depth + 1, kind.element
@@ -177,7 +171,7 @@ def _dimensions(arguments: Sequence[Expr]) -> Expr:
 
 def _bound(template: str) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 2, 2)
+        counted(arguments, 2, 2)
         _element_of(arguments[0])
         if arguments[1].sql != "CAST(1 AS INTEGER)":
             raise MismatchError("it takes the first dimension, 1.")
@@ -187,14 +181,14 @@ def _bound(template: str) -> Builder:
 
 
 def _replaced(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 3, 3)
+    counted(arguments, 3, 3)
     old, new = (convert(argument, _element_of(arguments[0])) for argument in arguments[1:])
     template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
     return build(arguments[0].type, template, arguments[0], old, new)
 
 
 def _positions(arguments: Sequence[Expr]) -> Expr:
-    _counted(arguments, 2, 2)
+    counted(arguments, 2, 2)
     element = convert(arguments[1], _element_of(arguments[0]))
     template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
     return build(array_of(INTEGER), template, arguments[0], element)
@@ -204,7 +198,7 @@ def _contains(*, reversed_sides: bool = False) -> Builder:
     """Return ``array_contains`` (``@>``) or ``array_contained`` (``<@``)."""
 
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 2, 2)
+        counted(arguments, 2, 2)
         one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
         _element_of(one)
         return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
@@ -214,7 +208,7 @@ def _contains(*, reversed_sides: bool = False) -> Builder:
 
 def _of_json(template: str, result: SqlType) -> Builder:
     def bind(arguments: Sequence[Expr]) -> Expr:
-        _counted(arguments, 1, 1)
+        counted(arguments, 1, 1)
         if arguments[0].type not in (JSONB, UNKNOWN):
             raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
         return build(result, template, convert(arguments[0], JSONB))

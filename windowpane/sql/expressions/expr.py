@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from windowpane.sql.expressions.types import (
@@ -400,3 +400,14 @@ def _castable(one: SqlType, other: SqlType) -> bool:
     if is_instant(one):
         return is_instant(other) or (other.name == "time" and one.name != "date")
     return (one.name, other.name) in {("time", "interval"), ("interval", "time"), ("jsonb", "varchar"), ("array", "array")}
+
+
+def counted(arguments: Sequence[Expr], least: int, most: int) -> None:
+    """Check the number of arguments.
+
+    Raises:
+        MismatchError: there are more or fewer.
+    """
+    if not least <= len(arguments) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")

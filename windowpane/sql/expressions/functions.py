@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
 from windowpane.sql.expressions.operators import arithmetic, power, same_type
 from windowpane.sql.expressions.types import DATE, DOUBLE, UNKNOWN, VARCHAR, is_exact, is_integer, is_number, numeric
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
 from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
-from windowpane.sql.scalar.signatures import Builder, counted
+from windowpane.sql.scalar.signatures import Builder
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, build
+from windowpane.sql.expressions.expr import Expr, build, counted
 from windowpane.sql.expressions.types import BIGINT, BYTEA, INTEGER, VARCHAR, is_integer
-from windowpane.sql.scalar.signatures import Builder, counted, fixed
+from windowpane.sql.scalar.signatures import Builder, fixed
 
 _WHOLE = 2**31 - 1
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, local_time
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, local_time
 from windowpane.sql.expressions.operators import arithmetic
 from windowpane.sql.expressions.types import BIGINT, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, numeric
-from windowpane.sql.scalar.signatures import Builder, counted
+from windowpane.sql.scalar.signatures import Builder
 
 _YEARS = ("year", "decade", "century", "millennium")
 _DAYS = frozenset(("day", "week", "month", "quarter", *_YEARS, "dow", "isodow", "doy", "isoyear", "julian", "epoch"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, build
+from windowpane.sql.expressions.expr import Expr, build, counted
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, is_integer
-from windowpane.sql.scalar.signatures import Builder, counted, fixed
+from windowpane.sql.scalar.signatures import Builder, fixed
 
 
 def _double(template: str) -> Builder:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, text_literal
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, text_literal
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, array_of, is_text
-from windowpane.sql.scalar.signatures import Builder, accepted, counted
+from windowpane.sql.scalar.signatures import Builder, accepted
 from windowpane.sql.values.similar import SimilarPatternError, regular
 
 _BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")

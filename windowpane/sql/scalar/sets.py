@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
 from windowpane.sql.scalar.patterns import every_match, parts_between
-from windowpane.sql.scalar.signatures import Builder, counted
+from windowpane.sql.scalar.signatures import Builder
 
 
 def flattened(value: Expr) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, INTEGER, UNKNOWN, SqlType, is_instant, is_integer, is_number
 
 Builder = Callable[[Sequence[Expr]], Expr]
@@ -37,17 +37,6 @@ def by_count(*builders: Builder) -> Builder:
         raise problem
 
     return bind
-
-
-def counted(arguments: Sequence[Expr], least: int, most: int) -> None:
-    """Check the number of arguments.
-
-    Raises:
-        MismatchError: there are more or fewer.
-    """
-    if not least <= len(arguments) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise MismatchError(f"it takes {wanted} arguments, not {len(arguments)}.")
 
 
 def accepted(argument: Expr, kind: SqlType) -> Expr:

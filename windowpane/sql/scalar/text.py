@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, output_text, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
 from windowpane.sql.scalar import bytea
 from windowpane.sql.scalar.bytea import or_text
-from windowpane.sql.scalar.signatures import Builder, by_count, counted, fixed
+from windowpane.sql.scalar.signatures import Builder, by_count, fixed
 
 
 def _concat(arguments: Sequence[Expr]) -> Expr:

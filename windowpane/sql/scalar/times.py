@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, local_time, of_local_time, rising
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, local_time, of_local_time, rising
 from windowpane.sql.expressions.operators import arithmetic
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -25,7 +25,7 @@ from windowpane.sql.expressions.types import (
     is_number,
 )
 from windowpane.sql.scalar.formats import java_format, postgres_format
-from windowpane.sql.scalar.signatures import Builder, accepted, counted, fixed
+from windowpane.sql.scalar.signatures import Builder, accepted, fixed
 from windowpane.sql.values import zone
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}

@@ -33,7 +33,7 @@ _COT_45 = _cos_to_90(45) / _sin_to_90(45)
 
 def _folded(x: float) -> tuple[float, float, float]:
     """Return the angle between 0 and 90 with the same sine and cosine but for their signs, and these signs."""
-    if math.isinf(x):
+    if not math.isfinite(x):
         return math.nan, 1.0, 1.0
     x, sine, cosine = math.fmod(x, 360), 1.0, 1.0
     if x < 0:
@@ -51,32 +51,24 @@ def _ratio(one: float, other: float) -> float:
 
 def sin(x: float) -> float:
     """Return the sine of an angle in degrees."""
-    if math.isnan(x):
-        return x
     angle, sign, _ = _folded(x)
     return sign * _sin_to_90(angle)
 
 
 def cos(x: float) -> float:
     """Return the cosine of an angle in degrees."""
-    if math.isnan(x):
-        return x
     angle, _, sign = _folded(x)
     return sign * _cos_to_90(angle)
 
 
 def tan(x: float) -> float:
     """Return the tangent of an angle in degrees."""
-    if math.isnan(x):
-        return x
     angle, sine, cosine = _folded(x)
     return sine * cosine * _ratio(_sin_to_90(angle), _cos_to_90(angle)) / _TAN_45 + 0.0
 
 
 def cot(x: float) -> float:
     """Return the cotangent of an angle in degrees."""
-    if math.isnan(x):
-        return x
     angle, sine, cosine = _folded(x)
     return sine * cosine * _ratio(_cos_to_90(angle), _sin_to_90(angle)) / _COT_45 + 0.0
 
