@@ -145,8 +145,10 @@ class ParquetColumns:
 
 def parquet_stream(dataframe: Any) -> tuple[Any, ParquetColumns, str] | None:
     """Return the paths of the files that a DataFrame reads, their reader and a sample; ``None`` where Spark is to read them."""
+    if not getattr(dataframe, "isStreaming", False):
+        return None
     spark = dataframe.sparkSession
-    if not getattr(dataframe, "isStreaming", False) or (setting(spark, SWITCH) or "true").lower() != "true":
+    if (setting(spark, SWITCH) or "true").lower() != "true":
         return None
     relation = file_relation(dataframe)
     if relation is None or relation.format != "parquet" or not relation.is_local or "=" in relation.path:
