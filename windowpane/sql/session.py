@@ -14,7 +14,7 @@ import pyarrow as pa
 from windowpane.errors import SqlNameError, SqlTypeError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.catalog import questions as catalog_queries
+from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.definitions import STRICT_MODE, Definitions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
 from windowpane.sql.catalog.relations import PlainView
@@ -323,10 +323,10 @@ class Session:
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
             return _bad_values(self._maintenance.bad_values.listed())
-        return _columns(catalog_queries.show(self._catalog, self._parameters, statement))
+        return _columns(questions.show(self._catalog, self._parameters, statement))
 
     def _describe(self, statement: Describe, text: Text) -> Result:
-        return _columns(catalog_queries.describe(self._catalog, statement.name, statement.place, self._definitions.binder(text)))
+        return _columns(questions.describe(self._catalog, statement.name, statement.place, self._definitions.binder(text)))
 
     def _set(self, statement: SetParameter, text: Text) -> Result:
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
