@@ -28,7 +28,8 @@ from windowpane.engines.sessions.rule import Mask
 from windowpane.engines.sessions.step import Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-from windowpane.kernels.keys.key_codes import Hashes, key_hashes, plain_key
+from windowpane.kernels.keys.key_codes import key_hashes, plain_key
+from windowpane.kernels.keys.splitmix import Hashes
 from windowpane.kernels.sessions.islands import Int64s, order_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore

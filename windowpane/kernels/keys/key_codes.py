@@ -1,8 +1,8 @@
 """Keys as integers: codes that tell keys apart within a table, and hashes that are the same in every process.
 
 A code costs one subtraction for a single integer column, one dictionary encoding a column otherwise. A hash is that of the
-values: integers through the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), text by at most its first and last 32 bytes,
-so keys that hash alike are legal and whoever partitions by hash must take them.
+values: integers through SplitMix64, text by at most its first and last 32 bytes. So keys that hash alike are legal, and
+whoever partitions by hash must take them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.keys.codes import canonical
+from windowpane.kernels.keys.splitmix import GAMMA, Hashes, stepped
 from windowpane.kernels.sessions.islands import Int64s
 from windowpane.sizes import Size
 
-Hashes = npt.NDArray[np.uint64]
-
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
 _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
-_NULL = 0x9E3779B97F4A7C15
 
 
 def plain_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -61,15 +58,15 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Hashes:
     """Return a hash for each of ``rows`` rows."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
-        hashes = _mixed(hashes * np.uint64(31) + _hashes(column))
+        hashes = stepped(hashes * np.uint64(31) + _hashes(column))
     return hashes
 
 
 def _hashes(column: pa.ChunkedArray) -> Hashes:
     if pa.types.is_integer(column.type) and not column.null_count:
-        return _mixed(column.to_numpy().astype(np.int64).view(np.uint64))
+        return stepped(column.to_numpy().astype(np.int64).view(np.uint64))
     encoded = column.combine_chunks().dictionary_encode()
-    hashes = np.append(_hashes_of_values(encoded.dictionary), np.uint64(_NULL))
+    hashes = np.append(_hashes_of_values(encoded.dictionary), GAMMA)
     found: Hashes = hashes[pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()]
     return found
 
@@ -78,11 +75,11 @@ def _hashes_of_values(values: pa.Array) -> Hashes:
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):
-        return _mixed(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+        return stepped(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
     heads = pc.binary_slice(values.cast(pa.binary()), 0, _EDGE.value)
     tails = pc.binary_slice(values.cast(pa.binary()), -_EDGE.value)
     lengths = pc.binary_length(values).to_numpy().astype(np.uint64)
-    return _mixed(_byte_hashes(heads, lengths) ^ (_byte_hashes(tails, lengths) << np.uint64(1)))
+    return stepped(_byte_hashes(heads, lengths) ^ (_byte_hashes(tails, lengths) << np.uint64(1)))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
@@ -95,12 +92,5 @@ def _byte_hashes(values: pa.Array, seeds: Hashes) -> Hashes:
     words = padded.view(np.uint64).reshape(len(values), _EDGE.value // 8)
     hashes = seeds
     for word in words.T:
-        hashes = _mixed(hashes ^ word)
+        hashes = stepped(hashes ^ word)
     return hashes
-
-
-def _mixed(values: Hashes) -> Hashes:
-    values = values + np.uint64(_NULL)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
