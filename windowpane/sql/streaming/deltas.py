@@ -23,6 +23,11 @@ def same(one: str, other: str, names: Sequence[str]) -> str:
     return " AND ".join(f"{one}.{quoted(name)} IS NOT DISTINCT FROM {other}.{quoted(name)}" for name in names) or "TRUE"
 
 
+def distinct_items(alias: str, names: Sequence[str]) -> str:
+    """Return the columns of an aliased relation for ``SELECT DISTINCT``; without columns, a constant for the only group."""
+    return ", ".join(f"{alias}.{quoted(name)}" for name in names) or "1 AS windowpane_one"
+
+
 class Inserts(str):
     """A batch all of whose rows came. Rows have keys, so it has none of them twice: there is nothing to net, or to take away."""
 

@@ -10,7 +10,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, distinct_items, kept, same, settled
 from windowpane.sql.streaming.folding import ROWS, Folded
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
@@ -77,8 +77,7 @@ class FoldedWithRows(Folded):
         groups = [quoted(group) for group in self._node.groups]
         gone = f"(SELECT {', '.join([*groups, *values])} FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         lost = " OR ".join(f"d.v{index} = s.a{index}" for index in extremes)
-        items = ", ".join(f"d.{group}" for group in groups) or "1 AS windowpane_one"
-        condition = same("d", "s", self._node.groups)
+        items, condition = distinct_items("d", self._node.groups), same("d", "s", self._node.groups)
         query = f"SELECT DISTINCT {items} FROM {gone} AS d JOIN {self.tables[0]} AS s ON {condition} WHERE {lost}"
         found = self._storage.temporary(query)
         return None if self._storage.is_empty(found) else found

@@ -9,13 +9,11 @@ its top, see ``operators.Keyed``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, TopN
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, kept, netted, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, distinct_items, kept, netted, same, settled
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
@@ -62,7 +60,7 @@ class TopRows:
 
     def _changed(self, batch: str) -> str | None:
         partition = self._node.partition
-        touched = self._storage.temporary(f"SELECT DISTINCT {_listed(partition)} FROM {batch}")
+        touched = self._storage.temporary(f"SELECT DISTINCT {distinct_items('d', partition)} FROM {batch} AS d")
         old = self._storage.temporary(self._within(self._top, touched))
         reopened = self._reopened(batch, old)
         apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
@@ -84,7 +82,7 @@ class TopRows:
         gone = f"(SELECT * FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         condition = same("t", "d", self._node.input.key)
         lost = f"(SELECT t.* FROM {old} AS t SEMI JOIN {gone} AS d ON {condition})"
-        found = self._storage.temporary(f"SELECT DISTINCT {_listed(self._node.partition)} FROM {lost}")
+        found = self._storage.temporary(f"SELECT DISTINCT {distinct_items('d', self._node.partition)} FROM {lost} AS d")
         return None if self._storage.is_empty(found) else found
 
     def _candidates(self, batch: str, old: str, reopened: str | None) -> str:
@@ -109,7 +107,3 @@ class TopRows:
         """Remove the kept rows."""
         for table in (self._rows, self._top):
             self._storage.run(f"DROP TABLE IF EXISTS {table}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names)) or "1 AS windowpane_one"
