@@ -41,7 +41,7 @@ DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 SQL = System("sql", "windowpane SQL", "on_sql")
 SQL_DUCKDB = System("sql-duckdb", "DuckDB from scratch", "on_sql_duckdb")
 
-OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name)
+OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name, USERS_DEFAULT.name, USERS_ROWS.name)
 """The names of windowpane, with rows from Spark and with files read by Arrow."""
 
 _SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
