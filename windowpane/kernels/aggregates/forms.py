@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import cast
 
 import pyarrow as pa
 
@@ -148,9 +149,10 @@ def _quantile(call: _Call) -> ColumnarAggregate:
 
 # Sketches bring DataSketches, which is imported for those who ask for one.
 def _distinct_sketch(call: _Call) -> ColumnarAggregate:
-    from windowpane.windowing.aggregates.algorithms.distinct_sketch import DistinctSketch
+    from windowpane.kernels.aggregates.register_sketch import RegisterSketch
+    from windowpane.windowing.aggregates.algorithms.distinct_sketch import ApproxCountDistinct
 
-    return Sketch(call.prefix, call.slots, call.bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
+    return RegisterSketch(call.prefix, call.slots, cast("ApproxCountDistinct", call.bound))
 
 
 def _quantile_sketch(call: _Call) -> ColumnarAggregate:

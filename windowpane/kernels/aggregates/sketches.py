@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.grouping.segments import Integers, Segments
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 
@@ -38,12 +38,18 @@ class Sketch(SegmentAggregate):
         return {f"{self.prefix}b": rows[self.slots[0]]}
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        values = segments.gather(lifted[f"{self.prefix}b"]).to_pylist()
-        return self._written(reduce(self._bound.add, group, self._bound.create_accumulator()) for group in _cut(values, segments))
+        values, offsets = self._needed(segments.gather(lifted[f"{self.prefix}b"]), segments)
+        groups = _cut(values.to_pylist(), offsets)
+        return self._written(reduce(self._bound.add, group, self._bound.create_accumulator()) for group in groups)
+
+    def _needed(self, values: pa.Array, segments: Segments) -> tuple[pa.Array, Integers]:
+        """Return the gathered values that make the sketches what all of them would, and where those of each group begin."""
+        return values, segments.offsets
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         images = segments.gather(partials[f"{self.prefix}b"]).to_pylist()
-        return self._written(reduce(self._bound.merge, map(self._read, group)) for group in _cut(images, segments))
+        groups = _cut(images, segments.offsets)
+        return self._written(reduce(self._bound.merge, map(self._read, group)) for group in groups)
 
     def _written(self, sketches: Iterable[Any]) -> Mapping[str, pa.Array]:
         return {f"{self.prefix}b": pa.array([self._write(sketch) for sketch in sketches], pa.binary())}
@@ -53,5 +59,5 @@ class Sketch(SegmentAggregate):
         return pa.array(results, self._bound.result_type)
 
 
-def _cut(values: list[Any], segments: Segments) -> Iterable[list[Any]]:
-    return (values[start:end] for start, end in pairwise(segments.offsets.tolist()))
+def _cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
+    return (values[start:end] for start, end in pairwise(offsets.tolist()))

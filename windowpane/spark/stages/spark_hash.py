@@ -8,17 +8,15 @@ Source of the rule: Spark's ``XxHash64``, and Yann Collet's specification of XXH
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.grouping.segments import flat
+from windowpane.kernels.keys.texts_by_length import Words, texts_by_length
 
 Hashes = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
 
 _SEED = 42
 _P1, _P2, _P3, _P4, _P5 = (
@@ -32,8 +30,6 @@ _P1, _P2, _P3, _P4, _P5 = (
     )
 )
 _STRIPE = 32
-_GATHERED = 1 << 20
-"""Bytes of texts that are brought together at a time: they fit into the processor's cache."""
 
 
 def is_hashed_alike(kind: pa.DataType) -> bool:
@@ -73,36 +69,15 @@ def _of_integers(values: pa.Array, seeds: Hashes) -> Hashes:
 
 
 def _of_bytes(values: pa.Array, seeds: Hashes) -> Hashes:
-    """Return the hashes of texts, those of one length together; of NULL, anything."""
-    large = values.cast(pa.large_binary())
-    offsets = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
-    content = np.frombuffer(large.buffers()[2] or b"", np.uint8)
-    lengths = np.diff(offsets)
-    hashes = np.empty(len(large), np.uint64)
-    order = np.argsort(lengths, kind="stable") if len(lengths) and lengths.min() != lengths.max() else None
-    ends = np.flatnonzero(np.diff(lengths if order is None else lengths[order])) + 1
-    bounds = [0, *ends.tolist(), len(lengths)]
-    for first, last in itertools.pairwise(bounds):
-        length = int(lengths[first if order is None else order[first]]) if last > first else 0
-        step = max(1, _GATHERED // max(length, 1))
-        for start in range(first, last, step):
-            end = min(start + step, last)
-            rows = slice(start, end) if order is None else order[start:end]
-            hashes[rows] = _of_one_length(content, offsets[:-1][rows], length, seeds[rows])
+    """Return the hashes of texts; of NULL, anything."""
+    hashes = np.empty(len(values), np.uint64)
+    for rows, words, length in texts_by_length(values):
+        hashes[rows] = _of_one_length(words, length, seeds[rows])
     return hashes
 
 
-def _of_one_length(content: Bytes, starts: npt.NDArray[np.int64], length: int, seeds: Hashes) -> Hashes:
-    """Return the hashes of the texts of ``length`` bytes that begin at ``starts`` of ``content``."""
-    if not length:
-        return _avalanched(seeds + _P5)
-    padded = -(-length // 8) * 8
-    if len(starts) and int(starts[-1]) - int(starts[0]) == (len(starts) - 1) * length and length == padded:
-        texts = content[starts[0] : starts[-1] + length].reshape(len(starts), length)
-    else:
-        texts = np.zeros((len(starts), padded), np.uint8)
-        texts[:, :length] = np.lib.stride_tricks.sliding_window_view(content, length)[starts]
-    words = np.ascontiguousarray(texts).view("<u8").T
+def _of_one_length(words: Words, length: int, seeds: Hashes) -> Hashes:
+    """Return the hashes of texts of ``length`` bytes, given as words."""
     stripes = length // _STRIPE * 4
     hashes = _of_stripes(words[:stripes], seeds) if stripes else seeds + _P5
     hashes = hashes + np.uint64(length)
@@ -111,7 +86,7 @@ def _of_one_length(content: Bytes, starts: npt.NDArray[np.int64], length: int, s
     return _avalanched(_with_rest(hashes, words[length // 8], length % 8) if length % 8 else hashes)
 
 
-def _of_stripes(words: Hashes, seeds: Hashes) -> Hashes:
+def _of_stripes(words: Words, seeds: Hashes) -> Hashes:
     """Return four lanes of words folded into one hash."""
     lanes = [seeds + _P1 + _P2, seeds + _P2, seeds, seeds - _P1]
     for number, word in enumerate(words):

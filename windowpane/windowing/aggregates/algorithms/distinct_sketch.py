@@ -55,9 +55,12 @@ def _number(value: float) -> float:
     return value
 
 
+TEXT_MARK = "="
+"""What texts begin with in a sketch: it skips empty text, which is a value like any other."""
+
+
 def _text(value: str) -> str:
-    # The sketch skips empty text, which is a value like any other.
-    return "=" + value
+    return TEXT_MARK + value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""A sketch made of the values that set a register is the one that the library makes of all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from datasketches import hll_sketch, tgt_hll_type
+
+import windowpane as wp
+from windowpane.kernels.aggregates import columnar_form
+from windowpane.kernels.aggregates.protocol import SegmentAggregate
+from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.keys.murmur import murmur_of_texts
+from windowpane.windowing.aggregates.algorithms.distinct_sketch import DistinctSketch
+
+DRAWN: list[tuple[pa.DataType, Callable[[int], Any]]] = [
+    (pa.string(), lambda n: "é" * (n % 40) + str(n)),
+    (pa.int64(), lambda n: n * 2**40 - 2**62),
+    (pa.int16(), lambda n: n % 2**15),
+    (pa.float64(), lambda n: [0.0, -0.0, float("nan"), float("inf")][n % 4] if n % 50 == 0 else n / 3),
+    (pa.date32(), lambda n: date(1900, 1, 1) + timedelta(days=n)),
+    (pa.decimal128(18, 2), lambda n: Decimal(n) / 100),
+    (pa.bool_(), lambda n: n % 2 == 0),
+    (pa.list_(pa.int64()), lambda n: [n, None]),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), DRAWN, ids=[str(kind) for kind, _ in DRAWN])
+@pytest.mark.parametrize("rsd", [0.05, 0.02])
+def test_a_sketch_is_that_of_all_values(kind: pa.DataType, value: Callable[[int], Any], rsd: float) -> None:
+    aggregate = wp.approx_count_distinct("v", rsd=rsd)
+    form = columnar_form(aggregate, "p", ("v",), [kind])
+    assert isinstance(form, SegmentAggregate)
+    drawn = random.Random(20)
+    for _ in range(3):
+        # Groups with few and with many values, of few and of many distinct ones, about the limits of 512 and 4,096 registers.
+        sizes = [drawn.choice([1, 100, 511, 513, 700, 4_097, 6_000]) for _ in range(5)]
+        ranges = [drawn.choice([3, 60, 130, 1_100, 30_000]) for _ in sizes]
+        groups = [
+            [None if drawn.random() < 0.05 else value(drawn.randrange(spread)) for _ in range(size)]
+            for size, spread in zip(sizes, ranges, strict=True)
+        ]
+        rows = pa.table({"v": pa.array([each for group in groups for each in group], kind)})
+        held = iter(rows["v"].to_pylist())
+        groups = [list(islice(held, size)) for size in sizes]
+        places = np.arange(sum(sizes))
+        segments = Segments(places, np.concatenate(([0], np.cumsum(sizes))))
+        partials = pa.table(dict(form.fold(pa.table(dict(form.lift(rows))), segments)))
+        bound = aggregate.bind([kind])
+        for image, group in zip(partials["pb"].to_pylist(), groups, strict=True):
+            whole = bound.create_accumulator()
+            for each in group:
+                whole = bound.add(whole, each)
+            sketch = DistinctSketch.from_bytes(image)
+            # An estimate of a sketch goes by its registers once it was merged.
+            assert bound.get_result(sketch) == bound.get_result(whole)
+            more = bound.add(bound.create_accumulator(), value(7))
+            assert bound.get_result(bound.merge(sketch, more)) == bound.get_result(bound.merge(whole, more))
+
+
+def test_hashes_of_texts_are_those_of_the_library() -> None:
+    texts = [chr(97 + n % 26) * (n % 37) + "ü" * (n % 3) + str(n) for n in range(500)]
+    first, second = murmur_of_texts(pa.array(texts), 9001)
+    for text, low, high in zip(texts, first.tolist(), second.tolist(), strict=True):
+        sketch = hll_sketch(12, tgt_hll_type.HLL_8)
+        sketch.update(text)
+        # A sketch of one value holds its coupon: 26 bits of the first half, and the rank of the second.
+        coupon = int.from_bytes(bytes(sketch.serialize_compact())[8:12], "little")
+        assert coupon == (min(64 - high.bit_length(), 62) + 1) << 26 | low & 0x3FFFFFF

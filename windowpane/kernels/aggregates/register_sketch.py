@@ -1,0 +1,87 @@
+"""approx_count_distinct by column: of a group with many values, only those that set a register reach its sketch.
+
+A HyperLogLog sketch with ``k`` registers holds single values until there are about ``k / 8``, and from then on the greatest
+rank of the values of each register. So where the values of a group set ``k / 4`` registers or more, all but the greatest
+of each register leave no trace, and the sketch is the same without them. Registers and ranks are computed of whole columns.
+
+Source of the rule: Apache DataSketches, HllSketch: the hash is MurmurHash3 with seed 9001; the low bits of its first half
+choose the register, the leading zeros of its second half make the rank.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.kernels.aggregates.sketches import Sketch
+from windowpane.kernels.grouping.segments import Integers, Segments
+from windowpane.kernels.keys.murmur import Hashes, murmur_of_texts, murmur_of_words
+from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
+
+_SEED = 9001
+_GREATEST_RANK = 63
+
+
+class RegisterSketch(Sketch):
+    """approx_count_distinct. Partial: the sketch of Apache DataSketches as its bytes."""
+
+    def __init__(self, prefix: str, slots: tuple[str, ...], bound: ApproxCountDistinct) -> None:
+        super().__init__(prefix, slots, bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
+        self._distinct = bound
+
+    def _needed(self, values: pa.Array, segments: Segments) -> tuple[pa.Array, Integers]:
+        size = 1 << self._distinct.lg_k
+        is_large = segments.sizes > size
+        in_large = np.repeat(is_large, segments.sizes)
+        hashes = self._hashes(values.filter(pa.array(in_large))) if is_large.any() else None
+        if hashes is None:
+            return super()._needed(values, segments)
+        groups = np.repeat(np.arange(np.count_nonzero(is_large)), segments.sizes[is_large])
+        ranks = np.where(_is_valid(values)[in_large], _ranks(hashes[1]), np.uint8(0))
+        registers = groups * size + (hashes[0] & np.uint64(size - 1)).astype(np.int64)
+        greatest = np.zeros((int(groups[-1]) + 1) * size, np.uint8)
+        np.maximum.at(greatest, registers, ranks)
+        keeps_registers = np.count_nonzero(greatest.reshape(-1, size), axis=1) >= size // 4
+        is_needed = ~in_large
+        is_needed[in_large] = (ranks == greatest[registers]) | ~keeps_registers[groups]
+        counts = np.add.reduceat(is_needed.astype(np.int64), segments.offsets[:-1])
+        return values.filter(pa.array(is_needed)), np.concatenate(([0], np.cumsum(counts)))
+
+    def _hashes(self, values: pa.Array) -> tuple[Hashes, Hashes] | None:
+        """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""
+        kind = values.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return murmur_of_texts(pc.binary_join_element_wise(TEXT_MARK, values, ""), _SEED)
+        if pa.types.is_signed_integer(kind):
+            return murmur_of_words(pc.fill_null(values.cast(pa.int64()), 0).to_numpy().view(np.uint64), _SEED)
+        if pa.types.is_floating(kind):
+            return murmur_of_words(_words_of_doubles(pc.fill_null(values.cast(pa.float64()), 0).to_numpy()), _SEED)
+        if pa.types.is_nested(kind):
+            return None
+        distinct = values.dictionary_encode()
+        texts = [self._distinct.datum(value) for value in distinct.dictionary.to_pylist()] or [""]
+        places = pc.fill_null(distinct.indices, 0).to_numpy()
+        first, second = murmur_of_texts(pa.array(texts, pa.large_string()), _SEED)
+        return first[places], second[places]
+
+
+def _ranks(hashes: Hashes) -> npt.NDArray[np.uint8]:
+    """Return the number of leading zeros, and one, of each word."""
+    # frexp gives the exponent of the next power of two, exactly so of numbers below 2**53.
+    high = np.frexp((hashes >> np.uint64(32)).astype(np.float64))[1]
+    low = np.frexp((hashes & np.uint64(0xFFFFFFFF)).astype(np.float64))[1]
+    zeros = np.where(high > 0, 32 - high, 64 - low)
+    ranks: npt.NDArray[np.uint8] = np.minimum(zeros + 1, _GREATEST_RANK).astype(np.uint8)
+    return ranks
+
+
+def _words_of_doubles(values: npt.NDArray[np.float64]) -> Hashes:
+    """Return the bits of doubles with one zero and one NaN."""
+    words = (values + 0.0).view(np.uint64)
+    return np.where(np.isnan(values), np.uint64(0x7FF8000000000000), words)
+
+
+def _is_valid(values: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

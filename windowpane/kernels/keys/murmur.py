@@ -1,0 +1,67 @@
+"""MurmurHash3, the 128-bit form for 64-bit machines, of whole columns: what sketches of Apache DataSketches are made of.
+
+Source of the rule: Austin Appleby's MurmurHash3_x64_128. Sketches on disk were made with it, so it may not change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowpane.kernels.keys.texts_by_length import Words, texts_by_length
+
+Hashes = npt.NDArray[np.uint64]
+
+_C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+_BLOCK = 16
+
+
+def murmur_of_texts(values: pa.Array, seed: int) -> tuple[Hashes, Hashes]:
+    """Return both halves of the hash of each text or binary value; of NULL, anything."""
+    first, second = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
+    for rows, words, length in texts_by_length(values):
+        first[rows], second[rows] = _hashed(words, length, seed)
+    return first, second
+
+
+def murmur_of_words(words: Hashes, seed: int) -> tuple[Hashes, Hashes]:
+    """Return both halves of the hash of each value of eight bytes."""
+    return _hashed(words.reshape(1, -1), 8, seed)
+
+
+def _hashed(words: Words, length: int, seed: int) -> tuple[Hashes, Hashes]:
+    h1, h2 = (np.full(words.shape[1], seed, np.uint64) for _ in range(2))
+    whole = length // _BLOCK * 2
+    for k1, k2 in zip(words[:whole:2], words[1:whole:2], strict=True):
+        h1 = (_turned(h1 ^ _first_mix(k1), 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
+        h2 = (_turned(h2 ^ _second_mix(k2), 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
+    rest = words[whole:]
+    if len(rest) > 1:
+        h2 = h2 ^ _second_mix(rest[1])
+    if len(rest):
+        h1 = h1 ^ _first_mix(rest[0])
+    h1, h2 = h1 ^ np.uint64(length), h2 ^ np.uint64(length)
+    h1 = h1 + h2
+    h2 = h2 + h1
+    h1, h2 = _finalized(h1), _finalized(h2)
+    h1 = h1 + h2
+    return h1, h2 + h1
+
+
+def _first_mix(word: Hashes) -> Hashes:
+    return _turned(word * _C1, 31) * _C2
+
+
+def _second_mix(word: Hashes) -> Hashes:
+    return _turned(word * _C2, 33) * _C1
+
+
+def _turned(values: Hashes, bits: int) -> Hashes:
+    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+
+
+def _finalized(words: Hashes) -> Hashes:
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return words ^ (words >> np.uint64(33))
