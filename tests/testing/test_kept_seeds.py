@@ -12,7 +12,13 @@ def test_a_windowed_program_that_failed_once_passes(seed: int) -> None:
     assert windowed.run(seed).differences == []
 
 
-@pytest.mark.parametrize("seed", [pytest.param(521_008_958, id="a RANGE frame behind the row, in a later page")])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(521_008_958, id="a RANGE frame behind the row, in a later page"),
+        pytest.param(914_005_131, id="a running call over rows of which a sweep dropped some in the middle"),
+    ],
+)
 def test_an_over_program_that_failed_once_passes(seed: int) -> None:
     outcome = over.run(seed, "columnar")
     assert (outcome.engine, outcome.differences) == ("columnar", [])

@@ -85,23 +85,21 @@ def _rows_reach(calls: Sequence[CallKernel]) -> int:
 
 @dataclass
 class _Computed:
-    """The rows that are there after the changes, computed.
+    """The rows that stay after the changes, computed.
 
     Args:
-        rows: the rows.
         there: which of the spans' rows they are.
         by_frames: where the values of calls that do not run are new; of other rows they may be anything.
         by_running: where those of running calls are.
         values: the values.
-        dropped: the rows that no row to come can reach.
+        dropped: which of the spans' rows were there, and go because no row to come can reach them.
     """
 
-    rows: SortedRows
     there: npt.NDArray[np.int64]
     by_frames: Mask
     by_running: Mask
     values: Values
-    dropped: Mask
+    dropped: npt.NDArray[np.int64]
 
 
 class _Batch:
@@ -169,9 +167,10 @@ class _Batch:
         dropped = self._dropped(spans, rows, rows.layout.segment)
         if dropped.any():
             names = [*self._program.outputs.names, *self._engine.window.carries.names]
-            current = {name: spans.table[name].combine_chunks() for name in names}
-            computed = _Computed(rows, there, unchanged, unchanged, Values([], []), dropped)
-            self._write(cache, spans, computed, current, unchanged)
+            stays = there[~dropped]
+            current = {name: spans.table[name].take(pa.array(stays)).combine_chunks() for name in names}
+            computed = _Computed(stays, unchanged[stays], unchanged[stays], Values([], []), there[dropped])
+            self._write(cache, spans, computed, current, unchanged[stays])
 
     def _check(self, spans: Spans, gone: pa.Table, came: pa.Table) -> None:
         """Report deletes of absent rows and second inserts."""
@@ -202,18 +201,35 @@ class _Batch:
         self._add_droppable(spans, rows, segment, dropped, left, right)
         if left.any():
             return left, right
+        gone = there[dropped]
+        if len(gone):
+            # A sweep may have dropped rows behind some of these, so running calls go on from the first that stays.
+            there, segment = there[~dropped], segment[~dropped]
+            by_frames, by_running = by_frames[~dropped], by_running[~dropped]
+            goes_on = np.zeros(len(spans.firsts), np.bool_)
+            goes_on[merged.rows.layout.segment[gone]] = True
+            rows = self._sorted(spans, there, _starts(segment), goes_on)
+            rows.wanted = by_frames | by_running
         values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
         if values is not None and self._engine.running:
             by_running = self._stopped(spans, rows, segment, there, values, by_running, right)
         if right.any():
             return left, right
         assert values is not None, "nothing is missing"
-        return _Computed(rows, there, by_frames, by_running, values, dropped)
+        return _Computed(there, by_frames, by_running, values, gone)
 
-    def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask) -> SortedRows:
+    def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask, goes_on: Mask | None = None) -> SortedRows:
+        """Return some rows of the spans, ready to be computed.
+
+        Args:
+            spans: the rows.
+            positions: which.
+            starts: where segments begin.
+            goes_on: for each segment of the spans, whether rows before its first are dropped, and this one is as it was.
+        """
         names = [*self._engine.window.read, *self._engine.window.carries.names]
         table = spans.table.select(list(dict.fromkeys(names))).take(pa.array(spans.source[positions]))
-        seeded = self._seeded(spans)
+        seeded = self._seeded(spans) if goes_on is None else self._seeded(spans) | goes_on
         if len(positions) != len(spans.source):
             number = np.cumsum(spans.starts) - 1
             seeded = seeded[np.unique(number[positions])]
@@ -321,11 +337,11 @@ class _Batch:
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        kept = ~computed.dropped
         page, marked = spans.page[computed.there], spans.went.copy()
-        marked[computed.there] = changed | ~kept
+        marked[computed.there] = changed
+        marked[computed.dropped] = True
         altered = Altered.of(spans.page, marked, spans.starts)
-        rows = np.flatnonzero(kept & altered.among(page))
+        rows = np.flatnonzero(altered.among(page))
         places = computed.there[rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
         picked = [current[name].take(pa.array(rows)) for name in current]
