@@ -94,6 +94,7 @@ def _header(blob: bytes) -> tuple[str, int, int] | None:
 # --- order-preserving integers -------------------------------------------------------------------------
 
 _UINT64 = struct.Struct(">Q")
+_UINT64_PAIR = struct.Struct(">QQ")
 _BIAS = 1 << 63
 
 
@@ -110,6 +111,14 @@ def encode_int64(number: int) -> bytes:
         return _UINT64.pack(number + _BIAS)
     except struct.error:
         raise UnencodableKeyError(number, "it must be an integer of 64 bits") from None
+
+
+def encode_int64_pair(first: int, second: int) -> bytes:
+    """Return ``encode_int64`` of two numbers, one after the other."""
+    try:
+        return _UINT64_PAIR.pack(first + _BIAS, second + _BIAS)
+    except struct.error:
+        return encode_int64(first) + encode_int64(second)
 
 
 def decode_int64(data: bytes) -> int:

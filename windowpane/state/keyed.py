@@ -63,11 +63,15 @@ class KeyedState:
         self._names: dict[str, bytes] = {}
         self.current_key: Any = None
         self.current_key_bytes = encode_key(None)
+        # The window last spoken of, and what addresses in it begin with.
+        self._window: Window | None = None
+        self._prefix: bytes | None = None
 
     def set_current_key(self, key: Any, key_bytes: bytes | None = None) -> None:
         """Make ``key`` the key that all calls speak of."""
         self.current_key = key
         self.current_key_bytes = encode_key(key) if key_bytes is None else key_bytes
+        self._prefix = None
 
     def get(self, window: Window | None, name: str) -> Any:
         """Return the value, ``None`` if there is none."""
@@ -140,7 +144,9 @@ class KeyedState:
         encoded = self._names.get(name)
         if encoded is None:
             encoded = self._names[name] = encode_key(name)
-        return self.current_key_bytes + encode_namespace(window) + encoded
+        if self._prefix is None or window is not self._window:
+            self._window, self._prefix = window, self.current_key_bytes + encode_namespace(window)
+        return self._prefix + encoded
 
     def _load(self, address: bytes) -> Any:
         value = self._values.get(address, _ABSENT)

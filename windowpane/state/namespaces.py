@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from windowpane.state.codec import decode_int64, encode_int64
+from windowpane.state.codec import decode_int64, encode_int64_pair
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
 _NONE, _TIME, _GLOBAL, _OTHER = b"\x00", b"\x01", b"\x02", b"\x03"
@@ -13,7 +13,7 @@ _NONE, _TIME, _GLOBAL, _OTHER = b"\x00", b"\x01", b"\x02", b"\x03"
 def encode_namespace(window: Window | None) -> bytes:
     """Return the bytes of a window; ``None`` is the namespace of what belongs to a key and no window."""
     if type(window) is TimeWindow:
-        return _TIME + encode_int64(window.start) + encode_int64(window.end)
+        return _TIME + encode_int64_pair(window.start, window.end)
     if window is None:
         return _NONE
     if window == GLOBAL_WINDOW:

@@ -35,9 +35,14 @@ class TimerQueue:
         self._entries = entries
         self._due: list[bytes] = []
         self._loaded: bytes | None = b""  # entries below stand in _due as well; None: all of them
+        self._last: tuple[int, bytes, Window | None] | None = None  # the timer set last, if it still is
 
     def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
         """Set a timer, once."""
+        last = self._last
+        if last is not None and last[1] is key_bytes and last[2] is window and last[0] == time:
+            return  # a trigger's timer and the cleanup are often one, and so are those of one window's elements
+        self._last = time, key_bytes, window
         entry = encode_int64(time) + key_bytes + encode_namespace(window)
         if self._loaded is None or entry < self._loaded:
             heapq.heappush(self._due, entry)
@@ -45,11 +50,13 @@ class TimerQueue:
 
     def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:
         """Take a timer back; nothing happens if it is not set."""
+        self._last = None
         self._entries.delete(encode_int64(time) + key_bytes + encode_namespace(window))
 
     def poll(self, now: int) -> Timer | None:
         """Return and remove the earliest timer with ``time <= now``, also one set meanwhile; ``None`` if none is due."""
         self._load(now)
+        self._last = None
         while self._due and decode_int64(self._due[0][:8]) <= now:
             entry = heapq.heappop(self._due)
             if self._entries.get(entry) is not None:

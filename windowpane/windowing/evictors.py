@@ -27,6 +27,9 @@ class TimestampedValue:
     value: Any
     timestamp: int
 
+    def __reduce__(self) -> tuple[type[TimestampedValue], tuple[Any, int]]:
+        return TimestampedValue, (self.value, self.timestamp)  # what the dataclass does by default takes five times as long
+
     @property
     def has_timestamp(self) -> bool:
         """Whether the element came with an event time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.times import MAX, MIN, format_instant
@@ -80,7 +81,11 @@ def time_window(start: int, end: int, timestamp: int) -> TimeWindow:
     """
     if start < MIN or end > MAX:
         raise TimestampOverflowError(timestamp, start, end)
-    return TimeWindow(start, end)
+    return _time_window(start, end)
+
+
+_time_window = lru_cache(maxsize=1 << 12)(TimeWindow)
+"""Makes a window; those in use are made once, so that who asks about the same one again sees it at once."""
 
 
 def window_start(timestamp: int, offset: int, size: int) -> int:

@@ -27,15 +27,15 @@ class TriggerResult(Enum):
     FIRE_AND_PURGE = (True, True)
     """The function sees the contents, then they are dropped."""
 
-    @property
-    def is_fire(self) -> bool:
-        """Whether the function is called."""
-        return self.value[0]
+    def __init__(self, is_fire: bool, is_purge: bool) -> None:
+        """Say what a result asks for.
 
-    @property
-    def is_purge(self) -> bool:
-        """Whether the contents are dropped."""
-        return self.value[1]
+        Args:
+            is_fire: whether the function is called.
+            is_purge: whether the contents are dropped.
+        """
+        self.is_fire = is_fire
+        self.is_purge = is_purge
 
 
 class ValueState(Protocol):
