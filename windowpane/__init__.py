@@ -57,6 +57,8 @@ from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import *  # noqa: F403
 from windowpane.windowing.triggers import __all__ as _triggers
+from windowpane.windowing.triggers.composable import *  # noqa: F403
+from windowpane.windowing.triggers.composable import __all__ as _composable_triggers
 from windowpane.windowing.windows import GLOBAL_WINDOW, GlobalWindow, TimeWindow, Window
 
 __version__ = "0.1.0"
@@ -114,5 +116,6 @@ __all__ = [
     "warm_up",
     *_aggregates,
     *_assigners,
+    *_composable_triggers,
     *_triggers,
 ]

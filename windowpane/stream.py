@@ -20,10 +20,13 @@ from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWi
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
+from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.spec import Refine, count_window
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.triggers.composable import ComposableTrigger
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
@@ -125,13 +128,88 @@ class WindowedStream(Configured):
     keys: tuple[Any, ...]
     order_by: tuple[Any, ...]
     assigner: WindowAssigner
-    _trigger: Trigger | None = None
+    _trigger: Trigger | ComposableTrigger | None = None
     _evictor: Evictor | None = None
     _refine: Refine = "last"
+    _panes: PaneSettings = DEFAULT_PANES
 
-    def trigger(self, trigger: Trigger) -> WindowedStream:
-        """Fire by ``trigger`` instead of the assigner's default."""
-        return dataclasses.replace(self, _trigger=trigger)
+    def trigger(self, trigger: Trigger | ComposableTrigger, allow_unsafe_triggers: bool = False) -> WindowedStream:
+        """Fire by ``trigger`` instead of the assigner's default.
+
+        Args:
+            trigger: one of Flink's triggers or of your own, or a composable one, which needs ``.accumulation(...)``.
+            allow_unsafe_triggers: take a composable trigger that may be finished while rows of the window still come. These are
+                dropped, counted as ``dropped_by_finished_trigger``, and go to the late output, if any, by ``reason`` "finished".
+
+        Raises:
+            InvalidSpecError: when the function is given: the trigger would lose rows, or does not go with the other settings.
+
+        Example:
+            >>> windowed.trigger(wp.AfterWatermark(early=wp.AfterProcessingTime("1 minute"), late=wp.AfterCount(1)))
+        """
+        panes = dataclasses.replace(self._panes, allows_unsafe_triggers=allow_unsafe_triggers)
+        return dataclasses.replace(self, _trigger=trigger, _panes=panes)
+
+    def accumulation(self, mode: AccumulationMode) -> WindowedStream:
+        """Say what becomes of a window's rows when it fires and fires again.
+
+        Args:
+            mode: ``"accumulating"``: each pane shows all rows so far. ``"discarding"``: the rows since the last pane.
+                ``"retracting"``: as accumulating, and each pane takes the rows of the last one back: the result is a changelog
+                with ``_change_type``, which ``apply_changes`` keeps a table by.
+
+        Raises:
+            InvalidSpecError: another word.
+
+        Source: Apache Beam's accumulation modes.
+
+        Example:
+            >>> windowed.trigger(wp.Repeatedly(wp.AfterCount(100))).accumulation("discarding")
+        """
+        return self._with_panes(accumulation=mode)
+
+    def on_time_behavior(self, behavior: PaneBehavior) -> WindowedStream:
+        """Say whether the pane of the window's end comes out even where no row is new.
+
+        Args:
+            behavior: ``"fire_always"`` (default) or ``"fire_if_non_empty"``.
+
+        Source: Apache Beam's ``Window.OnTimeBehavior``.
+
+        Example:
+            >>> windowed.on_time_behavior("fire_if_non_empty")
+        """
+        return self._with_panes(on_time_behavior=behavior)
+
+    def closing_behavior(self, behavior: PaneBehavior) -> WindowedStream:
+        """Say whether a last pane comes out when a window is cleaned up even where no row is new.
+
+        Args:
+            behavior: ``"fire_if_non_empty"`` (default) or ``"fire_always"``.
+
+        Source: Apache Beam's ``Window.ClosingBehavior``.
+
+        Example:
+            >>> windowed.closing_behavior("fire_always")
+        """
+        return self._with_panes(closing_behavior=behavior)
+
+    def pane_info(self) -> WindowedStream:
+        """Add what is known of the pane each result comes from.
+
+        ``pane_index`` (bigint, from 0), ``pane_nonspeculative_index`` (bigint, -1 for early panes), ``pane_timing`` (``EARLY``,
+        ``ON_TIME``, ``LATE``), ``pane_is_first`` and ``pane_is_last`` (booleans; with Flink's triggers no pane is known to be the
+        last). The row engine runs it.
+
+        Source: Apache Beam's ``PaneInfo``.
+
+        Example:
+            >>> windowed.pane_info().aggregate(n=wp.count())
+        """
+        return self._with_panes(shows_info=True)
+
+    def _with_panes(self, **settings: Any) -> WindowedStream:
+        return dataclasses.replace(self, _panes=dataclasses.replace(self._panes, **settings))
 
     def evictor(self, evictor: Evictor) -> WindowedStream:
         """Remove elements before or after the function by ``evictor``; every element is kept then."""
@@ -273,6 +351,7 @@ class WindowedStream(Configured):
             trigger=self._trigger,
             evictor=self._evictor,
             refine=self._refine,
+            panes=self._panes,
             settings=self._settings,
         )
         return Result(BuiltWindows(self.source, plan, self.keys, self.order_by))
@@ -290,7 +369,8 @@ class _Constant:
 class Result(Runnable):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
-    Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's columns.
+    Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's
+    columns, then those of ``pane_info``, and ``_change_type`` where panes retract.
     """
 
     _built: BuiltWindows
@@ -311,6 +391,11 @@ class Result(Runnable):
         from windowpane.spark.sources.source import Source
 
         earlier = self._built
+        if earlier.plan.panes.options.retracts:
+            raise InvalidSpecError(
+                "the results of retracting windows are a changelog, and windows take rows: say .accumulation('discarding') or "
+                "'accumulating' for windows over windows."
+            )
         results = earlier.output("main", with_system=True)
         return Stream(Source(results, name=f"{earlier.source.name}_next", upstream=earlier))
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowpane.engines.common.late_rows import late_table
+from windowpane.engines.common.late_rows import FINISHED, LATE, late_table
 from windowpane.engines.common.rows import key_values, output_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import UndeclaredSideOutputError
 from windowpane.operators.window.timer_service import TimerService
+from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.functions import PassThrough
+from windowpane.windowing.panes import (
+    PANE_INDEX,
+    PANE_IS_FIRST,
+    PANE_IS_LAST,
+    PANE_NONSPECULATIVE_INDEX,
+    PANE_TIMING,
+    Pane,
+)
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window
 
@@ -22,12 +31,30 @@ class _Result(NamedTuple):
     key: Any
     window: Window
     judged: int
+    pane: Pane | None = None
+    change: str | None = None
 
 
 class _Late(NamedTuple):
     row_number: int
     missed: Sequence[Window]
     dropped: bool
+    reason: str
+
+
+def _pane(result: _Result) -> Pane:
+    assert result.pane is not None, "the program asks for panes"
+    return result.pane
+
+
+_PANE_VALUES: dict[str, Callable[[_Result], Any]] = {
+    PANE_INDEX: lambda result: _pane(result).index,
+    PANE_NONSPECULATIVE_INDEX: lambda result: _pane(result).nonspeculative_index,
+    PANE_TIMING: lambda result: _pane(result).timing.value,
+    PANE_IS_FIRST: lambda result: _pane(result).is_first,
+    PANE_IS_LAST: lambda result: _pane(result).is_last,
+    CHANGE_TYPE: lambda result: result.change,
+}
 
 
 class OutputCollector:
@@ -46,9 +73,9 @@ class OutputCollector:
         self._sides: dict[int, list[_Result]] = {}
         self._late: list[_Late] = []
 
-    def emit(self, key: Any, window: Window, value: Any) -> None:
+    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
         """Take a result."""
-        self._results.append(_Result(value, key, window, self._timers.forwarded_watermark))
+        self._results.append(_Result(value, key, window, self._timers.forwarded_watermark, pane, change))
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
         """Take what a function wrote to a side output."""
@@ -60,7 +87,12 @@ class OutputCollector:
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Take a late element, if late data is asked for."""
         if self._program.late_output is not None:
-            self._late.append(_Late(self.row_number, missed, dropped))
+            self._late.append(_Late(self.row_number, missed, dropped, LATE))
+
+    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+        """Take an element that came to windows whose trigger is finished, if late data is asked for."""
+        if self._program.late_output is not None:
+            self._late.append(_Late(self.row_number, windows, True, FINISHED))
 
     def tables(self) -> list[tuple[int, pa.Table]]:
         """Return everything taken, by output number."""
@@ -70,9 +102,9 @@ class OutputCollector:
         if self._results:
             yield MAIN, self._main_table()
         if self._late and self._program.late_output is not None:
-            numbers, missed, dropped = zip(*self._late, strict=True)
+            numbers, missed, dropped, reasons = zip(*self._late, strict=True)
             assert self.rows is not None, "late rows were rows of this batch"
-            yield self._program.late_output, late_table(self._program, self.rows, numbers, missed, dropped)
+            yield self._program.late_output, late_table(self._program, self.rows, numbers, missed, dropped, reasons)
         for number, results in sorted(self._sides.items()):
             side = self._program.side_outputs[number - 1]
             yield number, output_table(side.tag.name, side.schema, ((r.row, r.key, r.window) for r in results))
@@ -82,10 +114,11 @@ class OutputCollector:
         keys = [key_values(result.key, len(program.keys)) for result in results]
         columns = [pa.array([key[i] for key in keys], field.type) for i, field in enumerate(program.keys)]
         columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
-        given = {*program.keys.names, WINDOW_START, WINDOW_END}
+        given = {*program.keys.names, WINDOW_START, WINDOW_END, *program.pane_columns.names}
         rows = [(self._as_row(result.row), result.key, result.window) for result in results]
         main = output_table("main", program.main, rows, given)
         columns += main.columns
+        columns += [pa.array(map(_PANE_VALUES[field.name], results), field.type) for field in program.pane_columns]
         columns += [pa.array([r.window.max_timestamp for r in results], pa.int64())]
         columns += [pa.array([r.judged for r in results], pa.int64())]
         return pa.table(columns, schema=program.main_schema)

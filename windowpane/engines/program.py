@@ -13,7 +13,16 @@ import pyarrow as pa
 
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
+from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.panes import (
+    PANE_INDEX,
+    PANE_IS_FIRST,
+    PANE_IS_LAST,
+    PANE_NONSPECULATIVE_INDEX,
+    PANE_TIMING,
+    PaneOptions,
+)
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 
@@ -100,7 +109,12 @@ class Program:
         """The main output as an engine emits it: keys, window bounds, the function's columns, system columns."""
         bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
         system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
-        return pa.schema([*self.keys, *bounds, *self.main, *system])
+        return pa.schema([*self.keys, *bounds, *self.main, *self.pane_columns, *system])
+
+    @property
+    def pane_columns(self) -> pa.Schema:
+        """What results say of their panes."""
+        return pane_columns(self.spec.panes)
 
     @property
     def window_schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -124,3 +138,20 @@ class Program:
             if side.is_late:
                 return number
         return None
+
+
+_INFO = pa.schema(
+    [
+        pa.field(PANE_INDEX, pa.int64()),
+        pa.field(PANE_NONSPECULATIVE_INDEX, pa.int64()),
+        pa.field(PANE_TIMING, pa.string()),
+        pa.field(PANE_IS_FIRST, pa.bool_()),
+        pa.field(PANE_IS_LAST, pa.bool_()),
+    ]
+)
+_CHANGE = pa.schema([pa.field(CHANGE_TYPE, pa.string())])
+
+
+def pane_columns(options: PaneOptions) -> pa.Schema:
+    """Return the columns behind those of the function: what is said of panes, and the word of the changelog."""
+    return pa.schema([*(_INFO if options.shows_info else ()), *(_CHANGE if options.retracts else ())])

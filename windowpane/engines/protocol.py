@@ -30,6 +30,7 @@ class Counters:
     open_windows: int = 0
     state_bytes: int = 0
     inconsistent: int = 0
+    dropped_by_finished_trigger: int = 0
 
 
 @dataclass(frozen=True)

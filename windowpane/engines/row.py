@@ -129,6 +129,7 @@ class _Batch:
             counted.merges,
             opened,
             sum(pages.byte_size for pages in self._pages),
+            dropped_by_finished_trigger=counted.dropped_by_finished_trigger,
         )
         next_processing_time = timers.processing_time_queue.next_time()
         idle = not any(len(pages) for pages in self._pages) and self._program.upstream is Upstream.SOURCE

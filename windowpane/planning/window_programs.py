@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
-from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput
+from windowpane.engines.common.late_rows import DROPPED, REASON, WINDOWS_MISSED
+from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.description import columns_text, describe, description
 from windowpane.planning.engines import combiner_refusal, state_text, with_engine
@@ -22,6 +22,7 @@ from windowpane.windowing.aggregates import Aggregate, CombinedAggregate
 from windowpane.windowing.arrow.by_key import ArrowByKey, ArrowByRow
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
+from windowpane.windowing.panes import NO_PANES
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         keys=types.keys,
         key_columns=types.key_columns,
         values=values,
-        main=_without_keys(main, types.keys, declared=types.declared is not None),
+        main=_without_keys(main, types.keys, pane_columns(plan.panes.options), declared=types.declared is not None),
         window_bound=types.window_bound,
         late_columns=tuple(row_columns) if plan.settings.late_tag else (),
         side_outputs=_side_outputs(plan, types, row_columns),
@@ -129,9 +130,12 @@ def _resolved(
     return tuple((name, each, slots) for (name, _), each, slots in zip(aggregates, named, columns, strict=True))
 
 
-def _without_keys(main: pa.Schema, keys: pa.Schema, declared: bool) -> pa.Schema:
+def _without_keys(main: pa.Schema, keys: pa.Schema, panes: pa.Schema, declared: bool) -> pa.Schema:
     """Return the function's columns less the keys, which the output has anyway; window bounds must not be declared."""
     bounds = {WINDOW_START, WINDOW_END}
+    taken = {*main.names, *keys.names} & set(panes.names)
+    if taken:
+        raise InvalidSpecError(f"{sorted(taken)} are columns of the panes: give those of the keys or the function other names.")
     if declared and bounds & set(main.names):
         raise InvalidSpecError(
             f"the declared schema has {sorted(bounds & set(main.names))}, which every output has already: leave them out."
@@ -145,6 +149,7 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
         bound = types.window_bound
         missed = pa.list_(pa.struct([pa.field("start", bound), pa.field("end", bound)]))
         extra = [pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())]
+        extra += [pa.field(REASON, pa.string())] if plan.may_drop_finished else []
         columns = [types.columns.field(name) for name in row_columns]
         outputs.append(SideOutput(plan.settings.late_tag, pa.schema([*columns, *extra]), is_late=True))
     outputs += [SideOutput(tag, types.side_schemas[tag.name]) for tag in plan.settings.side_tags]
@@ -153,8 +158,10 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
 
 def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple[tuple[str, str], ...]:
     seen = pa.schema([types.columns.field(name) for name in program.values])
+    panes = {} if plan.panes.options == NO_PANES else {"panes": describe(plan.panes.options)}
     return description(
         program.engine,
+        **panes,
         keys=columns_text(types.keys) or "none",
         assigner=describe(plan.assigner),
         trigger=describe(plan.effective_trigger),

@@ -19,9 +19,11 @@ from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import Refine, WindowSpec
 from windowpane.windowing.times import format_micros
 from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.triggers.composable import ComposableTrigger
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,20 @@ class WindowPlan:
         event_time: name of the event-time column, ``None`` if there is none.
         order_by: columns that order the rows of a batch before arrival order.
         refine: ``"last"`` or ``"each"``, see ``WindowSpec``.
+        panes: accumulation, and what results say of their panes.
         upstream: where rows come from.
     """
 
     keys: tuple[str, ...]
     assigner: WindowAssigner
     function: FunctionPlan
-    trigger: Trigger | None = None
+    trigger: Trigger | ComposableTrigger | None = None
     evictor: Evictor | None = None
     settings: Settings = DEFAULTS
     event_time: str | None = None
     order_by: tuple[OrderColumn, ...] = ()
     refine: Refine = "last"
+    panes: PaneSettings = DEFAULT_PANES
     upstream: Upstream = Upstream.SOURCE
 
     def __post_init__(self) -> None:
@@ -79,8 +83,15 @@ class WindowPlan:
 
     @property
     def effective_trigger(self) -> Trigger:
-        """The trigger set, or the assigner's default."""
-        return self.trigger or self.assigner.default_trigger()
+        """The trigger that runs: the one set, or the assigner's default, with what is said of panes."""
+        trigger = self.trigger or self.assigner.default_trigger()
+        return self.panes.trigger(trigger, self.assigner, self.evictor, self.settings.allowed_lateness)
+
+    @property
+    def may_drop_finished(self) -> bool:
+        """Whether rows may come to a window whose trigger is finished."""
+        trigger = self.trigger
+        return isinstance(trigger, ComposableTrigger) and trigger.may_finish(self.settings.allowed_lateness)
 
     @property
     def uses_processing_time(self) -> bool:
@@ -96,7 +107,13 @@ class WindowPlan:
     def spec_with(self, function: WindowFunctionSpec) -> WindowSpec:
         """Return the window spec around a function."""
         return WindowSpec(
-            self.assigner, function, self.effective_trigger, self.evictor, self.settings.allowed_lateness, self.refine
+            self.assigner,
+            function,
+            self.effective_trigger,
+            self.evictor,
+            self.settings.allowed_lateness,
+            self.refine,
+            self.panes.options,
         )
 
     def explain(self, engine: Mapping[str, str]) -> str:
@@ -105,7 +122,8 @@ class WindowPlan:
             f"windowed by {describe(self.assigner)}",
             f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
             f"  event time      {self.event_time or 'none'}",
-            f"  trigger         {describe(self.effective_trigger)}{'' if self.trigger else ' (default)'}",
+            f"  trigger         {describe(self.trigger or self.effective_trigger)}{'' if self.trigger else ' (default)'}",
+            *([] if self.panes == DEFAULT_PANES else [f"  panes           {self.panes.text}"]),
             f"  evictor         {describe(self.evictor) if self.evictor else 'none'}",
             f"  lateness        {format_micros(self.settings.allowed_lateness)}, refinements: {self.refine}",
             f"  late rows       {self.settings.late_text}",

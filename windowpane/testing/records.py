@@ -7,18 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import UndeclaredSideOutputError
+from windowpane.windowing.panes import Pane
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.windows import Window
 
 
 @dataclass(frozen=True)
 class OutputRecord:
-    """A result of a window; ``timestamp`` is the window's max timestamp in microseconds."""
+    """A result of a window; ``timestamp`` is the window's max timestamp in microseconds.
+
+    ``pane`` is the firing that it came from, where panes are asked for; ``change`` what it changes, where they take rows back.
+    """
 
     key: Any
     window: Window
     value: Any
     timestamp: int
+    pane: Pane | None = None
+    change: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,23 @@ class LateRecord:
 
 
 @dataclass(frozen=True)
+class FinishedRecord:
+    """An element that came to windows whose trigger is finished, and was dropped there."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
 class WatermarkRecord:
     """A watermark passed on, after the results it caused."""
 
     watermark: int
 
 
-Emitted = OutputRecord | SideRecord | LateRecord | WatermarkRecord
+Emitted = OutputRecord | SideRecord | LateRecord | FinishedRecord | WatermarkRecord
 
 
 class RecordingCollector:
@@ -64,9 +80,9 @@ class RecordingCollector:
         self.log: list[Emitted] = []
         self._declared = declared
 
-    def emit(self, key: Any, window: Window, value: Any) -> None:
+    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
         """Record a result."""
-        self.log.append(OutputRecord(key, window, value, window.max_timestamp))
+        self.log.append(OutputRecord(key, window, value, window.max_timestamp, pane, change))
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
         """Record a side output."""
@@ -76,6 +92,10 @@ class RecordingCollector:
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Record an element that missed windows."""
         self.log.append(LateRecord(key, value, timestamp, tuple(missed), dropped))
+
+    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+        """Record an element that came to windows whose trigger is finished."""
+        self.log.append(FinishedRecord(key, value, timestamp, tuple(windows)))
 
 
 def require_declared(name: str, declared: Sequence[str] | None) -> None:

@@ -30,6 +30,7 @@ from windowpane.windowing.triggers import (
     PurgingTrigger,
     Trigger,
 )
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 
 _ASSIGNERS = (
     TumblingEventTimeWindows,
@@ -64,4 +65,6 @@ def _assigner_reads(assigner: WindowAssigner) -> bool:
 def _trigger_reads(trigger: Trigger) -> bool:
     if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
         return _trigger_reads(trigger.inner)
+    if isinstance(trigger, PaneTrigger):
+        return any(map(_trigger_reads, all_flink_triggers(trigger.root)))
     return type(trigger) not in _TRIGGERS

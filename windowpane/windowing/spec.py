@@ -9,6 +9,7 @@ from windowpane.errors import InvalidSpecError, NonMergingTriggerError
 from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
 from windowpane.windowing.functions import FoldAggregate, WindowFunctionSpec
+from windowpane.windowing.panes import NO_PANES, PaneOptions
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
@@ -33,6 +34,7 @@ class WindowSpec:
         evictor: which elements leave a firing window; with one, every element is kept.
         allowed_lateness: microseconds a window is kept behind the watermark; processing-time assigners ignore it.
         refine: ``"each"`` fires for every late element as Flink does; ``"last"`` fires once a batch for each refined window.
+        panes: what results say of the firings that they come from.
 
     Raises:
         NonMergingTriggerError: the assigner's windows merge and the trigger cannot.
@@ -45,6 +47,7 @@ class WindowSpec:
     evictor: Evictor | None = None
     allowed_lateness: int = 0
     refine: Refine = "each"
+    panes: PaneOptions = NO_PANES
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

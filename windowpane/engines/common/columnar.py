@@ -19,6 +19,7 @@ from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.state.codec import decode_key, encode_key
 from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.panes import NO_PANES
 
 _PREFIX = "__windowpane_user_"
 _ENCODED = "__windowpane_key_"
@@ -37,6 +38,8 @@ def common_refusal(
         respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
         runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that Arrow functions may stand there.
     """
+    if program.spec.panes != NO_PANES:
+        return "panes are numbered one firing after the other"
     if program.arrow is not None and not runs_user_code:
         return "a function on Arrow tables needs the rows or partials that only some engines keep"
     if (program.arrow is None and not program.aggregates) or program.processes_results:

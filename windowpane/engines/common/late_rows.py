@@ -11,12 +11,21 @@ from windowpane.windowing.windows import TimeWindow, Window
 
 WINDOWS_MISSED = "windows_missed"
 DROPPED = "dropped"
+REASON = "reason"
+"""Why a row is among the late ones; the column is there where a trigger may be finished while rows still come."""
+LATE, FINISHED = "late", "finished"
+"""It came too late for the windows; or their trigger was finished."""
 
 _MICROS = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
 
 
 def late_table(
-    program: Program, rows: pa.Table, numbers: Sequence[int], missed: Sequence[Sequence[Window]], dropped: Sequence[bool]
+    program: Program,
+    rows: pa.Table,
+    numbers: Sequence[int],
+    missed: Sequence[Sequence[Window]],
+    dropped: Sequence[bool],
+    reasons: Sequence[str] = (),
 ) -> pa.Table:
     """Return the late output for the rows of a batch with these ``numbers``.
 
@@ -26,13 +35,17 @@ def late_table(
         numbers: which of its rows are late.
         missed: for each, the windows it missed.
         dropped: for each, whether no window took it.
+        reasons: for each, why it is here; where the schema has that column.
     """
     assert program.late_output is not None, "late rows are collected only where they are asked for"
     schema = program.side_outputs[program.late_output - 1].schema
     kept = rows.select(program.late_columns).take(pa.array(numbers, pa.int64()))
     bounds = pa.array([[_bounds(window) for window in windows] for windows in missed], _MICROS)
     columns = [*kept.columns, bounds.cast(schema.field(WINDOWS_MISSED).type), pa.array(dropped, pa.bool_())]
-    return pa.table(columns, names=[*program.late_columns, WINDOWS_MISSED, DROPPED]).cast(schema)
+    names = [*program.late_columns, WINDOWS_MISSED, DROPPED]
+    if REASON in schema.names[len(names) :]:
+        columns, names = [*columns, pa.array(reasons, pa.string())], [*names, REASON]
+    return pa.table(columns, names=names).cast(schema)
 
 
 def _bounds(window: Window) -> dict[str, int | None]:

@@ -30,6 +30,9 @@ class Contents(Protocol):
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Hand what the function is to see to ``emit``; return false without a call if the window is empty."""
 
+    def of_nothing(self) -> Sequence[Any]:
+        """Return what the function is to see of a window without elements."""
+
     def evict(self, state_window: Window, window: Window) -> None:
         """Do to what is kept what ``fire`` does, without showing it to anyone."""
 
@@ -65,6 +68,10 @@ class FoldedContents:
             return False
         emit([result])
         return True
+
+    def of_nothing(self) -> Sequence[Any]:
+        """Return the result of an accumulator that nothing was added to."""
+        return [self._function.get_result(self._function.create_accumulator())]
 
     def evict(self, state_window: Window, window: Window) -> None:
         """Do nothing: there is no evictor."""
@@ -119,6 +126,10 @@ class ListedContents:
             return False
         emit([element.value for element in elements])
         return True
+
+    def of_nothing(self) -> Sequence[Any]:
+        """Return no elements."""
+        return []
 
     def evict(self, state_window: Window, window: Window) -> None:
         """Do nothing: there is no evictor."""

@@ -9,6 +9,7 @@ from windowpane.errors import PerWindowStateError
 from windowpane.operators.window.merged_states import merged_states
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
+from windowpane.windowing.panes import Firing
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.triggers.base import ReducingState, ValueState
 from windowpane.windowing.windows import Window
@@ -65,6 +66,16 @@ class OperatorTriggerContext:
         self._children: dict[str, OperatorTriggerContext] = {}
         self.window: Window | None = None
         self.merged: Sequence[Window] = ()
+        self._firing: Firing | None = None
+
+    def announce(self, firing: Firing) -> None:
+        """Note what a firing is, for the operator."""
+        self._firing = firing
+
+    def announced(self) -> Firing | None:
+        """Return what the last firing was said to be, once."""
+        firing, self._firing = self._firing, None
+        return firing
 
     def at(self, window: Window, merged: Sequence[Window] = ()) -> OperatorTriggerContext:
         """Return this context, now speaking of ``window`` (the result of merging ``merged``)."""

@@ -21,16 +21,19 @@ from windowpane.operators.window.contents import contents_for
 from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
 from windowpane.operators.window.merging_window_set import Merge
+from windowpane.operators.window.pane_output import PaneOutput
 from windowpane.operators.window.placement import MergingPlacement, Placement, PlainPlacement
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.functions import RichFunction
+from windowpane.windowing.panes import NO_PANES, Firing, Pane
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN, add_clamped, wrap_int64
 from windowpane.windowing.triggers import TriggerResult
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import Window
 
 OPERATOR_STATE = "operator/"
@@ -39,14 +42,20 @@ OPERATOR_STATE = "operator/"
 class Collector(Protocol):
     """Takes what the operator emits. Timestamps are microseconds."""
 
-    def emit(self, key: Any, window: Window, value: Any) -> None:
-        """Take a result of ``window``; its timestamp is the window's max timestamp."""
+    def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
+        """Take a result of ``window``; its timestamp is the window's max timestamp.
+
+        Where panes are asked for it comes with the ``pane`` that it is from, where they take rows back with what it changes.
+        """
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
         """Take what a function wrote to a side output."""
 
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Take an element that missed windows; ``dropped`` if no window accepted it."""
+
+    def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
+        """Take an element that came to ``windows`` whose trigger is finished."""
 
 
 @dataclass
@@ -58,6 +67,8 @@ class OperatorCounters:
     """Elements that missed at least one window."""
     late_dropped: int = 0
     """Elements that no window accepted (Flink's numLateRecordsDropped, side output or not)."""
+    dropped_by_finished_trigger: int = 0
+    """Elements that came to a window whose trigger is finished, once for each such window."""
     firings: int = 0
     merges: int = 0
     windows_opened: int = 0
@@ -90,6 +101,9 @@ class WindowOperator:
         self._placement: Placement = PlainPlacement()
         if isinstance(spec.assigner, MergingWindowAssigner):
             self._placement = MergingPlacement(spec.assigner, state, self._on_merge)
+        self._pane_trigger = spec.trigger if isinstance(spec.trigger, PaneTrigger) else None
+        self._panes = PaneOutput(state, spec.panes.retracts) if spec.panes != NO_PANES else None
+        self._firing = Firing()
         self._refinements: dict[tuple[bytes, Window], tuple[Any, TriggerResult]] = {}
         self._window: Window | None = None
         self._running: object = spec
@@ -148,6 +162,7 @@ class WindowOperator:
 
     def _process(self, key: Any, value: Any, timestamp: int) -> None:
         missed: list[Window] = []
+        finished: list[Window] = []
         accepted = False
         self._running = self._assigner
         for assigned in self._assigner.assign_windows(value, timestamp, self):
@@ -158,9 +173,22 @@ class WindowOperator:
                 missed.append(window)
                 continue
             accepted = True
-            self._add(value, timestamp, window)
+            if self._is_finished(window):
+                finished.append(window)
+            else:
+                self._add(value, timestamp, window)
         self._report_late(key, value, timestamp, missed, accepted)
+        if finished:
+            self.counters.dropped_by_finished_trigger += len(finished)
+            self._collector.finished(key, value, timestamp, finished)
         self._placement.leave_key()
+
+    def _is_finished(self, window: Window) -> bool:
+        """Return whether the trigger of a window takes no more elements. A session goes on to grow."""
+        if self._pane_trigger is None or not self._pane_trigger.is_finished(self._trigger_context.at(window)):
+            return False
+        self._register_cleanup(window)
+        return True
 
     def _add(self, value: Any, timestamp: int, window: Window) -> None:
         state_window = self._placement.state_window(window)
@@ -179,10 +207,15 @@ class WindowOperator:
             self._act(result, window, state_window)
         self._register_cleanup(window)
 
-    def _act(self, result: TriggerResult, window: Window, state_window: Window) -> None:
+    def _act(self, result: TriggerResult, window: Window, state_window: Window, at_end: bool = False) -> None:
         if result.is_fire:
             self._running = self.spec.evictor or self.spec.function.accumulate
-            fired = self._contents.fire(state_window, window, self._emit)
+            self._firing = self._trigger_context.announced() or Firing(is_on_time=at_end)
+            if self._firing.may_be_empty and self._contents.is_empty(state_window):
+                self._emit(self._contents.of_nothing())
+                fired = True
+            else:
+                fired = self._contents.fire(state_window, window, self._emit)
             self.counters.firings += fired
             self.counters.windows_closed += fired and self.spec.evictor is not None and self._contents.is_empty(state_window)
         if result.is_purge:
@@ -193,8 +226,13 @@ class WindowOperator:
         key, around = self._state.current_key, self._running
         self._running = self.spec.function.process
         rows = self.spec.function.process.process(key, self._process_context.at(self._window), elements)
-        for row in rows or ():
-            self._collector.emit(key, self._window, row)
+        if self._panes is None:
+            for row in rows or ():
+                self._collector.emit(key, self._window, row)
+        else:
+            is_end_reached = self._window.max_timestamp <= self.timers.watermark
+            for entry in self._panes.rows(self._window, list(rows or ()), self._firing, is_end_reached):
+                self._collector.emit(key, entry.window, entry.value, entry.pane, entry.change)
         self._running = around
 
     def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
@@ -247,7 +285,8 @@ class WindowOperator:
             return  # a leftover timer of a retired session
         self._window, self._running = window, self._trigger
         callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
-        self._act(callback(time, window, self._trigger_context.at(window)), window, state_window)
+        result = callback(time, window, self._trigger_context.at(window))
+        self._act(result, window, state_window, at_end=event_time and time == window.max_timestamp)
         if event_time == self._assigner.is_event_time and time == self._cleanup_time(window):
             self._clear(window, state_window)
         self._placement.leave_key()
@@ -276,6 +315,8 @@ class WindowOperator:
         self.counters.merges += 1
         self._window, self._running = merge.target, self._trigger
         self._trigger.on_merge(merge.target, self._trigger_context.at(merge.target, merge.sources))
+        if self._panes is not None:
+            self._panes.merge(merge.target, merge.sources)
         state_windows = (merge.state_window, *merge.merged_state_windows)
         for source, state_window in zip(merge.sources, state_windows, strict=True):
             self._evict_held_back(source, state_window)
@@ -315,6 +356,8 @@ class WindowOperator:
         self._clear_contents(state_window)
         self._running = self._trigger
         self._trigger.clear(window, self._trigger_context.at(window))
+        if self._panes is not None:
+            self._panes.clear(window)
         self._running = self.spec.function.process
         self.spec.function.process.clear(self._process_context.at(window))
         self._placement.retire(window)

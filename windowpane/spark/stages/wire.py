@@ -24,7 +24,16 @@ from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTERS = ("late_elements", "late_dropped", "firings", "merges", "open_windows", "state_bytes", "inconsistent")
+COUNTERS = (
+    "late_elements",
+    "late_dropped",
+    "firings",
+    "merges",
+    "open_windows",
+    "state_bytes",
+    "inconsistent",
+    "dropped_by_finished_trigger",
+)
 COUNTER_ROW = -1
 
 _TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from windowpane.errors import NonMergingTriggerError
+from windowpane.windowing.panes import Firing
 from windowpane.windowing.windows import TimeWindow, Window
 
 
@@ -92,6 +93,9 @@ class TriggerContext(Protocol):
 
     def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
         """Return this trigger's reducing state of that name in the current key and window."""
+
+    def announce(self, firing: Firing) -> None:
+        """Say what the firing that the callback answers with is; triggers that do not say fire as Flink's do."""
 
     def prefixed(self, prefix: str) -> TriggerContext:
         """Return this context with every state name prefixed, so that a nested trigger keeps its state apart."""

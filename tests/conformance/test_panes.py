@@ -1,0 +1,32 @@
+"""Vectors of composable triggers and panes within reach, plain and with a restart after every step: none differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.test_vectors import RESTARTS, replay
+from tests.conformance_path import ABSENT, find_conformance_root
+from windowpane.testing.conformance.reading.vectors import find_files, read_cases
+
+BUNDLES = "Beam asked the trigger once a bundle, windowpane once a row"
+
+
+def beam_files() -> list[Path]:
+    root = find_conformance_root()
+    return find_files([root / "beam"]) if root is not None and (root / "beam").is_dir() else []
+
+
+@RESTARTS
+@pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
+def test_no_transcript_differs(file: Path, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart)
+    assert failed == []
+    assert set(skipped) <= {BUNDLES}
+    assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+def test_the_transcripts_are_all_there(conformance_root: Path) -> None:
+    assert sum(len(list(read_cases(file))) for file in beam_files()) >= 870, ABSENT
+    assert conformance_root.is_dir()

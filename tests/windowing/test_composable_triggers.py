@@ -1,0 +1,125 @@
+"""Composable triggers where the vectors do not go: Flink's triggers inside them, refusals, sliding and global windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import windowpane as wp
+from windowpane.errors import InvalidSpecError
+from windowpane.testing import WindowTestHarness
+from windowpane.testing.harness import ListElements
+from windowpane.testing.records import FinishedRecord
+from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.windows import TimeWindow
+
+WRONG: Any = "often"
+
+
+def harness(assigner: wp.WindowAssigner, trigger: Any, lateness: int = 0, **settings: Any) -> WindowTestHarness:
+    panes = PaneSettings(**{"accumulation": "discarding", "shows_info": True, "allows_unsafe_triggers": True, **settings})
+    runs = panes.trigger(trigger, assigner, None, lateness)
+    function = settings.pop("function", wp.WindowFunctionSpec.full(ListElements()))
+    return WindowTestHarness(WindowSpec(assigner, function, runs, None, lateness, panes=panes.options))
+
+
+def fired(bench: WindowTestHarness) -> list[tuple[Any, int, str]]:
+    return [(record.value, record.pane.index, record.pane.timing.value) for record in bench.take_output() if record.pane]
+
+
+def test_a_trigger_of_flinks_fires_inside_a_tree_where_it_answers_fire() -> None:
+    trigger = wp.OrFinally(wp.ContinuousEventTimeTrigger.of(4), wp.AfterCount(4))
+    bench = harness(wp.TumblingEventTimeWindows.of(20), trigger)
+    bench.process_element(1, 1, "k")
+    bench.process_watermark(5)
+    assert fired(bench) == [([1], 0, "EARLY")]
+    for value in (6, 7):
+        bench.process_element(value, value, "k")
+    assert fired(bench) == []
+    bench.process_element(9, 9, "k")
+    assert fired(bench) == [([6, 7, 9], 1, "EARLY")]
+    bench.process_element(10, 10, "k")
+    assert [record for record in bench.emitted if isinstance(record, FinishedRecord)] == [
+        FinishedRecord("k", 10, 10, (TimeWindow(0, 20),))
+    ]
+    bench.process_watermark(19)
+    assert bench.state_entries() == []
+    assert bench.event_time_timers == []
+
+
+def test_a_row_of_sliding_windows_is_dropped_only_where_they_are_finished() -> None:
+    bench = harness(wp.SlidingEventTimeWindows.of(10, 5), wp.AfterCount(2))
+    for value in (6, 7, 2):  # [0, 10) is finished by 6 and 7, [-5, 5) takes 2
+        bench.process_element(value, value, "k")
+    assert bench.counters.dropped_by_finished_trigger == 1
+    assert bench.counters.late_dropped == 0
+    bench.process_watermark(4)
+    assert fired(bench)[-1] == ([2], 0, "ON_TIME")
+
+
+def test_a_global_window_ends_with_time() -> None:
+    bench = harness(wp.GlobalWindows.create(), wp.Repeatedly(wp.AfterCount(2)))
+    for value in range(3):
+        bench.process_element(value, value, "k")
+    assert fired(bench) == [([0, 1], 0, "EARLY")]
+    bench.process_watermark(wp.MAX)
+    assert fired(bench) == [([2], 1, "ON_TIME")]
+
+
+def test_an_empty_pane_gives_the_result_of_no_rows() -> None:
+    panes = PaneSettings("discarding", shows_info=True)
+    assigner = wp.TumblingEventTimeWindows.of(10)
+    function = wp.WindowFunctionSpec.fold(int, lambda held, value: held + value)
+    trigger = panes.trigger(wp.AfterWatermark(early=wp.AfterCount(1)), assigner, None, 0)
+    bench = WindowTestHarness(WindowSpec(assigner, function, trigger, panes=panes.options))
+    bench.process_element(5, 1, "k")
+    bench.process_watermark(9)
+    assert fired(bench) == [(5, 0, "EARLY"), (0, 1, "ON_TIME")]
+
+
+def test_flinks_own_triggers_number_their_panes() -> None:
+    bench = harness(wp.TumblingEventTimeWindows.of(10), wp.EventTimeTrigger(), 5, accumulation="accumulating")
+    bench.process_element(1, 1, "k")
+    bench.process_watermark(9)
+    bench.process_element(2, 2, "k")
+    assert fired(bench) == [([1], 0, "ON_TIME"), ([1, 2], 1, "LATE")]
+    bench.process_watermark(14)
+    assert bench.state_entries() == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: wp.AfterCount(0), "from 1 on"),
+        (lambda: wp.AfterProcessingTime(-1), "not negative"),
+        (lambda: wp.AfterAny(), "given none"),
+        (lambda: wp.AfterAny(wp.Repeatedly(wp.AfterCount(1)), wp.AfterCount(2)), "OrFinally"),
+        (lambda: wp.OrFinally(wp.AfterCount(1), wp.Default()), "OrFinally"),
+        (lambda: wp.Repeatedly(wp.PurgingTrigger.of(wp.CountTrigger.of(2))), "accumulation"),
+        (lambda: wp.Repeatedly(wp.NeverTrigger()), "Never"),
+        (lambda: wp.Repeatedly(WRONG), "no trigger"),
+        (lambda: PaneSettings(WRONG), "accumulation must be one of"),
+        (lambda: harness(wp.TumblingProcessingTimeWindows.of(10), wp.Default()), "windows of the clock"),
+        (
+            lambda: PaneSettings(closing_behavior="fire_always").trigger(wp.EventTimeTrigger(), wp.GlobalWindows(), None, 0),
+            "composable",
+        ),
+        (
+            lambda: PaneSettings("discarding").trigger(
+                wp.Default(), wp.TumblingEventTimeWindows.of(10), wp.CountEvictor.of(1), 0
+            ),
+            "CountEvictor",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(InvalidSpecError, match=message):
+        make()
+
+
+def test_the_node_that_finishes_is_named() -> None:
+    trigger = wp.OrFinally(wp.Repeatedly(wp.AfterCount(2)), wp.AfterProcessingTime(5))
+    with pytest.raises(InvalidSpecError, match=r"finished once AfterProcessingTime\(delay=5\) is"):
+        PaneSettings("discarding").trigger(trigger, wp.TumblingEventTimeWindows.of(10), None, 0)

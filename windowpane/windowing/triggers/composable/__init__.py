@@ -1,0 +1,21 @@
+"""Composable triggers: early, on-time and late panes by a tree of small conditions, as in Apache Beam."""
+
+from windowpane.windowing.triggers.composable.after_watermark import AfterWatermark
+from windowpane.windowing.triggers.composable.base import ComposableTrigger
+from windowpane.windowing.triggers.composable.combined import AfterAll, AfterAny, AfterEach, OrFinally, Repeatedly
+from windowpane.windowing.triggers.composable.once import AfterCount, AfterProcessingTime, Always, Default, Never
+
+__all__ = [
+    "AfterAll",
+    "AfterAny",
+    "AfterCount",
+    "AfterEach",
+    "AfterProcessingTime",
+    "AfterWatermark",
+    "Always",
+    "ComposableTrigger",
+    "Default",
+    "Never",
+    "OrFinally",
+    "Repeatedly",
+]

@@ -1,0 +1,136 @@
+"""AfterWatermark: one pane at the window's end, and what comes early and late around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from windowpane.windowing.triggers.base import Trigger
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
+from windowpane.windowing.triggers.composable.combined import Repeatedly
+from windowpane.windowing.triggers.composable.flink_trigger import as_node
+
+_EARLY, _LATE = 0, 1
+
+
+class _Phase(NamedTuple):
+    """State: whether the end has fired, and the state of the trigger of that phase."""
+
+    is_late: bool = False
+    held: Any = None
+
+
+@dataclass(frozen=True, init=False)
+class AfterWatermark(ComposableTrigger):
+    """Fires when the watermark reaches the window's end; before that as ``early`` does, behind it as ``late`` does.
+
+    Both parts repeat. Without ``late`` it is finished at the end. Sessions that grow past the watermark begin anew: they have
+    another end to reach.
+
+    Args:
+        early: fires before the end, ``None`` for nothing.
+        late: fires behind it, ``None`` to be finished.
+
+    Example:
+        >>> AfterWatermark(early=AfterProcessingTime("1 minute"), late=AfterCount(1)).may_finish(3_600_000_000)
+        False
+    """
+
+    early: ComposableTrigger | None
+    late: ComposableTrigger | None
+
+    def __init__(self, early: ComposableTrigger | Trigger | None = None, late: ComposableTrigger | Trigger | None = None) -> None:
+        """Fire at the end, and as ``early`` and ``late`` say."""
+        object.__setattr__(self, "early", None if early is None else _repeated(early))
+        object.__setattr__(self, "late", None if late is None else _repeated(late))
+
+    @property
+    def is_once(self) -> bool:
+        """Whether there is no early and no late part."""
+        return self.early is None and self.late is None
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """The early and the late part, those there are."""
+        return tuple(part for part in (self.early, self.late) if part is not None)
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Whether late rows may come and there is no late part."""
+        return allowed_lateness > 0 and self.late is None
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        """Hand the row to the part whose phase it is."""
+        is_late, held = state or _Phase()
+        part, below = self._part(is_late, path)
+        return _Phase(is_late, held if part is None else part.add(held, element, timestamp, below, moment))
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the end is reached for the first time, or the part whose phase it is is ready."""
+        is_late, held = state or _Phase()
+        if moment.end_reached and not is_late:
+            return True
+        part, below = self._part(is_late, path)
+        return part is not None and part.is_ready(held, below, moment)
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Pass the end, or go on in the phase."""
+        is_late, held = state or _Phase()
+        part, below = self._part(is_late, path)
+        if moment.end_reached and not is_late:
+            if part is not None:
+                part.forget(below, moment)
+            return _Phase(is_late=True), self.late is None
+        if part is not None:
+            held, _ = part.fired(held, below, moment)
+        return _Phase(is_late, held), False
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Be late only if both are; else begin anew, with what is early of both."""
+        one, other = left or _Phase(), right or _Phase()
+        is_late = one.is_late and other.is_late
+        part = self.late if is_late else self.early
+        if part is None:
+            return _Phase(is_late)
+        held = [phase.held for phase in (one, other) if phase.is_late == is_late]
+        return _Phase(is_late, part.merged(*held) if len(held) == 2 else held[0])
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Begin anew where the merged window has another end to reach."""
+        is_late, held = state or _Phase()
+        part, below = self._part(is_late, path)
+        if is_late and not moment.end_reached:
+            return _Phase()
+        return _Phase(is_late, held if part is None else part.settled(held, below, moment))
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield those of the part whose phase it is."""
+        is_late, held = state or _Phase()
+        part = self.late if is_late else self.early
+        return iter(()) if part is None else part.due_times(held)
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        """Yield those of the part whose phase it is."""
+        is_late, held = state or _Phase()
+        part, below = self._part(is_late, path)
+        return iter(()) if part is None else part.flink_triggers(held, below)
+
+    def forget(self, path: str, moment: Moment) -> None:
+        """Drop what Flink's triggers below keep by themselves."""
+        for is_late in (False, True):
+            part, below = self._part(is_late, path)
+            if part is not None:
+                part.forget(below, moment)
+
+    def _part(self, is_late: bool, path: str) -> tuple[ComposableTrigger | None, str]:
+        return (self.late, child_path(path, _LATE)) if is_late else (self.early, child_path(path, _EARLY))
+
+
+def _repeated(part: ComposableTrigger | Trigger) -> ComposableTrigger:
+    node = as_node(part)
+    return node if isinstance(node, Repeatedly) else Repeatedly(node)

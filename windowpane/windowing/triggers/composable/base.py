@@ -1,0 +1,107 @@
+"""Composable triggers: a tree of small conditions that says when a window fires, and when it is finished.
+
+A node is a frozen value; what it knows of one window is its *state*, a plain Python value that the window's trigger state holds
+for the whole tree (``None`` before the first row). A node is handed rows (``add``), asked (``is_ready``), and told that the
+window fires (``fired``). Source of the rules: Apache Beam's triggers; where Beam's drivers differ, the Java one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from windowpane.windowing.triggers.base import Trigger, TriggerContext
+from windowpane.windowing.windows import Window
+
+
+@dataclass
+class Moment:
+    """What nodes may ask while one window is looked at.
+
+    Args:
+        window: the window.
+        context: its clocks, timers and state.
+        end_reached: whether the watermark has reached the window's end.
+        answers: what the callback behind this evaluation made of Flink's triggers in the tree: the paths of those that fire.
+    """
+
+    window: Window
+    context: TriggerContext
+    end_reached: bool
+    answers: set[str] = field(default_factory=set)
+
+    @property
+    def now(self) -> int:
+        """The processing time in microseconds."""
+        return self.context.current_processing_time
+
+    def at(self, path: str) -> TriggerContext:
+        """Return the context of the node at a path, whose state stands apart."""
+        return self.context.prefixed(path)
+
+
+class ComposableTrigger(ABC):
+    """A node of a trigger tree.
+
+    Raises:
+        InvalidSpecError: where the parts of a node do not go together.
+    """
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it fires at most once and is finished then: what ``AfterAny``, ``AfterAll`` and ``until`` are made of."""
+        return False
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether the window's end makes some node of the tree fire, so that an on-time pane may be empty."""
+        return any(child.waits_for_end for child in self.children)
+
+    @property
+    @abstractmethod
+    def children(self) -> Sequence[ComposableTrigger]:
+        """The nodes below."""
+
+    @abstractmethod
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Return whether it can be finished while rows may still come: these would be lost."""
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        """Return the state after a row was added to the window."""
+        return state
+
+    @abstractmethod
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the window should fire."""
+
+    @abstractmethod
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Return the state after a firing that this node was ready for, and whether it is finished."""
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Return the state of two windows that become one; the order does not matter."""
+        return None
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Return the state of a merged window, now that its bounds are known."""
+        return state
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield the times of the clock that are waited for."""
+        return iter(())
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        """Yield Flink's triggers that are handed rows in this state, with their paths."""
+        return iter(())
+
+    def forget(self, path: str, moment: Moment) -> None:
+        """Drop what Flink's triggers below keep by themselves."""
+        for number, child in enumerate(self.children):
+            child.forget(child_path(path, number), moment)
+
+
+def child_path(path: str, number: int) -> str:
+    """Return the path of a child."""
+    return f"{path}{number}/"

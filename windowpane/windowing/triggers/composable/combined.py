@@ -1,0 +1,305 @@
+"""The inner nodes of a trigger tree: any, all, one after the other, again and again, until."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.triggers.base import Trigger
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment, child_path
+from windowpane.windowing.triggers.composable.flink_trigger import as_node
+
+
+def _require_once(owner: ComposableTrigger, parts: Sequence[ComposableTrigger]) -> None:
+    for part in parts:
+        if not part.is_once:
+            raise InvalidSpecError(
+                f"{type(owner).__name__} takes triggers that fire once (AfterCount, AfterProcessingTime, AfterWatermark(), "
+                f"AfterAny, AfterAll, Never), but was given {part!r}, which may fire again. OrFinally(main, until) fires as any "
+                "trigger does until one of these."
+            )
+
+
+class _Several(ComposableTrigger):
+    """A node that hands each row to all of its children. State: theirs, in order."""
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        """Hand the row to all."""
+        states = self._states(state)
+        return tuple(
+            child.add(held, element, timestamp, child_path(path, number), moment)
+            for number, (child, held) in enumerate(zip(self.children, states, strict=True))
+        )
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Merge child by child."""
+        both = zip(self.children, self._states(left), self._states(right), strict=True)
+        return tuple(child.merged(one, other) for child, one, other in both)
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Settle child by child."""
+        return tuple(
+            child.settled(held, child_path(path, number), moment)
+            for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True))
+        )
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield those of all children."""
+        for child, held in zip(self.children, self._states(state), strict=True):
+            yield from child.due_times(held)
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        """Yield those of all children."""
+        for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True)):
+            yield from child.flink_triggers(held, child_path(path, number))
+
+    def _states(self, state: Any) -> tuple[Any, ...]:
+        return (None,) * len(self.children) if state is None else tuple(state)
+
+    def _ready(self, state: Any, path: str, moment: Moment) -> list[bool]:
+        return [
+            child.is_ready(held, child_path(path, number), moment)
+            for number, (child, held) in enumerate(zip(self.children, self._states(state), strict=True))
+        ]
+
+
+@dataclass(frozen=True, init=False)
+class _OfOnce(_Several):
+    triggers: tuple[ComposableTrigger, ...]
+
+    def __init__(self, *triggers: ComposableTrigger | Trigger) -> None:
+        """Combine triggers that fire once."""
+        if not triggers:
+            raise InvalidSpecError(f"{type(self).__name__} combines triggers, but was given none.")
+        object.__setattr__(self, "triggers", tuple(map(as_node, triggers)))
+        _require_once(self, self.triggers)
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """The triggers combined."""
+        return self.triggers
+
+    @property
+    def is_once(self) -> bool:
+        """Yes."""
+        return True
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Finish."""
+        return None, True
+
+
+class AfterAny(_OfOnce):
+    """Fires once, when any of its triggers is ready.
+
+    Raises:
+        InvalidSpecError: a trigger may fire more than once.
+
+    Example:
+        >>> AfterAny(AfterCount(100), AfterProcessingTime("5 seconds"))
+        AfterAny(triggers=(AfterCount(count=100), AfterProcessingTime(delay=5000000)))
+    """
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Whether any of them may."""
+        return any(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether any is."""
+        return any(self._ready(state, path, moment))
+
+
+class AfterAll(_OfOnce):
+    """Fires once, when all of its triggers are ready.
+
+    Raises:
+        InvalidSpecError: a trigger may fire more than once.
+
+    Example:
+        >>> AfterAll(AfterCount(10), AfterWatermark())
+        AfterAll(triggers=(AfterCount(count=10), AfterWatermark(early=None, late=None)))
+    """
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Whether all of them may."""
+        return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether all are."""
+        return all(self._ready(state, path, moment))
+
+
+@dataclass(frozen=True, init=False)
+class AfterEach(ComposableTrigger):
+    """Fires as the first of its triggers does until that is finished, then as the second does, and so on.
+
+    A trigger knows nothing of the rows that came before its turn. State: (whose turn it is, its state).
+
+    Example:
+        >>> AfterEach(AfterCount(1), Default())
+        AfterEach(triggers=(AfterCount(count=1), Default()))
+    """
+
+    triggers: tuple[ComposableTrigger, ...]
+
+    def __init__(self, *triggers: ComposableTrigger | Trigger) -> None:
+        """Take turns."""
+        if not triggers:
+            raise InvalidSpecError("AfterEach combines triggers, but was given none.")
+        object.__setattr__(self, "triggers", tuple(map(as_node, triggers)))
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """The triggers, in their order."""
+        return self.triggers
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Whether all of them may."""
+        return all(trigger.may_finish(allowed_lateness) for trigger in self.triggers)
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        """Hand the row to the one whose turn it is."""
+        turn, held = state or (0, None)
+        return turn, self.triggers[turn].add(held, element, timestamp, child_path(path, turn), moment)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the one whose turn it is is."""
+        turn, held = state or (0, None)
+        return self.triggers[turn].is_ready(held, child_path(path, turn), moment)
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Go on to the next if this one is finished; finish behind the last."""
+        turn, held = state or (0, None)
+        below = child_path(path, turn)
+        held, is_finished = self.triggers[turn].fired(held, below, moment)
+        if not is_finished:
+            return (turn, held), False
+        self.triggers[turn].forget(below, moment)
+        return (None, True) if turn + 1 == len(self.triggers) else ((turn + 1, None), False)
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Take the turn that has come farthest; of windows at the same one, the merged state."""
+        (turn, one), (other_turn, other) = left or (0, None), right or (0, None)
+        if turn == other_turn:
+            return turn, self.triggers[turn].merged(one, other)
+        return (turn, one) if turn > other_turn else (other_turn, other)
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Settle the one whose turn it is."""
+        turn, held = state or (0, None)
+        return turn, self.triggers[turn].settled(held, child_path(path, turn), moment)
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield those of the one whose turn it is."""
+        turn, held = state or (0, None)
+        return self.triggers[turn].due_times(held)
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        """Yield those of the one whose turn it is."""
+        turn, held = state or (0, None)
+        return self.triggers[turn].flink_triggers(held, child_path(path, turn))
+
+
+@dataclass(frozen=True, init=False)
+class Repeatedly(ComposableTrigger):
+    """Fires as its trigger does, which begins anew whenever it is finished. Never finished. State: that of the trigger.
+
+    Example:
+        >>> Repeatedly(AfterAny(AfterCount(100), AfterProcessingTime("5 seconds"))).may_finish(0)
+        False
+    """
+
+    trigger: ComposableTrigger
+
+    def __init__(self, trigger: ComposableTrigger | Trigger) -> None:
+        """Repeat ``trigger``."""
+        object.__setattr__(self, "trigger", as_node(trigger))
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """The one trigger."""
+        return (self.trigger,)
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """No."""
+        return False
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
+        """Hand the row on."""
+        return self.trigger.add(state, element, timestamp, child_path(path, 0), moment)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the trigger is."""
+        return self.trigger.is_ready(state, child_path(path, 0), moment)
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Begin anew if the trigger is finished."""
+        below = child_path(path, 0)
+        state, is_finished = self.trigger.fired(state, below, moment)
+        if is_finished:
+            self.trigger.forget(below, moment)
+        return None if is_finished else state, False
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Merge the trigger's."""
+        return self.trigger.merged(left, right)
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Settle the trigger's."""
+        return self.trigger.settled(state, child_path(path, 0), moment)
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield the trigger's."""
+        return self.trigger.due_times(state)
+
+    def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:
+        """Yield the trigger's."""
+        return self.trigger.flink_triggers(state, child_path(path, 0))
+
+
+@dataclass(frozen=True, init=False)
+class OrFinally(_Several):
+    """Fires as ``main`` does, until ``until`` fires, with which it is finished.
+
+    Both see every row: the count of ``OrFinally(Repeatedly(AfterCount(2)), AfterCount(5))`` ends with the fifth row.
+
+    Raises:
+        InvalidSpecError: ``until`` may fire more than once.
+
+    Example:
+        >>> OrFinally(Repeatedly(AfterCount(10)), AfterWatermark()).may_finish(0)
+        False
+    """
+
+    main: ComposableTrigger
+    until: ComposableTrigger
+
+    def __init__(self, main: ComposableTrigger | Trigger, until: ComposableTrigger | Trigger) -> None:
+        """Fire as ``main`` does until ``until`` does."""
+        object.__setattr__(self, "main", as_node(main))
+        object.__setattr__(self, "until", as_node(until))
+        _require_once(self, (self.until,))
+
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """Both."""
+        return self.main, self.until
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Whether either may."""
+        return self.main.may_finish(allowed_lateness) or self.until.may_finish(allowed_lateness)
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether either is."""
+        return any(self._ready(state, path, moment))
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Fire those that are ready; finish if one of them does."""
+        states, is_finished = list(self._states(state)), False
+        for number, is_ready in enumerate(self._ready(state, path, moment)):
+            if is_ready:
+                states[number], ends = self.children[number].fired(states[number], child_path(path, number), moment)
+                is_finished |= ends
+        return (None, True) if is_finished else (tuple(states), False)

@@ -1,0 +1,196 @@
+"""The leaves of a trigger tree: counts, delays, the window's end, always and never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import InvalidSpecError
+from windowpane.windowing.times import Duration, add_clamped, to_micros
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
+
+
+class _Leaf(ComposableTrigger):
+    @property
+    def children(self) -> Sequence[ComposableTrigger]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True)
+class AfterCount(_Leaf):
+    """Fires once, when so many rows were added since it began.
+
+    Rows are counted one by one, wherever micro-batches begin and end.
+
+    Args:
+        count: how many rows, at least 1.
+
+    Raises:
+        InvalidSpecError: the count is below 1.
+
+    Example:
+        >>> Repeatedly(AfterCount(100))
+        Repeatedly(trigger=AfterCount(count=100))
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        """Refuse a count that is never reached, or always."""
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise InvalidSpecError(f"AfterCount counts rows, from 1 on, but was given {self.count!r}.")
+
+    @property
+    def is_once(self) -> bool:
+        """Yes."""
+        return True
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Yes."""
+        return True
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
+        """Count the row."""
+        return (state or 0) + 1
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the count is reached."""
+        return (state or 0) >= self.count
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Finish."""
+        return state, True
+
+    def merged(self, left: Any, right: Any) -> int:
+        """Add the counts up."""
+        return (left or 0) + (right or 0)
+
+
+@dataclass(frozen=True, init=False)
+class AfterProcessingTime(_Leaf):
+    """Fires once, a delay after the first row that was added since it began, by the clock. Later rows do not move it.
+
+    Args:
+        delay: the delay; integers are microseconds.
+
+    Raises:
+        InvalidSpecError: the delay is negative or no duration.
+
+    Example:
+        >>> AfterProcessingTime("1 minute")
+        AfterProcessingTime(delay=60000000)
+    """
+
+    delay: int
+
+    def __init__(self, delay: Duration) -> None:
+        """Wait for ``delay``."""
+        object.__setattr__(self, "delay", to_micros(delay))
+        if self.delay < 0:
+            raise InvalidSpecError(f"AfterProcessingTime waits for a time that is not negative, but was given {delay!r}.")
+
+    @property
+    def is_once(self) -> bool:
+        """Yes."""
+        return True
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """Yes."""
+        return True
+
+    def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> int:
+        """Begin to wait, at the first row."""
+        if state is not None:
+            return int(state)
+        due = add_clamped(moment.now, self.delay)
+        moment.context.register_processing_time_timer(due)
+        return due
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the time has come."""
+        return state is not None and moment.now >= state
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Finish."""
+        return None, True
+
+    def merged(self, left: Any, right: Any) -> Any:
+        """Keep the earlier time."""
+        return min((time for time in (left, right) if time is not None), default=None)
+
+    def settled(self, state: Any, path: str, moment: Moment) -> Any:
+        """Wait for it in the merged window."""
+        if state is not None:
+            moment.context.register_processing_time_timer(state)
+        return state
+
+    def due_times(self, state: Any) -> Iterator[int]:
+        """Yield the time waited for."""
+        if state is not None:
+            yield state
+
+
+@dataclass(frozen=True)
+class Default(_Leaf):
+    """Fires when the watermark reaches the window's end, and for each late row behind it; Flink's EventTimeTrigger."""
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Yes."""
+        return True
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """No."""
+        return False
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Return whether the end is reached."""
+        return moment.end_reached
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Go on."""
+        return state, False
+
+
+@dataclass(frozen=True)
+class Always(_Leaf):
+    """Fires for each row, and at the window's end."""
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """No."""
+        return False
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """Yes."""
+        return True
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Go on."""
+        return state, False
+
+
+@dataclass(frozen=True)
+class Never(_Leaf):
+    """Never fires: what the window holds comes out when it is cleaned up.
+
+    Beam's. Flink's ``NeverTrigger`` drops what a window holds.
+    """
+
+    @property
+    def is_once(self) -> bool:
+        """Yes: it fires at most once."""
+        return True
+
+    def may_finish(self, allowed_lateness: int) -> bool:
+        """No."""
+        return False
+
+    def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
+        """No."""
+        return False
+
+    def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
+        """Go on; it never comes to it."""
+        return state, False

@@ -1,0 +1,190 @@
+"""The trigger that runs a tree of composable triggers: when it is asked, what a firing means, what is left at the end.
+
+A tree is evaluated after each row added, once when the watermark reaches the window's end, once at each time of the clock that
+it waits for, and at the times of Flink's triggers in it; nowhere else. At cleanup an unfinished window emits the rest of what it
+holds, whatever the tree says. Source of the rules: Apache Beam, with Flink's order of things around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
+from windowpane.windowing.times import MAX, add_clamped
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
+from windowpane.windowing.triggers.composable.flink_trigger import fires
+from windowpane.windowing.windows import Window
+
+_STATE = "tree"
+
+
+class _WindowState(NamedTuple):
+    """What is known of one window: whether the tree is finished, the rows since the last pane, and the tree's state."""
+
+    is_finished: bool = False
+    fresh: int = 0
+    tree: Any = None
+
+
+@dataclass(frozen=True)
+class PaneTrigger(Trigger):
+    """Runs a composable trigger.
+
+    Args:
+        root: the tree.
+        accumulation: whether a pane shows the rows since the last one (``discarding``) or all so far.
+        on_time_behavior: whether the pane of the window's end comes out even where no row is new.
+        closing_behavior: whether a pane comes out at cleanup even where no row is new.
+        allowed_lateness: microseconds a window is kept behind the watermark.
+    """
+
+    root: ComposableTrigger
+    accumulation: AccumulationMode = "accumulating"
+    on_time_behavior: PaneBehavior = "fire_always"
+    closing_behavior: PaneBehavior = "fire_if_non_empty"
+    allowed_lateness: int = 0
+
+    def is_finished(self, context: TriggerContext) -> bool:
+        """Return whether the window of the context takes no more rows."""
+        return self._held(context).is_finished
+
+    def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Hand the row to the tree, and ask it."""
+        held, moment = self._held(context), self._moment(window, context)
+        if not moment.end_reached:
+            context.register_event_time_timer(window.max_timestamp)
+        tree = self.root.add(held.tree, element, timestamp, "", moment)
+        return self._evaluated(_WindowState(False, held.fresh + 1, tree), moment, Firing())
+
+    def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Ask the tree at the window's end and at the times of Flink's triggers; release the rest at cleanup."""
+        held, moment = self._held(context), self._moment(window, context)
+        if held.is_finished:
+            return TriggerResult.CONTINUE
+        for path, trigger in self.root.flink_triggers(held.tree, ""):
+            if fires(trigger, trigger.on_event_time(time, window, moment.at(path))):
+                moment.answers.add(path)
+        is_end, is_closing = time == window.max_timestamp, time == self._cleanup_time(window)
+        result = TriggerResult.CONTINUE
+        if is_end or moment.answers:
+            may_be_empty = is_end and self.on_time_behavior == "fire_always" and self.root.waits_for_end
+            result = self._evaluated(held, moment, Firing(is_end, is_end and is_closing, may_be_empty))
+        if is_closing and result is TriggerResult.CONTINUE:
+            result = self._closed(self._held(context), moment, is_end)
+        return result
+
+    def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
+        """Ask the tree at a time that it waits for; other times are left over from before."""
+        held, moment = self._held(context), self._moment(window, context)
+        if held.is_finished:
+            return TriggerResult.CONTINUE
+        for path, trigger in self.root.flink_triggers(held.tree, ""):
+            if fires(trigger, trigger.on_processing_time(time, window, moment.at(path))):
+                moment.answers.add(path)
+        if moment.answers or time in self.root.due_times(held.tree):
+            return self._evaluated(held, moment, Firing())
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """Whether all of Flink's triggers in the tree can."""
+        return all(trigger.can_merge() for trigger in all_flink_triggers(self.root))
+
+    def on_merge(self, window: Window, context: MergeContext) -> None:
+        """Merge the trees of the windows; a finished one lends its interval to a live one, and no more."""
+        context.merge_reducing_state(_STATE, self._merged)
+        held, moment = self._held(context), self._moment(window, context)
+        if held.is_finished:
+            return
+        for path, trigger in self.root.flink_triggers(held.tree, ""):
+            trigger.on_merge(window, context.prefixed(path))
+        context.value_state(_STATE).update(held._replace(tree=self.root.settled(held.tree, "", moment)))
+        if not moment.end_reached:
+            context.register_event_time_timer(window.max_timestamp)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        """Drop the tree's state and timers."""
+        moment = self._moment(window, context)
+        for time in self.root.due_times(self._held(context).tree):
+            context.delete_processing_time_timer(time)
+        self.root.forget("", moment)
+        context.delete_event_time_timer(window.max_timestamp)
+        context.value_state(_STATE).clear()
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether the tree waits for the clock."""
+        return waits_for_clock(self.root)
+
+    def check_window(self, window: Window) -> None:
+        """Refuse what Flink's triggers in the tree refuse."""
+        for trigger in all_flink_triggers(self.root):
+            trigger.check_window(window)
+
+    # What is known of a window.
+
+    def _held(self, context: TriggerContext) -> _WindowState:
+        held: _WindowState | None = context.value_state(_STATE).get()
+        return _WindowState() if held is None else held
+
+    def _moment(self, window: Window, context: TriggerContext) -> Moment:
+        return Moment(window, context, window.max_timestamp <= context.current_watermark)
+
+    def _cleanup_time(self, window: Window) -> int:
+        return min(add_clamped(window.max_timestamp, self.allowed_lateness), MAX)
+
+    def _merged(self, left: _WindowState, right: _WindowState) -> _WindowState:
+        if left.is_finished or right.is_finished:
+            return right if left.is_finished else left
+        return _WindowState(False, left.fresh + right.fresh, self.root.merged(left.tree, right.tree))
+
+    # Firing.
+
+    def _evaluated(self, held: _WindowState, moment: Moment, firing: Firing) -> TriggerResult:
+        """Ask the tree once, and fire if it says so, unless the pane is empty and may be left out."""
+        if not self.root.is_ready(held.tree, "", moment):
+            self._keep(held, moment)
+            return TriggerResult.CONTINUE
+        tree, is_finished = self.root.fired(held.tree, "", moment)
+        if is_finished:
+            self.root.forget("", moment)
+        if not held.fresh and not firing.may_be_empty:
+            self._keep(_WindowState(is_finished, 0, None if is_finished else tree), moment)
+            return TriggerResult.PURGE if is_finished else TriggerResult.CONTINUE
+        self._keep(_WindowState(is_finished, 0, None if is_finished else tree), moment)
+        return self._fired(moment, firing._replace(is_last=firing.is_last or is_finished), is_finished)
+
+    def _closed(self, held: _WindowState, moment: Moment, is_end: bool) -> TriggerResult:
+        """Release what an unfinished window still holds, at cleanup."""
+        if held.is_finished or not (held.fresh or self.closing_behavior == "fire_always"):
+            return TriggerResult.CONTINUE
+        self._keep(held._replace(fresh=0), moment)
+        return self._fired(moment, Firing(is_on_time=is_end, is_last=True, may_be_empty=True), False)
+
+    def _fired(self, moment: Moment, firing: Firing, is_finished: bool) -> TriggerResult:
+        moment.context.announce(firing)
+        purges = is_finished or self.accumulation == "discarding"
+        return TriggerResult.FIRE_AND_PURGE if purges else TriggerResult.FIRE
+
+    def _keep(self, held: _WindowState, moment: Moment) -> None:
+        moment.context.value_state(_STATE).update(held)
+
+
+def all_flink_triggers(node: ComposableTrigger) -> Iterator[Trigger]:
+    """Yield all of Flink's triggers in a tree."""
+    trigger = getattr(node, "trigger", None)
+    if isinstance(trigger, Trigger):
+        yield trigger
+    for child in node.children:
+        yield from all_flink_triggers(child)
+
+
+def waits_for_clock(node: ComposableTrigger) -> bool:
+    """Return whether some node of a tree may wait for the clock."""
+    from windowpane.windowing.triggers.composable.once import AfterProcessingTime
+
+    if isinstance(node, AfterProcessingTime) or any(each.uses_processing_time for each in all_flink_triggers(node)):
+        return True
+    return any(waits_for_clock(child) for child in node.children)
