@@ -119,6 +119,13 @@ def test_what_cannot_work_is_refused(make: Any, message: str) -> None:
         make()
 
 
+def test_what_fires_once_at_the_end_is_the_event_time_trigger() -> None:
+    tumbling = wp.TumblingEventTimeWindows.of(10)
+    assert PaneSettings().trigger(wp.AfterWatermark(), tumbling, None, 0) == wp.EventTimeTrigger()
+    assert PaneSettings("discarding").trigger(wp.Default(), tumbling, None, 0) == wp.EventTimeTrigger()
+    assert PaneSettings("discarding").trigger(wp.Default(), tumbling, None, 1) != wp.EventTimeTrigger()
+
+
 def test_the_node_that_finishes_is_named() -> None:
     trigger = wp.OrFinally(wp.Repeatedly(wp.AfterCount(2)), wp.AfterProcessingTime(5))
     with pytest.raises(InvalidSpecError, match=r"finished once AfterProcessingTime\(delay=5\) is"):

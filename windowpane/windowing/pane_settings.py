@@ -8,8 +8,8 @@ from typing import get_args
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.panes import AccumulationMode, PaneBehavior, PaneOptions
-from windowpane.windowing.triggers import NeverTrigger, PurgingTrigger, Trigger
+from windowpane.windowing.panes import NO_PANES, AccumulationMode, PaneBehavior, PaneOptions
+from windowpane.windowing.triggers import EventTimeTrigger, NeverTrigger, PurgingTrigger, Trigger
 from windowpane.windowing.triggers.composable import AfterWatermark, ComposableTrigger, Default
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 
@@ -75,6 +75,8 @@ class PaneSettings:
         """
         if isinstance(trigger, ComposableTrigger):
             self._check(trigger, assigner, evictor, allowed_lateness)
+            if self.options == NO_PANES and _fires_once(trigger, allowed_lateness) and not isinstance(assigner, GlobalWindows):
+                return EventTimeTrigger()  # the same, and engines know it
             accumulation = self.accumulation or "accumulating"
             return PaneTrigger(trigger, accumulation, self.on_time_behavior, self.closing_behavior, allowed_lateness)
         if (self.on_time_behavior, self.closing_behavior) != ("fire_always", "fire_if_non_empty"):
