@@ -13,21 +13,23 @@ from windowpane.testing.conformance.engines.columnar_over import ColumnarOver
 from windowpane.testing.conformance.engines.engine_operator import EngineOperator
 from windowpane.testing.conformance.engines.engine_programs import columnar_program
 from windowpane.testing.conformance.kinds import (
-    assigner,
-    frame_finder,
     hop_window,
-    merging_window_set,
     over_window,
     refused,
+    trigger_transcript,
+    watermark_filter,
+    window_operator,
+    window_operator_chain,
+)
+from windowpane.testing.conformance.kinds.parts import (
+    assigner,
+    frame_finder,
+    merging_window_set,
     sort,
     time_window,
     timer_service,
     trigger,
-    trigger_transcript,
     tumble_start,
-    watermark_filter,
-    window_operator,
-    window_operator_chain,
 )
 from windowpane.testing.conformance.reading.vectors import Case
 from windowpane.testing.conformance.replay.verdicts import Difference, Options

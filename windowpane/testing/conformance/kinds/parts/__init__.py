@@ -1,0 +1,1 @@
+"""Kinds of cases that speak of one part of an operator alone."""
