@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from windowpane.sizes import Size
+from windowpane.state import pickles
 from windowpane.state.codec import decode_key_at, encode_key
 from windowpane.state.entries import Entries
 from windowpane.state.namespaces import decode_namespace, encode_namespace
@@ -152,7 +153,7 @@ class KeyedState:
         value = self._values.get(address, _ABSENT)
         if value is _ABSENT:
             stored = self._entries.get(address + _VALUE)
-            value = self._values[address] = None if stored is None else pickle.loads(stored)
+            value = self._values[address] = None if stored is None else pickles.loads(stored)
         return value
 
     def _cached_list(self, address: bytes) -> _List:
@@ -170,7 +171,7 @@ class KeyedState:
             cached.stored, cached.chunks = [], []
             for key, blob in self._chunks(address):
                 cached.chunks.append(key)
-                cached.stored.extend(pickle.loads(blob))
+                cached.stored.extend(pickles.loads(blob))
             cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached
 
