@@ -14,9 +14,6 @@ MOST = 15
 ENTRIES = ("windowpane", "windowpane.__main__", "windowpane.spark.daemon", "windowpane.demo")
 """What users import or run, ``windowpane.testing`` aside."""
 
-REPLAYED_ONLY = {"windowpane.operators.hop_window", "windowpane.operators.watermark_filter", "windowpane.windowing.slices"}
-"""Modules that only vectors run: they are to go, and none is to join them."""
-
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
@@ -44,7 +41,7 @@ def test_every_module_is_reached_from_what_users_import(graph: grimp.ImportGraph
             waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
             waiting += graph.find_modules_directly_imported_by(module)
     rest = {module for module in graph.modules if not module.startswith("windowpane.testing")} - reached
-    assert rest == REPLAYED_ONLY
+    assert rest == set()
 
 
 def test_no_modules_import_each_other_in_a_circle(graph: grimp.ImportGraph) -> None:

@@ -71,6 +71,18 @@ class TimestampOverflowError(WindowpaneError, OverflowError):
         )
 
 
+class CalendarRangeError(WindowpaneError, OverflowError):
+    """An element lies outside of the years in which calendar windows are known."""
+
+    def __init__(self, timestamp: int | None, timezone: str) -> None:
+        """Name the element's time, if it is known, and the zone of the calendar."""
+        at = "a bound" if timestamp is None else f"the element at {timestamp} µs ({format_instant(timestamp)})"
+        super().__init__(
+            f"{at} of calendar windows in {timezone!r} lies outside of the years 1 to 9999. The event time is most likely wrong "
+            "(a unit mixed up?): filter such rows out before the window."
+        )
+
+
 class EvictionTimeError(WindowpaneError, ValueError):
     """A time evictor met elements whose times it cannot compare."""
 

@@ -24,6 +24,9 @@ RISINGWAVE = (
     "unit_rows_frame_bounds.json",
 )
 REASONS = {
+    "Flink SQL folds cumulating windows into their first slice: slices here stay apart until the last window ends",
+    "Flink SQL sets the timer of the next window: windows here are due as the watermark passes them",
+    "windows here may slide by any part of their size",
     "window bounds that overflow int64 are refused instead of wrapping",
     "a null key is an ordinary key",
     "windowpane sets no parallelism for an operator, so there is none to refuse",
@@ -66,7 +69,7 @@ def test_shared_vectors(file: Path, restart: bool) -> None:
 
     assert failed == []
     assert set(skipped) <= REASONS
-    assert skipped.total() <= 2
+    assert skipped.total() <= 3
     assert passed == len(list(read_cases(file))) - skipped.total()
 
 

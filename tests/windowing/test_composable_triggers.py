@@ -119,6 +119,41 @@ def test_what_cannot_work_is_refused(make: Any, message: str) -> None:
         make()
 
 
+def test_each_batch_fires_once_for_the_windows_it_changed() -> None:
+    bench = harness(wp.EventTimeSessionWindows.with_gap(5), wp.EachBatch(), 50, accumulation="retracting")
+
+    def batch(*times: int) -> list[tuple[str | None, Any]]:
+        for time in times:
+            bench.process_element(time, time, "k")
+        bench.finish_batch()
+        return [(record.change, record.value) for record in bench.take_output()]
+
+    assert batch(1, 2, 20) == [("insert", [1, 2]), ("insert", [20])]
+    assert batch(21) == [("delete", [20]), ("insert", [20, 21])]  # the session has other bounds now
+    bench.process_watermark(30)
+    assert bench.take_output() == []
+    assert batch(6, 11, 16) == [("delete", [1, 2]), ("delete", [20, 21]), ("insert", [1, 2, 6, 11, 20, 21, 16])]
+    bench.process_watermark(100)
+    assert bench.state_entries() == []
+
+
+def test_each_batch_with_an_evictor_evicts_once_a_batch() -> None:
+    runs = wp.WindowSpec(
+        wp.TumblingEventTimeWindows.of(10),
+        wp.WindowFunctionSpec.full(ListElements()),
+        wp.EachBatch(),
+        wp.CountEvictor.of(2, True),
+    )
+    bench = WindowTestHarness(runs)
+    for time in (1, 2, 3):
+        bench.process_element(time, time, "k")
+    bench.finish_batch()
+    assert [record.value for record in bench.take_output()] == [[1, 2, 3]]
+    bench.process_element(4, 4, "k")
+    bench.finish_batch()
+    assert [record.value for record in bench.take_output()] == [[2, 3, 4]]
+
+
 def test_what_fires_once_at_the_end_is_the_event_time_trigger() -> None:
     tumbling = wp.TumblingEventTimeWindows.of(10)
     assert PaneSettings().trigger(wp.AfterWatermark(), tumbling, None, 0) == wp.EventTimeTrigger()

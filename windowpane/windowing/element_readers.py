@@ -7,6 +7,7 @@ a delta trigger, anything of a user's own, subclasses of built-in parts included
 from __future__ import annotations
 
 from windowpane.windowing.assigners import (
+    CalendarWindows,
     CumulateEventTimeWindows,
     EventTimeSessionWindows,
     GlobalWindows,
@@ -22,6 +23,7 @@ from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
+    EachBatch,
     EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
@@ -33,6 +35,7 @@ from windowpane.windowing.triggers import (
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 
 _ASSIGNERS = (
+    CalendarWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     SlidingEventTimeWindows,
@@ -50,6 +53,7 @@ _TRIGGERS = (
     CountTrigger,
     NeverTrigger,
     EndOfStreamTrigger,
+    EachBatch,
 )
 
 

@@ -14,6 +14,7 @@ from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     CountTrigger,
+    EachBatch,
     EventTimeTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
@@ -98,6 +99,11 @@ class WindowSpec:
         Count, delta and custom triggers fire at every boundary, whatever ``refine`` says.
         """
         return self.refine == "last" and self.fires_for_late_elements and self._evicts_predictably
+
+    @property
+    def fires_each_batch(self) -> bool:
+        """Whether windows fire when a batch ends, and at no other time."""
+        return isinstance(self.firing_trigger, EachBatch)
 
     @property
     def fires_for_late_elements(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.common.late_rows import late_table
-from windowpane.engines.common.slicing import Integers, SharedSlices
+from windowpane.engines.common.slicing import Integers, Slices
 from windowpane.engines.program import TIME, Program
 from windowpane.windowing.windows import TimeWindow
 
@@ -39,14 +39,14 @@ class MissedWindows:
         self._program = program
         self._tables: list[pa.Table] = []
 
-    def count(self, slices: SharedSlices, starts: Integers, rows: Integers, is_late: IsLate) -> None:
+    def count(self, slices: Slices, starts: Integers, rows: Integers, is_late: IsLate) -> None:
         """Count late rows where only their number in each slice is known."""
         for start, missed in _missed(slices, starts, is_late).items():
             late = int(rows[starts == start].sum())
             self.elements += late
             self.dropped += late if missed.is_all else 0
 
-    def report(self, slices: SharedSlices, rows: pa.Table, starts: Integers, clock: int, is_late: IsLate) -> None:
+    def report(self, slices: Slices, rows: pa.Table, starts: Integers, clock: int, is_late: IsLate) -> None:
         """Count the rows that missed windows, and keep them where late data is asked for.
 
         Args:
@@ -91,7 +91,7 @@ class MissedWindows:
             self._tables.append(late_table(self._program, rows, numbers, windows, dropped))
 
 
-def _missed(slices: SharedSlices, starts: Integers, is_late: IsLate) -> dict[int, Missed]:
+def _missed(slices: Slices, starts: Integers, is_late: IsLate) -> dict[int, Missed]:
     found = {}
     for start in np.unique(starts).tolist():
         windows = slices.windows_of(start)

@@ -6,16 +6,18 @@ their start. Source of the idea: Li et al., "No pane, no gain" (2005); Flink SQL
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
-from typing import Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.assigners import (
+    CalendarWindows,
     CumulateEventTimeWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -32,6 +34,63 @@ SLICE = "__windowpane_slice"
 """Column: the start of a row's slice."""
 ROWS = "__windowpane_rows"
 """Column: how many rows were folded into a row of partials, which tells how many were late."""
+
+
+class Slices(Protocol):
+    """The pieces that the windows of an assigner are made of, named by their start; each window has an end of its own."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are instants that no window holds."""
+
+    def starts(self, times: Integers) -> Integers:
+        """Return the slice of each element; in a gap, that of the window before it."""
+
+    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+        """Return whether each element is in its slice, and not in the gap behind it."""
+
+    def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
+        """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
+
+    def window_starts(self, ends: Integers) -> Integers:
+        """Return the starts of the windows that end at ``ends``."""
+
+    def between(self, start: int, end: int) -> Iterable[int]:
+        """Return the starts of the slices from one bound of a window to another."""
+
+
+def slices_of(assigner: WindowAssigner) -> Slices | None:
+    """Return the slices of an assigner's windows (before any stagger), ``None`` if they have none."""
+    return CalendarSlices(assigner) if type(assigner) is CalendarWindows else SharedSlices.of(assigner)
+
+
+@dataclass(frozen=True)
+class CalendarSlices:
+    """The periods of calendar windows, or, where they cumulate within one, its steps."""
+
+    windows: CalendarWindows
+    has_gaps: ClassVar[bool] = False
+
+    def starts(self, times: Integers) -> Integers:
+        """Return the slice of each element."""
+        return self.windows.slice_starts(times)
+
+    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+        """Return that each element is in its slice."""
+        return np.ones(len(times), np.bool_)
+
+    def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
+        """Return the windows that hold the slice beginning at ``start``, in the order of the assigner."""
+        return self.windows.windows_at(start)
+
+    def window_starts(self, ends: Integers) -> Integers:
+        """Return the starts of the windows that end at ``ends``."""
+        distinct, places = np.unique(ends, return_inverse=True)
+        return np.array([self.windows.window_start(end) for end in distinct.tolist()], np.int64)[places]
+
+    def between(self, start: int, end: int) -> Iterable[int]:
+        """Return the starts of the slices from one bound of a window to another."""
+        return self.windows.slices_between(start, end)
 
 
 @dataclass(frozen=True)
@@ -121,9 +180,9 @@ class SharedSlices:
         starts: Integers = ends - 1 - (ends - 1 - self.offset) % self.slide
         return starts
 
-    def slices_of(self, window: TimeWindow) -> range:
-        """Return the starts of the slices of a window."""
-        return range(window.start, window.end, self.length)
+    def between(self, start: int, end: int) -> Iterable[int]:
+        """Return the starts of the slices from one bound of a window to another."""
+        return range(start, end, self.length)
 
 
 _BUILT_IN = (

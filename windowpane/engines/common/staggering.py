@@ -5,7 +5,7 @@ Who may mutate: the engine, once in the life of a bucket. Recovery: read it back
 
 from __future__ import annotations
 
-from windowpane.engines.common.slicing import SharedSlices
+from windowpane.engines.common.slicing import SharedSlices, Slices, slices_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 from windowpane.windowing.assigners import (
@@ -26,7 +26,7 @@ def is_staggered(assigner: WindowAssigner) -> bool:
 
 def slicing_refusal(spec: WindowSpec) -> str | None:
     """Return why the slice of a row is not known outside its bucket, or not enough to fold it; ``None`` if it is."""
-    slices = SharedSlices.of(spec.assigner)
+    slices = slices_of(spec.assigner)
     if is_staggered(spec.assigner):
         return "a bucket shifts its windows when its first rows come"
     if slices is not None and slices.has_gaps and spec.assigner.is_event_time:
@@ -34,7 +34,7 @@ def slicing_refusal(spec: WindowSpec) -> str | None:
     return "late rows fire one by one" if spec.refines_each else None
 
 
-def staggered(slices: SharedSlices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> SharedSlices:
+def staggered(slices: Slices, assigner: WindowAssigner, store: BlobStore, now: int | None) -> Slices:
     """Return ``slices`` shifted as this bucket's windows are.
 
     Args:
@@ -46,6 +46,7 @@ def staggered(slices: SharedSlices, assigner: WindowAssigner, store: BlobStore, 
     stagger = _stagger(assigner)
     if stagger is WindowStagger.ALIGNED:
         return slices
+    assert isinstance(slices, SharedSlices), "windows that are staggered have one size"
     blob = store.get(_KEY)
     if blob is None and now is None:
         return slices

@@ -15,7 +15,7 @@ import pyarrow as pa
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
-from windowpane.engines.common.slicing import ROWS, SLICE, Integers, SharedSlices
+from windowpane.engines.common.slicing import ROWS, SLICE, Integers, Slices, slices_of
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.program import TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -47,7 +47,7 @@ class PanesEngine(ABC):
 
 def windows_refusal(assigner: WindowAssigner) -> str | None:
     """Return why the windows of an assigner cannot be panes, ``None`` if they can."""
-    if type(assigner) is GlobalWindows or SharedSlices.of(assigner) is not None:
+    if type(assigner) is GlobalWindows or slices_of(assigner) is not None:
         return None
     return f"the windows of {type(assigner).__name__} are neither global nor of fixed size"
 
@@ -81,7 +81,7 @@ class PaneWindows:
         self._batch = batch
         self._assigner = batch.program.spec.assigner
         self.is_global = isinstance(self._assigner, GlobalWindows)
-        base = SharedSlices.of(self._assigner)
+        base = slices_of(self._assigner)
         self._slices = None if base is None else staggered(base, self._assigner, batch.store, None)
 
     def window(self, end: int) -> Window:
@@ -154,8 +154,8 @@ class PaneWindows:
         windows, is_event_time = self._slices.windows_of(start), self._batch.is_event_time
         return [window for window in windows if not (is_event_time and self._batch.is_late(window))]
 
-    def _settled(self) -> SharedSlices:
-        base = SharedSlices.of(self._assigner)
+    def _settled(self) -> Slices:
+        base = slices_of(self._assigner)
         assert base is not None, "windows are global or of fixed size"
         self._slices = staggered(base, self._assigner, self._batch.store, self._batch.now)
         return self._slices

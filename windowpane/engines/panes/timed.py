@@ -21,7 +21,7 @@ from windowpane.engines.common.columnar import common_refusal, key_names, keyed,
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.slicing import ROWS, SLICE, Integers, SharedSlices
+from windowpane.engines.common.slicing import ROWS, SLICE, Integers, slices_of
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
@@ -70,7 +70,7 @@ class TimedPanesEngine(PanesEngine):
             MissingTimestampError: a row without an event time in event-time windows.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        program, slices = self.program, SharedSlices.of(self.program.spec.assigner)
+        program, slices = self.program, slices_of(self.program.spec.assigner)
         rows, starts = with_plain_keys(program, keyed(program, rows)), np.zeros(rows.num_rows, np.int64)
         if slices is not None and program.spec.assigner.is_event_time:
             refuse_null_times(program, rows)

@@ -19,7 +19,7 @@ from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
-from windowpane.engines.common.slicing import ROWS, SLICE, SharedSlices
+from windowpane.engines.common.slicing import ROWS, SLICE, Slices, slices_of
 from windowpane.engines.common.staggering import slicing_refusal, staggered
 from windowpane.engines.program import PARTITION, TIME, Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -48,7 +48,7 @@ class SlicesEngine:
     def __init__(self, program: Program) -> None:
         """Run ``program``."""
         self.program = program
-        slices, fold = SharedSlices.of(program.spec.assigner), fold_of(program)
+        slices, fold = slices_of(program.spec.assigner), fold_of(program)
         assert slices is not None, "the planner asked"
         assert fold is not None, "the planner asked"
         self.slices = slices
@@ -90,7 +90,7 @@ class SlicesEngine:
         together = _TOGETHER * rows.num_rows
         return Folding.NOT if expected_groups(sample.num_rows, groups, together) > _MANY * together else Folding.TOGETHER
 
-    def sliced(self, rows: pa.Table, slices: SharedSlices, now: int) -> pa.Table:
+    def sliced(self, rows: pa.Table, slices: Slices, now: int) -> pa.Table:
         """Return rows in no gap with the column that names their slice; ``now`` is the processing time."""
         if self.is_event_time:
             refuse_null_times(self.program, rows)
@@ -104,7 +104,7 @@ class SlicesEngine:
 def refusal(program: Program) -> str | None:
     """Return why the slices engine cannot run a program, ``None`` if it can."""
     spec = program.spec
-    if SharedSlices.of(spec.assigner) is None:
+    if slices_of(spec.assigner) is None:
         return f"{type(spec.assigner).__name__} has no shared slices"
     if not spec.fires_at_window_end:
         return f"{type(spec.trigger).__name__} fires key by key"
@@ -169,7 +169,7 @@ class _Batch(ColumnarBatch):
 
     def _held_slices(self, start: int, end: int) -> list[int]:
         """Return the slices from one time to another that hold something."""
-        return [start for start in range(start, end, self._slices.length) if start in self._log]
+        return [start for start in self._slices.between(start, end) if start in self._log]
 
     def _slice(self, start: int) -> pa.Table:
         """Return the partials of a slice, one row a key."""

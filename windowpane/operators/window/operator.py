@@ -201,11 +201,16 @@ class WindowOperator:
         self.counters.windows_closed += self._contents.is_empty(state_window)
         self._running = self._trigger
         result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
-        if result.is_fire and self.spec.coalesces_refinements and window.max_timestamp <= self.timers.watermark:
+        if result.is_fire and self._holds_back(window):
             self._refinements[self._state.current_key_bytes, window] = (self._state.current_key, result)
         else:
             self._act(result, window, state_window)
         self._register_cleanup(window)
+
+    def _holds_back(self, window: Window) -> bool:
+        """Return whether a firing of a window waits for the end of the batch."""
+        is_refinement = self.spec.coalesces_refinements and window.max_timestamp <= self.timers.watermark
+        return is_refinement or self.spec.fires_each_batch
 
     def _act(self, result: TriggerResult, window: Window, state_window: Window, at_end: bool = False) -> None:
         if result.is_fire:
@@ -241,7 +246,12 @@ class WindowOperator:
     def _evict_held_back(self, window: Window, state_window: Window) -> None:
         """Evict what a refinement that is held back would have evicted by now, where a later one sees what it leaves."""
         spec = self.spec
-        if spec.evicts_after and not spec.purges and (self._state.current_key_bytes, window) in self._refinements:
+        if (
+            spec.evicts_after
+            and not spec.purges
+            and not spec.fires_each_batch
+            and (self._state.current_key_bytes, window) in self._refinements
+        ):
             self._running = spec.evictor
             self._contents.evict(state_window, window)
             self.counters.windows_closed += self._contents.is_empty(state_window)

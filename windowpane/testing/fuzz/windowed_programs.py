@@ -57,6 +57,10 @@ class GapBy:
         return self.gap + abs(int(row["n"] or 0))
 
 
+HOUR = 3_600_000_000
+_ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kolkata")
+
+
 def random_assigner(draw: Random) -> assigners.WindowAssigner:
     """Return an assigner."""
     size, slide, steps = _random_length(draw), _random_length(draw), draw.randint(1, 4)
@@ -78,7 +82,28 @@ def random_assigner(draw: Random) -> assigners.WindowAssigner:
         assigners.GlobalWindows.create,
         assigners.GlobalWindows.create_with_end_of_stream_trigger,
     ]
+    made = draw.choice(makers)()
+    # From a source of its own, so that the programs of seeds that were kept stay what they are.
+    apart = Random(repr(made))
+    return random_calendar(apart) if apart.random() < 0.1 else made
+
+
+def random_calendar(draw: Random) -> assigners.CalendarWindows:
+    """Return calendar windows, in a zone whose days are not all alike."""
+    zone, calendar = draw.choice(_ZONES), assigners.CalendarWindows
+    makers: list[Callable[[], assigners.CalendarWindows]] = [
+        lambda: calendar.of(draw.choice(["1 day", "2 days", "1 week", "1 month"]), zone),
+        lambda: calendar.of("3 days", zone, slide=draw.choice(["1 day", "2 days"])),
+        lambda: calendar.of("2 months", zone, slide="1 month"),
+        lambda: calendar.cumulate("1 day", f"{draw.randint(1, 13)} hours", zone),
+        lambda: calendar.cumulate("1 week", "1 day", zone),
+    ]
     return draw.choice(makers)()
+
+
+def time_unit(assigner: assigners.WindowAssigner) -> int:
+    """Return the microseconds that rows of a program lie apart, about: those of calendar windows an hour."""
+    return HOUR if isinstance(assigner, assigners.CalendarWindows) else 1
 
 
 def _random_length(draw: Random) -> int:
@@ -93,7 +118,7 @@ def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers
         return draw.choice([counting, counting, triggers.PurgingTrigger.of(counting), ending, None])
     of_clock = triggers.ContinuousEventTimeTrigger if assigner.is_event_time else triggers.ContinuousProcessingTimeTrigger
     continuous = draw.choice([of_clock, of_clock, triggers.ContinuousProcessingTimeTrigger])
-    made = [assigner.default_trigger(), counting, continuous.of(draw.randint(1, 12))]
+    made = [assigner.default_trigger(), counting, continuous.of(draw.randint(1, 12) * time_unit(assigner))]
     trigger = draw.choice([None, None, *made, *made, counting, triggers.NeverTrigger()])
     return triggers.PurgingTrigger.of(trigger) if trigger is not None and draw.random() < 0.4 else trigger
 
@@ -200,12 +225,19 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
         columns,
         trigger=random_trigger(draw, assigner),
         evictor=random_evictor(draw),
-        allowed_lateness=draw.choice([0, 0, 3, 20, 20, 2**62, MAX]) if assigner.is_event_time else 0,
+        allowed_lateness=_random_lateness(draw, assigner),
         late_tag=draw.choice([None, LATE]),
         refine=draw.choice(["last", "last", "each"]),
         order_by=order_by,
     )
     return program, columns
+
+
+def _random_lateness(draw: Random, assigner: assigners.WindowAssigner) -> int:
+    if not assigner.is_event_time:
+        return 0
+    lateness = draw.choice([0, 0, 3, 20, 20, 2**62, MAX])
+    return lateness * time_unit(assigner) if lateness <= 20 else lateness
 
 
 def _random_order(draw: Random) -> tuple[str, ...]:

@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
 from windowpane.testing.fuzz.columns import PLAIN, values
+from windowpane.testing.fuzz.windowed_programs import time_unit
 from windowpane.windowing.times import MAX, MIN
 
 _EPOCHS = [0] * 8 + [-(10**9), 1_700_000_000_000_000, MIN + 100, MAX - 10_000]
 """Where a stream lies in time."""
+_CHANGES = [1_711_843_200_000_000, 1_541_296_800_000_000, 1_325_235_600_000_000, 1_728_144_000_000_000, -2_422_054_408_000_000]
+"""Near which clocks were put: Berlin in 2024, Sao Paulo in 2018, Apia in 2011, Lord Howe in 2024, Berlin in 1893."""
 _END = 2_000
 """Behind the last row: all windows have ended, but those of very long periods."""
 
@@ -36,16 +39,18 @@ class _Shape:
     lacks_times: bool
 
 
-def _random_shape(draw: Random) -> _Shape:
+def _random_shape(draw: Random, hour: int) -> _Shape:
     epoch = draw.choice(_EPOCHS)
     unit = 1 if abs(epoch) > 2**62 else draw.choice([1] * 9 + [1_000_000])
+    if hour > 1:
+        epoch, unit = draw.choice(_CHANGES), hour
     largest = draw.choice([8] * 60 + [30] * 25 + [150] * 14 + [1_000])
     return _Shape(epoch, unit, largest, draw.random() < 0.05)
 
 
 def random_stream(draw: Random, program: Program, columns: pa.Schema = PLAIN) -> list[Batch]:
     """Return batches: disordered rows, some of them late, clocks that move on, and an end behind every window."""
-    shape = _random_shape(draw)
+    shape = _random_shape(draw, time_unit(program.spec.assigner))
     at, now, made = -30, 1, []
     before, watermark = MIN, draw.choice([MIN, shape.epoch + at * shape.unit])
     for _ in range(draw.randint(1, 7)):

@@ -1,6 +1,7 @@
 """Window assigners: which windows an element belongs to. One family a file; subclass ``WindowAssigner`` for your own."""
 
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.global_windows import GlobalWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
@@ -10,6 +11,7 @@ from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows, Tu
 
 __all__ = [
     "AssignerContext",
+    "CalendarWindows",
     "CumulateEventTimeWindows",
     "EventTimeSessionWindows",
     "GlobalWindows",

@@ -12,6 +12,7 @@ from windowpane.windowing.triggers.continuous_event_time import ContinuousEventT
 from windowpane.windowing.triggers.continuous_processing_time import ContinuousProcessingTimeTrigger
 from windowpane.windowing.triggers.count import CountTrigger
 from windowpane.windowing.triggers.delta import DeltaTrigger
+from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.triggers.end_of_stream import EndOfStreamTrigger
 from windowpane.windowing.triggers.event_time import EventTimeTrigger
 from windowpane.windowing.triggers.never import NeverTrigger
@@ -24,6 +25,7 @@ __all__ = [
     "ContinuousProcessingTimeTrigger",
     "CountTrigger",
     "DeltaTrigger",
+    "EachBatch",
     "EndOfStreamTrigger",
     "EventTimeTrigger",
     "MergeContext",

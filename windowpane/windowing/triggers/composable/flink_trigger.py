@@ -10,6 +10,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.windowing.triggers.base import Trigger
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
 from windowpane.windowing.triggers.composable.once import Default
+from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.triggers.event_time import EventTimeTrigger
 from windowpane.windowing.triggers.never import NeverTrigger
 from windowpane.windowing.triggers.purging import PurgingTrigger
@@ -84,6 +85,8 @@ def as_node(trigger: ComposableTrigger | Trigger) -> ComposableTrigger:
         raise InvalidSpecError(
             f"{trigger!r} cannot stand inside a composable trigger: say .accumulation('discarding') and {trigger.inner!r}."
         )
+    if isinstance(trigger, EachBatch):
+        raise InvalidSpecError("EachBatch fires when a micro-batch ends, and cannot stand inside a composable trigger.")
     if isinstance(trigger, NeverTrigger):
         raise InvalidSpecError("NeverTrigger cannot stand inside a composable trigger: say Never(), which releases the rest.")
     if not isinstance(trigger, Trigger):

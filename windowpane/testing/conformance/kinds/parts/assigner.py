@@ -8,7 +8,7 @@ from typing import Any
 from windowpane.errors import WindowpaneError
 from windowpane.testing.conformance.reading.assigners import parse_assigner
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, read_window, require_known, write_window
-from windowpane.testing.conformance.reading.slices import compare_slices, is_slicing, parse_slices
+from windowpane.testing.conformance.reading.slices import compare_slices, is_slicing, parse_sliced
 from windowpane.testing.conformance.reading.triggers import TRIGGER_NAMES
 from windowpane.testing.conformance.reading.vectors import Case
 from windowpane.testing.conformance.replay.verdicts import Difference, Options
@@ -110,7 +110,7 @@ def _compare_errors(fields: Json, errors: list[Json]) -> list[Difference]:
 
 def _refused_at(fields: Json, error: Json) -> str:
     try:
-        assigner = parse_slices(fields) if is_slicing(fields) else parse_assigner(fields)
+        assigner = parse_sliced(fields) if is_slicing(fields) else parse_assigner(fields)
     except WindowpaneError:
         return "construct"
     if isinstance(assigner, WindowAssigner):
