@@ -15,7 +15,9 @@ pytestmark = pytest.mark.spark
 SIZES = {"day": "1 day", "week": "1 week", "month": "1 month", "quarter": "3 months", "year": "1 year"}
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Asia/Beirut"])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Asia/Beirut", "Africa/Cairo", "Australia/Lord_Howe"]
+)
 def test_windows_begin_where_spark_truncates(spark: Any, zone: str) -> None:
     before = spark.conf.get("spark.sql.session.timeZone")
     draw = random.Random(zone)

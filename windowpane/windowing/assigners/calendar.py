@@ -154,20 +154,29 @@ class CalendarWindows(WindowAssigner):
         return begins
 
     def slices_between(self, start: int, end: int) -> list[int]:
-        """Return where the slices from one bound of a window to another begin."""
+        """Return where the slices from one bound of a slice to another begin."""
+        if start >= end:
+            return []
         first, last = self.unit.index(start), self.unit.index(end - 1)
         begins = sorted({self.unit.begin(index) for index in range(first, last + 1)})
         if not self.step_micros:
             return begins
         ends = [*begins[1:], end]
-        return [at for begin, until in zip(begins, ends, strict=True) for at in range(begin, until, self.step_micros)]
+        return [
+            at for begin, until in zip(begins, ends, strict=True) for at in range(begin, until, self.step_micros) if at >= start
+        ]
 
     def window_start(self, end: int) -> int:
         """Return where the window that ends at ``end`` starts."""
         index = self.unit.index(end - 1)
         if self.step_micros:
             return self.unit.begin(index)
-        return self.unit.begin(index // self.size * self.size if self.step else index + 1 - self.size)
+        if self.step:
+            return self.unit.begin(index // self.size * self.size)
+        start = index + 1 - self.size
+        while start % self.slide:  # dates that never were lie between
+            start += 1
+        return self.unit.begin(start)
 
     def _within(self, index: int, steps: int) -> tuple[TimeWindow, ...]:
         begin, until = self.unit.begin(index), self.unit.begin(index + 1)
@@ -184,8 +193,10 @@ def _windows_of(windows: CalendarWindows, index: int) -> tuple[TimeWindow, ...]:
     else:
         last = index // windows.slide * windows.slide
         bounds = [(start, start + size) for start in range(last, index - size, -windows.slide)]
-    # A window whose last date never was would end where the one before it does: it is left out.
-    return tuple(TimeWindow(unit.begin(start), unit.begin(end)) for start, end in bounds if unit.begin(end - 1) < unit.begin(end))
+    # Where each period begins or ends a window, one whose last date never was ends where another does: it is left out.
+    is_dense = windows.step or windows.slide == 1
+    kept = [(start, end) for start, end in bounds if not is_dense or unit.begin(end - 1) < unit.begin(end)]
+    return tuple(TimeWindow(unit.begin(start), unit.begin(end)) for start, end in kept)
 
 
 def _interval(span: str | Interval, what: str) -> Interval:

@@ -29,4 +29,4 @@ def _literal(value: Any) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return read_instant(value.isoformat(sep=" ")) if isinstance(value, dt.date | dt.datetime) else value
+    return read_instant(value.isoformat()) if isinstance(value, dt.date) else value

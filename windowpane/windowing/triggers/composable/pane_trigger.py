@@ -15,7 +15,8 @@ from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
 from windowpane.windowing.times import MAX, add_clamped
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
-from windowpane.windowing.triggers.composable.flink_trigger import fires
+from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
+from windowpane.windowing.triggers.composable.once import AfterProcessingTime
 from windowpane.windowing.windows import Window
 
 _STATE = "tree"
@@ -174,17 +175,14 @@ class PaneTrigger(Trigger):
 
 def all_flink_triggers(node: ComposableTrigger) -> Iterator[Trigger]:
     """Yield all of Flink's triggers in a tree."""
-    trigger = getattr(node, "trigger", None)
-    if isinstance(trigger, Trigger):
-        yield trigger
+    if isinstance(node, FlinkTrigger):
+        yield node.trigger
     for child in node.children:
         yield from all_flink_triggers(child)
 
 
 def waits_for_clock(node: ComposableTrigger) -> bool:
     """Return whether some node of a tree may wait for the clock."""
-    from windowpane.windowing.triggers.composable.once import AfterProcessingTime
-
     if isinstance(node, AfterProcessingTime) or any(each.uses_processing_time for each in all_flink_triggers(node)):
         return True
     return any(waits_for_clock(child) for child in node.children)
