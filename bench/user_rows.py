@@ -46,7 +46,7 @@ class UserCase:
     window: str = "tumbling"
     sizes: tuple[int, ...] = (60,)
     goal: tuple[float, float] = (2, 3)
-    batches: int = field(default=24)
+    batches: int = field(default=36)
 
 
 _ALL = {"n": ("count", None), "s": ("sum", "price"), "m": ("max", "price"), "a": ("avg", "price")}
@@ -92,8 +92,8 @@ USER_CASES = {
         goal=(4, 6),
         batches=12,
     ),
-    "session by text": UserCase(*_OF_NAME, "session", (5,), (5, 8), 12),
-    "sliding by text": UserCase(*_OF_NAME, "sliding", (60, 10), (10, 15), 12),
+    "session by text": UserCase(*_OF_NAME, "session", (5,), (5, 8), 20),
+    "sliding by text": UserCase(*_OF_NAME, "sliding", (60, 10), (10, 15), 20),
     "approximate count of distinct texts": UserCase(
         ("country",), _COUNTRIES, _COUNTRIES_SCHEMA, {"u": ("approx_count_distinct", "person")}, "least(u, 1)", goal=(1.5, 3)
     ),
