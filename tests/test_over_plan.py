@@ -67,7 +67,7 @@ def test_on_close_a_stage_stays_behind_by_what_stages_before_hold_back():
     planned = plan((["a"], OverCall("lead", ("x",))), (["b"], ahead), ([], NUMBER), mode=Emit.CLOSE, allowed_lateness=5)
     assert [("".join(s.spec.partition_by), s.behind) for s in planned.stages] == [("b", 0), ("", HOUR + 5), ("a", HOUR + 5)]
     assert planned.held_back is None
-    assert "not passed on: lead(x, 1)" in planned.explain([("e", "r")] * 3)
+    assert "not passed on: lead(x, 1)" in planned.explain([("e", "r")] * 3, "2 buckets")
     assert plan((["b"], ahead), mode=Emit.CLOSE).held_back == HOUR
     assert plan((["b"], framed(RUNNING_RANGE)), mode=Emit.CLOSE, allowed_lateness=7).held_back == 7
 
@@ -154,7 +154,8 @@ def test_a_description_tells_one_window_from_another():
 
 def test_explain_says_what_runs_and_what_it_costs():
     planned = plan(([], NUMBER), (["a"], framed(RUNNING_RANGE)))
-    text = planned.explain([("fast", "because"), ("slow", "alas")])
+    text = planned.explain([("fast", "because"), ("slow", "alas")], "2 buckets, 4 cores")
+    assert "buckets         2 buckets, 4 cores" in text
     for part in (
         "changelog",
         "one bucket",

@@ -122,8 +122,15 @@ def test_a_rich_reduce_is_refused():
 def test_explain_says_what_runs_and_why():
     late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
     program = compile_program(late, TYPES, ("k", "v", "t"))
-    text = explain(late, program)
-    for part in ("TumblingEventTimeWindows", "EventTimeTrigger() (default)", "1 minute", "side output late", "slices", "buckets"):
+    text = explain(late, program, "3 buckets, 3 cores")
+    for part in (
+        "TumblingEventTimeWindows",
+        "EventTimeTrigger() (default)",
+        "1 minute",
+        "side output late",
+        "slices",
+        "3 buckets, 3 cores",
+    ):
         assert part in text
     assert "off: late rows are asked for whole" in text
 

@@ -279,7 +279,14 @@ def test_time_windows_equal_those_of_spark(spark):
 
 def test_explain_says_what_runs_and_why(events):
     text = by_key(lambda k: k.window(TEN).allowed_lateness("1 hour"))(wp.stream(events, "t")).explain()
-    for part in ("TumblingEventTimeWindows", "keys            k", "EventTimeTrigger() (default)", "1 hour", "sum('v')"):
+    for part in (
+        "TumblingEventTimeWindows",
+        "keys            k",
+        "EventTimeTrigger() (default)",
+        "1 hour",
+        "sum('v')",
+        "2 buckets, 2 cores",
+    ):
         assert part in text
     assert "engine          row: " in wp.stream(events, "t").key_by("k").window(TEN).reduce(added).explain()
 

@@ -169,8 +169,13 @@ class OverPlan:
             check_closes(spec)
         return _delayed(chain, self.settings.allowed_lateness)
 
-    def explain(self, engines: Sequence[tuple[str, str]]) -> str:
-        """Return the plan as text, with the engine of each stage and why it is this one."""
+    def explain(self, engines: Sequence[tuple[str, str]], buckets: str) -> str:
+        """Return the plan as text.
+
+        Args:
+            engines: the engine of each stage, and why it is this one.
+            buckets: how many buckets partitions are spread over.
+        """
         close = self.mode is Emit.CLOSE
         lines = [
             f"OVER windows, emitted {'on window close: each row once' if close else 'on update: a changelog'}",
@@ -189,6 +194,7 @@ class OverPlan:
                 f"  inconsistent    {'error' if self.on_inconsistent is Inconsistent.ERROR else 'counted and passed over'}",
             ]
         lines.append(f"  watermark       {self._watermark_text()}")
+        lines.append(f"  buckets         {buckets}")
         for number, (stage, engine) in enumerate(zip(self.stages, engines, strict=True), start=1):
             lines += self._stage_lines(number, stage, engine)
         return "\n".join(lines)

@@ -60,9 +60,9 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
     return dataclasses.replace(program, description=_description(program))
 
 
-def explain(plan: OverPlan, programs: Sequence[OverProgram]) -> str:
+def explain(plan: OverPlan, programs: Sequence[OverProgram], buckets: str) -> str:
     """Return a plan as text, with the engine of each of its programs, and why it is this one."""
-    return plan.explain([(program.engine, program.engine_reason) for program in programs])
+    return plan.explain([(program.engine, program.engine_reason) for program in programs], buckets)
 
 
 def _description(program: OverProgram) -> tuple[tuple[str, str], ...]:

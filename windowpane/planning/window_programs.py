@@ -83,7 +83,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
     return dataclasses.replace(program, description=_description(plan, types, program))
 
 
-def explain(plan: WindowPlan, program: Program) -> str:
+def explain(plan: WindowPlan, program: Program, buckets: str) -> str:
     """Return a plan as text, with the engine that runs its program, and why it is this one."""
     whole = combiner_refusal(program)
     engine = {
@@ -91,7 +91,7 @@ def explain(plan: WindowPlan, program: Program) -> str:
         "state": f"{state_text(program)}; RocksDB behind it",
         "combiner": f"off: {whole}" if whole else "on: rows fold before the shuffle",
     }
-    return plan.explain(engine)
+    return plan.explain(engine, buckets)
 
 
 def _function(

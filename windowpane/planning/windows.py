@@ -116,8 +116,13 @@ class WindowPlan:
             self.panes.options,
         )
 
-    def explain(self, engine: Mapping[str, str]) -> str:
-        """Return the plan as text; ``engine`` has the lines about what runs it, by what they are about."""
+    def explain(self, engine: Mapping[str, str], buckets: str) -> str:
+        """Return the plan as text.
+
+        Args:
+            engine: the lines about what runs it, by what they are about.
+            buckets: how many buckets keys are spread over.
+        """
         lines = [
             f"windowed by {describe(self.assigner)}",
             f"  keys            {', '.join(self.keys) or 'none: one window space, one bucket'}",
@@ -129,7 +134,7 @@ class WindowPlan:
             f"  late rows       {self.settings.late_text}",
             f"  function        {self._function_text()}",
             *(f"  {name:<15} {text}" for name, text in engine.items()),
-            f"  buckets         {'one a shuffle partition' if self.keys else '1'}",
+            f"  buckets         {buckets if self.keys else '1 bucket'}",
             f"  time mode       {'processing time' if self.uses_processing_time else 'event time'}",
         ]
         return "\n".join(lines)

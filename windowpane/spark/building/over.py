@@ -21,6 +21,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import BuiltProgram, operate
+from windowpane.spark.queries.settings import Buckets
 from windowpane.spark.sources.source import DELAY, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import PASSED, NextOperatorRows
@@ -80,7 +81,7 @@ class BuiltOver(BuiltProgram):
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
-        plan = explain(self.plan, self.programs)
+        plan = explain(self.plan, self.programs, Buckets.of(self.spark, self.is_streaming).text)
         keys = self._names.types_of(self.programs[0].spec.partition_by)
         return plan + rows_line(self.source, self._names.projection, keys)
 

@@ -20,6 +20,7 @@ from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, operate
 from windowpane.spark.internals.available_now import end_available_now_runs
+from windowpane.spark.queries.settings import Buckets
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.key_hashes import KEY_HASH
@@ -148,7 +149,8 @@ class BuiltWindows(BuiltProgram):
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""
-        return explain(self.plan, self.program) + rows_line(self.source, self._projection, self._key_fields)
+        buckets = Buckets.of(self.spark, self.is_streaming)
+        return explain(self.plan, self.program, buckets.text) + rows_line(self.source, self._projection, self._key_fields)
 
     # The stages.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -9,6 +13,8 @@ from pyspark.errors import PySparkException
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_MASTER = "spark.master"
+PARTITIONS = "spark.sql.shuffle.partitions"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MANY_ROWS = 250_000
@@ -17,10 +23,17 @@ _ROWS_FROM_SPARK = 20_000
 """Rows of an Arrow batch that the JVM makes. They stay in the processor's cache until Python has them; ten times as many take
 longer, and so do half as many."""
 _UNBOUNDED = str(2**31 - 1)
+_FAR_TOO_MANY = 8
+"""Buckets a core from which on the user is warned: each costs a task, a state store and some calls in every batch."""
+_LOCAL = re.compile(r"local(?:\[(\d+|\*).*\])?$")
+
+_warned: set[Buckets] = set()
 
 
 def choose_settings(spark: Any) -> None:
-    """Set, where the user set nothing: RocksDB with a changelog, which transformWithState needs; Arrow batches by rows.
+    """Set, where the user set nothing: RocksDB, which transformWithState needs; Arrow batches by rows; in local mode buckets.
+
+    RocksDB with a changelog. In local mode one shuffle partition a core: Spark's 200 would be as many tasks in every batch.
 
     A Spark that bounds Arrow batches by bytes (4.1 and later) adds up the bytes of all columns after each row, which takes longer
     than writing them. So batches are bounded by rows only, as in Spark 4.0, unless the user set one of the two bounds.
@@ -32,6 +45,72 @@ def choose_settings(spark: Any) -> None:
         spark.conf.set(_PROVIDER, _ROCKSDB)
         if spark.conf.get(_CHANGELOG, None) is None:
             spark.conf.set(_CHANGELOG, "true")
+    buckets = Buckets.of(spark, is_streaming=True)
+    if str(buckets.number) != spark.conf.get(PARTITIONS):
+        spark.conf.set(PARTITIONS, str(buckets.number))
+    buckets.warn()
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """How many buckets the keys of a query are spread over: as many as Spark has shuffle partitions.
+
+    Args:
+        number: the buckets of a query that starts with a new checkpoint.
+        cores: the cores that work on them, ``None`` where it is not known how many there will be.
+    """
+
+    number: int
+    cores: int | None
+
+    @classmethod
+    def of(cls, spark: Any, is_streaming: bool) -> Buckets:
+        """Return what holds for a session: for a stream in local mode its cores, unless the user set the shuffle partitions."""
+        cores = _cores(spark)
+        is_local = _LOCAL.match(setting(spark, _MASTER) or "") is not None
+        if is_streaming and is_local and cores is not None and spark.conf.get(PARTITIONS, None) is None:
+            return cls(cores, cores)
+        return cls(int(spark.conf.get(PARTITIONS)), cores)
+
+    @property
+    def text(self) -> str:
+        """What ``explain`` says."""
+        buckets, cores = _counted(self.number, "bucket"), self.cores
+        return buckets if cores is None else f"{buckets}, {_counted(cores, 'core')}"
+
+    def warn(self) -> None:
+        """Warn, once in this process, where there are far more buckets than cores."""
+        if self.cores is None or self.number <= _FAR_TOO_MANY * self.cores or self in _warned:
+            return
+        _warned.add(self)
+        logging.getLogger(__name__).warning(
+            "%d buckets (%s) for %d cores: every batch runs a task for each, and most will be empty. Set %s to the number of "
+            "cores before the first start; a checkpoint goes on with the number it began with.",
+            self.number,
+            PARTITIONS,
+            self.cores,
+            PARTITIONS,
+        )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _cores(spark: Any) -> int | None:
+    """Return the number of cores that tasks of a session run on; ``None`` where it is not known, or changes with the work."""
+    local = _LOCAL.match(setting(spark, _MASTER) or "")
+    if local is not None:
+        return _cores_here(spark) if local[1] == "*" else int(local[1] or 1)
+    if not is_classic(spark) or setting(spark, "spark.dynamicAllocation.enabled") == "true":
+        return None
+    return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
+
+
+def _cores_here(spark: Any) -> int:
+    if is_classic(spark):
+        return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
+    return os.cpu_count() or 1
 
 
 def setting(spark: Any, name: str) -> str | None:

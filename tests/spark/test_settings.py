@@ -1,0 +1,91 @@
+"""Settings of a session: what is chosen where the user set nothing, and what a session is warned about."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from windowpane.spark.queries.settings import PARTITIONS, Buckets, choose_settings
+
+SPARKS_OWN = {PARTITIONS: "200", "spark.sql.execution.arrow.maxBytesPerBatch": "-1"}
+NOTHING = object()
+
+
+@dataclass
+class Conf:
+    """Settings as a session has them: those that were set, over Spark's own."""
+
+    values: dict[str, str]
+
+    def get(self, name: str, default: Any = NOTHING) -> str | None:
+        if name in self.values:
+            return self.values[name]
+        if default is not NOTHING:
+            return default  # type: ignore[no-any-return]
+        if name not in SPARKS_OWN:
+            raise PySparkException(f"no setting {name}")
+        return SPARKS_OWN[name]
+
+    def set(self, name: str, value: str) -> None:
+        self.values[name] = value
+
+
+@dataclass
+class Session:
+    """Stands in for a session of Spark Connect, or, with cores, for a classic one."""
+
+    conf: Conf
+    cores: int | None = None
+    sparkContext: Any = field(init=False)  # noqa: N815 (Spark's name)
+
+    def __post_init__(self) -> None:
+        self.sparkContext = self
+        if self.cores is not None:
+            self._jsparkSession = self
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802
+        assert self.cores is not None
+        return self.cores
+
+
+def session(master: str, cores: int | None = None, **settings: str) -> Session:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return Session(Conf({"spark.master": master} | named), cores)
+
+
+@pytest.mark.parametrize(("master", "chosen"), [("local[4]", "4"), ("local[3,2]", "3"), ("local", "1")])
+def test_in_local_mode_there_are_as_many_buckets_as_cores(master: str, chosen: str) -> None:
+    spark = session(master)
+    choose_settings(spark)
+    assert spark.conf.get(PARTITIONS) == chosen
+
+
+def test_what_the_user_set_stays_and_so_does_sparks_default_elsewhere_and_for_static_rows() -> None:
+    told, cluster, static = session("local[4]"), session("spark://host:7077", cores=100), session("local[4]")
+    told.conf.set(PARTITIONS, "200")
+    for spark in (told, cluster):
+        choose_settings(spark)
+        assert spark.conf.get(PARTITIONS) == "200"
+    assert Buckets.of(static, is_streaming=False) == Buckets(200, 4)
+    assert static.conf.get(PARTITIONS, None) is None
+
+
+def test_far_more_buckets_than_cores_are_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        for cores in (12, 12, 25):
+            choose_settings(session("yarn", cores=cores))
+        choose_settings(session("yarn", cores=12, spark_dynamicAllocation_enabled="true"))
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [f"200 buckets ({PARTITIONS}) for 12 cores"]
+
+
+@pytest.mark.parametrize(
+    ("buckets", "text"),
+    [(Buckets(2, 2), "2 buckets, 2 cores"), (Buckets(1, 1), "1 bucket, 1 core"), (Buckets(200, None), "200 buckets")],
+)
+def test_buckets_are_said_with_the_cores_that_work_on_them(buckets: Buckets, text: str) -> None:
+    assert buckets.text == text
