@@ -497,3 +497,15 @@ class UnreadableFileError(WindowpaneError, ValueError):
             "committed, and the query goes on from there."
         )
         self.path = path
+
+
+class WorkerPythonError(WindowpaneError):
+    """Spark's workers on this machine run a Python that cannot run windowpane."""
+
+    def __init__(self, executable: str, reason: str, here: str) -> None:
+        """Name the Python of the workers, what is wrong with it, and the one to take."""
+        super().__init__(
+            f"Spark's workers would run {executable!r}, but {reason}. Before the session is made, say "
+            f"os.environ['PYSPARK_PYTHON'] = sys.executable (here {here!r}), or activate the virtual environment."
+        )
+        self.executable = executable

@@ -12,6 +12,7 @@ from windowpane.errors import UndeclaredSideOutputError
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.settings import choose_settings
+from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
 
@@ -35,6 +36,7 @@ def operate(
         delay: microseconds by which the operator's watermark stays behind Spark's.
         counted_as: the name of the counters in the query's progress, ``None`` for none.
     """
+    check_worker_python(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
     if time_mode is None:
         return grouped.applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)

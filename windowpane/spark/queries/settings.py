@@ -67,8 +67,7 @@ class Buckets:
     def of(cls, spark: Any, is_streaming: bool) -> Buckets:
         """Return what holds for a session: for a stream in local mode its cores, unless the user set the shuffle partitions."""
         cores = _cores(spark)
-        is_local = _LOCAL.match(setting(spark, _MASTER) or "") is not None
-        if is_streaming and is_local and cores is not None and spark.conf.get(PARTITIONS, None) is None:
+        if is_streaming and is_local(spark) and cores is not None and spark.conf.get(PARTITIONS, None) is None:
             return cls(cores, cores)
         return cls(int(spark.conf.get(PARTITIONS)), cores)
 
@@ -119,6 +118,11 @@ def setting(spark: Any, name: str) -> str | None:
         return str(spark.conf.get(name))
     except PySparkException:
         return None
+
+
+def is_local(spark: Any) -> bool:
+    """Whether the tasks of a session run in the process of its driver."""
+    return _LOCAL.match(setting(spark, _MASTER) or "") is not None
 
 
 def is_classic(spark: Any) -> bool:

@@ -1,0 +1,56 @@
+"""The Python of Spark's workers: on one machine it must be one that has windowpane, and of the version of this program.
+
+PySpark starts ``PYSPARK_PYTHON``, or ``python3`` of the ``PATH``: in a virtual environment that is not activated that is another
+one. On a cluster the machines have environments of their own, which cannot be seen from here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+from windowpane.errors import WorkerPythonError
+from windowpane.spark.queries.settings import is_classic, is_local
+
+_NEEDED = ("windowpane", "pyarrow", "pandas")
+_QUESTION = f"""
+import importlib.util, sys
+print("%d.%d" % sys.version_info[:2], *[name for name in {_NEEDED} if importlib.util.find_spec(name) is None])
+"""
+_PATIENCE = 60.0
+
+
+def check_worker_python(spark: Any) -> None:
+    """Ask the Python of the workers of a local session, once, what it has.
+
+    Raises:
+        WorkerPythonError: it is of another version, or lacks what workers import.
+    """
+    if not is_classic(spark) or not is_local(spark) or spark.sparkContext._python_includes:
+        return  # files of Python go to the workers with the session, windowpane perhaps among them
+    wrong = _wrong_with(spark.sparkContext.pythonExec)
+    if wrong is not None:
+        raise WorkerPythonError(spark.sparkContext.pythonExec, wrong, sys.executable)
+
+
+@cache
+def _wrong_with(executable: str) -> str | None:
+    """Return what keeps an executable from being the Python of workers, ``None`` if nothing does."""
+    path = shutil.which(executable)
+    if path is None:
+        return "there is no such program"
+    if os.path.abspath(path) == os.path.abspath(sys.executable):
+        return None
+    try:
+        answer = subprocess.run([path, "-c", _QUESTION], capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it does not run ({error})"
+    version, *missing = answer.split()
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if version != here:
+        return f"it is Python {version}, and this program runs in Python {here}"
+    return f"it has no {', '.join(missing)}" if missing else None
