@@ -190,7 +190,7 @@ class OverSelection(Configured):
         return self._result(Emit.CLOSE, None, Inconsistent.ERROR)
 
     def _result(self, mode: Emit, retain: int | None, on_inconsistent: Inconsistent) -> OverResult:
-        from windowpane.spark.building.over import BuiltOver
+        from windowpane.spark.building.over import build_over
 
         stream = self.stream
         request = OverRequest(
@@ -204,7 +204,7 @@ class OverSelection(Configured):
             on_inconsistent=on_inconsistent,
             settings=self._settings,
         )
-        return OverResult(BuiltOver(stream.source, request))
+        return OverResult(build_over(stream.source, request))
 
 
 @dataclass(frozen=True)

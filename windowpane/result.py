@@ -11,14 +11,14 @@ from windowpane.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
 if TYPE_CHECKING:
-    from windowpane.spark.queries.running import Built
+    from windowpane.spark.building.program import BuiltProgram
 
 
 @dataclass(frozen=True)
 class Runnable:
     """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
 
-    _built: Built
+    _built: BuiltProgram
 
     @cached_property
     def df(self) -> Any:

@@ -30,7 +30,7 @@ from windowpane.windowing.triggers.composable import ComposableTrigger
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
-    from windowpane.spark.building.windows import BuiltWindows
+    from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
@@ -342,7 +342,7 @@ class WindowedStream(Configured):
         return self._result(FunctionPlan("apply_in_pandas", arrow=arrow, schema=schema))
 
     def _result(self, function: FunctionPlan) -> Result:
-        from windowpane.spark.building.windows import BuiltWindows
+        from windowpane.spark.building.windows import build_windows
 
         plan = WindowPlan(
             keys=tuple(key if isinstance(key, str) else "<column>" for key in self.keys),
@@ -354,7 +354,7 @@ class WindowedStream(Configured):
             panes=self._panes,
             settings=self._settings,
         )
-        return Result(BuiltWindows(self.source, plan, self.keys, self.order_by))
+        return Result(build_windows(self.source, plan, self.keys, self.order_by))
 
 
 @dataclass(frozen=True)
@@ -373,7 +373,7 @@ class Result(Runnable):
     columns, then those of ``pane_info``, and ``_change_type`` where panes retract.
     """
 
-    _built: BuiltWindows
+    _built: BuiltProgram
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
         """Go on with a second window, in the same query, over the results of this one.
@@ -388,16 +388,13 @@ class Result(Runnable):
         return self._downstream().window_all(assigner, order_by)
 
     def _downstream(self) -> Stream:
-        from windowpane.spark.sources.source import Source
-
         earlier = self._built
-        if earlier.plan.panes.options.retracts:
+        if earlier.plan.retracts:
             raise InvalidSpecError(
                 "the results of retracting windows are a changelog, and windows take rows: say .accumulation('discarding') or "
                 "'accumulating' for windows over windows."
             )
-        results = earlier.output("main", with_system=True)
-        return Stream(Source(results, name=f"{earlier.source.name}_next", upstream=earlier))
+        return Stream(earlier.followed_by(f"{earlier.source.name}_next"))
 
 
 def _several(columns: Any) -> tuple[Any, ...]:

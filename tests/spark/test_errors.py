@@ -277,9 +277,9 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
 
 def run_here(result: Any) -> None:
     """Run the stages of a static result in this process; all its rows must be of one bucket."""
-    windowed = result._built
-    encoded = pa.Table.from_batches(windowed._encoder()(windowed._projected.toArrow().to_batches()))
-    bounded_processor(partial(make_engine, windowed.program), Wire())(encoded)
+    (operator,) = result._built.operators
+    encoded = pa.Table.from_batches(operator.encoder(operator.reads.dataframe.toArrow().to_batches()))
+    bounded_processor(partial(make_engine, operator.program), Wire())(encoded)
 
 
 @pytest.mark.parametrize("name", RAISED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, Inconsistent
 from windowpane.errors import InvalidSpecError
@@ -86,6 +86,8 @@ class OverPlan:
     retain: int | None = None
     on_inconsistent: Inconsistent = Inconsistent.ERROR
     stages: tuple[Stage, ...] = field(init=False)
+    uses_processing_time: ClassVar[bool] = False
+    """OVER windows follow event time, or the order in which rows come."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, and split the calls into stages."""
@@ -95,6 +97,11 @@ class OverPlan:
         if self.mode is Emit.CLOSE:
             self._check_close()
         object.__setattr__(self, "stages", self._split())
+
+    @property
+    def retracts(self) -> bool:
+        """Whether later results of a row take earlier ones back."""
+        return self.mode is Emit.UPDATE
 
     @property
     def held_back(self) -> int | None:

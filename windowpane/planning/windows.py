@@ -94,6 +94,11 @@ class WindowPlan:
         return isinstance(trigger, ComposableTrigger) and trigger.may_finish(self.settings.allowed_lateness)
 
     @property
+    def retracts(self) -> bool:
+        """Whether later results of a window take earlier ones back."""
+        return self.panes.options.retracts
+
+    @property
     def uses_processing_time(self) -> bool:
         """Whether the program waits for the clock of the machine."""
         by_clock = not self.assigner.is_event_time and not isinstance(self.assigner, GlobalWindows)

@@ -27,16 +27,18 @@ class Output:
         number: the number that tags its rows.
         arrow: names and types of its columns as the operator emits them.
         spark: the same as Spark has them.
+        with_system: whether rows keep the columns that a window downstream needs.
     """
 
     name: str
     number: int
     arrow: pa.Schema
     spark: T.StructType
+    with_system: bool = False
 
-    def of(self, rows: Any, wire: Wire, with_system: bool = False) -> Any:
-        """Return this output of an operator's rows; ``with_system`` keeps what a window downstream needs."""
-        names = [name for name in self.arrow.names if with_system or not name.startswith(RESERVED)]
+    def of(self, rows: Any, wire: Wire) -> Any:
+        """Return this output of an operator's rows."""
+        names = [name for name in self.arrow.names if self.with_system or not name.startswith(RESERVED)]
         read = self.read(rows, wire, names)
         if self.number != MAIN:
             return read

@@ -17,8 +17,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.building.expressions import column_of, is_column, plain_name, replaced, sort_of
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.key_hashes import KEY_HASH
-from windowpane.spark.stages.project import RESERVED, Projection, key_hash
+from windowpane.spark.stages.project import RESERVED, Projection
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import Constant, Expression, Name, signature
 from windowpane.windowing.over.calls import WindowCall
@@ -68,13 +67,6 @@ class Names:
         self.projected = self.projection.select()
         self.schema: T.StructType = T.StructType([self.projected.schema[name] for name in self.columns])
         self.arrow: pa.Schema = arrow_schema(self.schema, "OVER window")
-
-    def with_hash(self, dataframe: Any, partition_by: tuple[str, ...]) -> Any:
-        """Return a DataFrame with the hash of its partition columns, if there are any and Spark can hash them."""
-        if not partition_by:
-            return dataframe
-        hashed = key_hash([column_of(name) for name in partition_by], self.types_of(partition_by), "partition_by")
-        return dataframe if hashed is None else dataframe.withColumn(KEY_HASH, hashed)
 
     def types_of(self, names: tuple[str, ...]) -> T.StructType:
         """Return the fields of columns."""

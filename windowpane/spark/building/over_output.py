@@ -26,7 +26,7 @@ class OverOutput(Output):
     event_time: str | None = None
     metadata: Mapping[str, Any] | None = None
 
-    def of(self, rows: Any, wire: Wire, with_system: bool = False) -> Any:
+    def of(self, rows: Any, wire: Wire) -> Any:
         """Return this output of an operator's rows."""
         read = self.read(rows, wire, self.arrow.names)
         return read.select(*[self._column(name, expression) for name, expression in self.selected])

@@ -1,20 +1,133 @@
-"""BuiltProgram: encoded rows -> the rows that an operator emits, the same for every kind of operator."""
+"""BuiltProgram: a source, the operators that its rows pass through, and the outputs of the last one.
+
+Windows are one operator, OVER windows a chain of them; ``build_windows`` and ``build_over`` make the same value of both.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import dataclasses
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
+from windowpane.engines.over.program import OverProgram
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
 from windowpane.errors import UndeclaredSideOutputError
+from windowpane.planning.engines import engine_of
+from windowpane.planning.over import OverPlan
+from windowpane.planning.windows import WindowPlan
+from windowpane.spark.building.operator_input import OperatorInput
 from windowpane.spark.building.outputs import Output
+from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
-from windowpane.spark.queries.settings import choose_settings
-from windowpane.spark.queries.worker_python import check_worker_python
+from windowpane.spark.queries.settings import Buckets, choose_settings
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful operator of a built program.
+
+    Args:
+        program: what its engine runs.
+        reads: where its rows come from.
+        encoder: encodes them for its buckets.
+        behind: microseconds by which its watermark stays behind that of the source.
+    """
+
+    program: Program | OverProgram
+    reads: OperatorInput
+    encoder: encode.Encoder
+    behind: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltProgram:
+    """A program on a DataFrame: built once, with one DataFrame an output.
+
+    Args:
+        source: where rows come from.
+        plan: what was asked for.
+        operators: what the rows pass through, in this order.
+        outputs: the outputs by name, ``main`` first.
+        explained: returns the plan as text, given in how many buckets it runs.
+    """
+
+    source: Source
+    plan: WindowPlan | OverPlan
+    operators: tuple[Operator, ...]
+    outputs: Mapping[str, Output]
+    explained: Callable[[str], str]
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the input is a stream."""
+        return self.source.is_streaming
+
+    @property
+    def time_mode(self) -> str:
+        """Spark's time mode for the stateful operators."""
+        if self.plan.uses_processing_time:
+            return "ProcessingTime"
+        return "EventTime" if self.source.has_watermark else "None"
+
+    @property
+    def waits_for_the_clock(self) -> bool:
+        """Whether this program or one before it has processing-time timers."""
+        upstream = self.source.upstream
+        return self.plan.uses_processing_time or (upstream is not None and upstream.waits_for_the_clock)
+
+    def explain(self) -> str:
+        """Return the plan as text: which engines run it, and why."""
+        return self.explained(Buckets.of(self.source.dataframe.sparkSession, self.is_streaming).text)
+
+    def rows(self, wire: Wire) -> Any:
+        """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
+        rows = None
+        for number, operator in enumerate(self.operators, start=1):
+            rows = operate(
+                operator.reads.encoded(rows, operator.encoder),
+                partial(engine_of(operator.program), operator.program),
+                wire if number == len(self.operators) else Wire(),
+                time_mode=self.time_mode if self.is_streaming else None,
+                delay=self.source.delay + operator.behind,
+                counted_as=self.source.name if number == 1 else f"{self.source.name}_{number}",
+            )
+        return rows
+
+    @cached_property
+    def blobs(self) -> Any:
+        """The rows of the last operator, every output as blobs: what is small to keep while several sinks read it."""
+        return self.rows(Wire())
+
+    @cached_property
+    def _wired(self) -> tuple[Any, Wire]:
+        """The rows of the last operator, main rows as columns where they can be, and how they travel."""
+        main = self.outputs["main"]
+        wire = wire_of(main.arrow, main.spark)
+        return (self.rows(wire) if wire.main is not None else self.blobs), wire
+
+    def named(self, name: str) -> Output:
+        """Return output ``name``; refuse a name nobody declared."""
+        if name not in self.outputs:
+            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
+        return self.outputs[name]
+
+    def output(self, name: str) -> Any:
+        """Return a DataFrame of output ``name``."""
+        output = self.named(name)
+        if self.is_streaming and self.waits_for_the_clock:
+            end_available_now_runs(self.source.dataframe.sparkSession)
+        return output.of(*self._wired)
+
+    def followed_by(self, name: str) -> Source:
+        """Return the main output as the source of a window of the same query, with the time of each row beside it."""
+        output = dataclasses.replace(self.outputs["main"], with_system=True)
+        return Source(output.of(*self._wired), name=name, upstream=self)
 
 
 def operate(
@@ -45,34 +158,3 @@ def operate(
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
     return rows if counted_as is None else rows.observe(counted_as, *counter_columns())
-
-
-class BuiltProgram(ABC):
-    """The outputs of a program on a DataFrame."""
-
-    @property
-    @abstractmethod
-    def outputs(self) -> Mapping[str, Output]:
-        """The outputs by name, ``main`` among them."""
-
-    @abstractmethod
-    def rows(self, wire: Wire) -> Any:
-        """Return the rows of the last operator, as they travel by ``wire``."""
-
-    @cached_property
-    def blobs(self) -> Any:
-        """The rows of the last operator, every output as blobs: what is small to keep while several sinks read it."""
-        return self.rows(Wire())
-
-    @cached_property
-    def wired(self) -> tuple[Any, Wire]:
-        """The rows of the last operator, main rows as columns where they can be, and how they travel."""
-        main = self.outputs["main"]
-        wire = wire_of(main.arrow, main.spark)
-        return (self.rows(wire) if wire.main is not None else self.blobs), wire
-
-    def named(self, name: str) -> Output:
-        """Return output ``name``; refuse a name nobody declared."""
-        if name not in self.outputs:
-            raise UndeclaredSideOutputError(name, [other for other in self.outputs if other != "main"])
-        return self.outputs[name]

@@ -1,214 +1,109 @@
-"""Build: a request of the fluent API -> the four stages on a DataFrame, and its outputs."""
+"""Build windows: a plan of the fluent API and a source -> one operator on a DataFrame, and its outputs."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.program import JUDGED, MAIN, TIME, Program
+from windowpane.engines.program import JUDGED, MAIN, TIME, WINDOW_END, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.planning.engines import combiner_of, engine_of
+from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import WindowPlan
-from windowpane.spark.building.encoding import encode_source, rows_line
 from windowpane.spark.building.expressions import column_of, sort_of
+from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
-from windowpane.spark.building.program import BuiltProgram, operate
-from windowpane.spark.internals.available_now import end_available_now_runs
-from windowpane.spark.queries.settings import Buckets
+from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages import encode
 from windowpane.spark.stages.key_hashes import KEY_HASH
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
-from windowpane.windowing.tags import OutputTag
 
 
-class BuiltWindows(BuiltProgram):
-    """A windowed program on a DataFrame: built once, with one DataFrame an output.
+def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> BuiltProgram:
+    """Return a windowed program on the DataFrame of a source.
 
     Args:
         source: where rows come from.
         plan: the program; its keys, order and aggregate arguments are those of ``keys`` and so on.
         keys: names or Columns.
         order_by: names or Columns.
+
+    Raises:
+        InvalidSpecError: the plan does not fit the source, its types or its clock.
+        UnknownColumnError: the source has no such column.
+        UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
     """
+    plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind)
+    projection = Projection(source.watermarked)
+    projection.add_system()
+    key_columns, key_fields = projection.add_keys(keys)
+    arguments = projection.add_arguments(plan.function)
+    order = _order_columns(projection, order_by)
+    rows = _row_columns(source, plan)
+    _add_input(projection, source, rows)
+    projected = projection.select()
+    types = InputTypes(
+        columns=arrow_schema(_without_system(projected.schema), "input"),
+        keys=arrow_schema(key_fields, "key_by"),
+        key_columns=key_columns,
+        window_bound=window_bound_type(_event_type(source)),
+        argument_columns=arguments,
+        declared=_declared(source, plan),
+        side_schemas=_side_schemas(source, plan),
+    )
+    plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order)
+    program = compile_program(plan, types, rows)
+    _check_clock(source, plan)
+    reads = SourceRows(source, projected, projection, key_fields)
+    kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
+    encoder = encoder_of(
+        source,
+        program.key_columns,
+        projection.columns,
+        kept | {TIME, JUDGED},
+        heartbeat=source.heartbeat,
+        combiner=combiner_of(program),
+    )
+    return BuiltProgram(
+        source,
+        plan,
+        operators=(Operator(program, reads, encoder),),
+        outputs=_outputs(source, plan, program, key_fields),
+        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+    )
 
-    def __init__(self, source: Source, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> None:
-        self.source = source
-        self.spark = source.dataframe.sparkSession
-        self._dataframe = source.watermarked
-        self._resolve(dataclasses.replace(plan, upstream=source.kind), keys, order_by)
 
-    @property
-    def is_streaming(self) -> bool:
-        """Whether the input is a stream."""
-        return bool(self._dataframe.isStreaming)
+# The columns of the input.
 
-    # Resolving the plan.
 
-    def _resolve(self, plan: WindowPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]) -> None:
-        projection = Projection(self._dataframe)
-        projection.add_system()
-        key_columns, key_fields = projection.add_keys(keys)
-        arguments = projection.add_arguments(plan.function)
-        order = _order_columns(projection, order_by)
-        rows = self._row_columns(plan)
-        for name in (*rows, self.source.heartbeat):
-            if name is not None and (TIME not in projection.columns or name in self._dataframe.columns):
-                projection.add(name, "input", "")
-        self._add_event_time(projection)
-        projected = projection.select()
-        event_type = self._event_type()
-        types = InputTypes(
-            columns=arrow_schema(self._schema_without_system(projected), "input"),
-            keys=arrow_schema(key_fields, "key_by"),
-            key_columns=key_columns,
-            window_bound=window_bound_type(event_type),
-            argument_columns=arguments,
-            declared=self._declared(plan),
-            side_schemas={tag.name: arrow_schema(self._side_schema(tag), tag.name) for tag in plan.settings.side_tags},
-        )
-        self.plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order, event_time=self.source.event_time)
-        self.program: Program = compile_program(self.plan, types, rows)
-        self._key_fields = key_fields
-        self._projected = projected
-        self._projection = projection
-        self._check_clock()
+def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
+    """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
+    if not plan.reads_rows and plan.settings.late_tag is None:
+        return ()
+    hidden = {TIME, JUDGED, source.heartbeat}
+    return tuple(name for name in source.watermarked.columns if name not in hidden)
 
-    def _add_event_time(self, projection: Projection) -> None:
-        name = self.source.event_time
-        if name is None or (TIME in projection.columns and name not in self._dataframe.columns):
-            return
-        if self.source.is_window_end:
+
+def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) -> None:
+    """Select the columns that make up a row, the heartbeat, and the event time unless rows carry theirs already."""
+    columns = source.watermarked.columns
+    has_time = TIME in projection.columns
+    for name in (*rows, source.heartbeat):
+        if name is not None and (not has_time or name in columns):
             projection.add(name, "input", "")
-        else:
-            projection.add_event_time(name)
-
-    def _row_columns(self, plan: WindowPlan) -> tuple[str, ...]:
-        """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
-        if not plan.reads_rows and plan.settings.late_tag is None:
-            return ()
-        hidden = {TIME, JUDGED, self.source.heartbeat}
-        return tuple(name for name in self._dataframe.columns if name not in hidden)
-
-    def _schema_without_system(self, dataframe: Any) -> T.StructType:
-        hidden = {TIME, JUDGED, KEY_HASH}
-        return T.StructType([field for field in dataframe.schema.fields if field.name not in hidden])
-
-    def _event_type(self) -> T.DataType | None:
-        if self.source.upstream is not None:
-            bound = self.source.upstream.program.window_bound
-            return T.TimestampType() if bound == TIMESTAMP else T.TimestampNTZType()
-        return self.source.event_type
-
-    def _declared(self, plan: WindowPlan) -> pa.Schema | None:
-        if plan.function.schema is None:
-            return None
-        return arrow_schema(declared_schema(self.spark, plan.function.schema, plan.function.kind), plan.function.kind)
-
-    def _side_schema(self, tag: OutputTag) -> T.StructType:
-        return declared_schema(self.spark, tag.schema, f"side output {tag.name!r}")
-
-    def _check_clock(self) -> None:
-        if self.plan.assigner.is_event_time and self.source.event_time is None and self.source.upstream is None:
-            raise InvalidSpecError(
-                f"{self.plan.assigner!r} assigns windows by event time: name the column with wp.stream(df, event_time=...)."
-            )
-        if self.is_streaming and self.plan.assigner.is_event_time and not self.has_watermark:
-            raise InvalidSpecError(
-                "a stream in event-time windows needs a watermark, else no window ever closes: "
-                f"wp.stream(df, event_time={self.source.event_time!r}, watermark='10 minutes')."
-            )
-
-    @property
-    def has_watermark(self) -> bool:
-        """Whether Spark keeps a watermark for the query."""
-        return self.source.has_watermark
-
-    @property
-    def time_mode(self) -> str:
-        """Spark's time mode for the stateful operator."""
-        if self.plan.uses_processing_time:
-            return "ProcessingTime"
-        return "EventTime" if self.has_watermark else "None"
-
-    @property
-    def waits_for_the_clock(self) -> bool:
-        """Whether this operator or one before it has processing-time timers."""
-        upstream = self.source.upstream
-        return self.time_mode == "ProcessingTime" or (upstream is not None and upstream.waits_for_the_clock)
-
-    def explain(self) -> str:
-        """Return the plan as text: which engine runs it, and why."""
-        buckets = Buckets.of(self.spark, self.is_streaming)
-        return explain(self.plan, self.program, buckets.text) + rows_line(self.source, self._projection, self._key_fields)
-
-    # The stages.
-
-    def rows(self, wire: Wire) -> Any:
-        """Return the rows of the operator, as they travel by ``wire``."""
-        return operate(
-            encode_source(self.source, self._projected, self._projection, self._key_fields, self._encoder()),
-            partial(engine_of(self.program), self.program),
-            wire,
-            time_mode=self.time_mode if self.is_streaming else None,
-            delay=self.source.delay,
-            counted_as=self.source.name,
-        )
-
-    def _encoder(self) -> encode.Encoder:
-        event_time = self.source.event_time
-        kept = {*self.program.values, *self.program.late_columns, *self.program.key_columns}
-        kept |= {TIME, JUDGED, *(column.name for column in self.program.order_by)}
-        return encode.Encoder(
-            keys=self.program.key_columns,
-            event_time=event_time,
-            window_end=self.source.is_window_end,
-            heartbeat=self.source.heartbeat,
-            dropped=tuple(name for name in self._projection.columns if name not in kept),
-            partitions=int(self.spark.conf.get("spark.sql.shuffle.partitions")),
-            combiner=combiner_of(self.program),
-        )
-
-    # The outputs.
-
-    @cached_property
-    def outputs(self) -> dict[str, Output]:
-        """The outputs by name: ``main`` first, then late data and side outputs."""
-        schemas = [("main", self.program.main_schema)]
-        schemas += [(side.tag.name, side.schema) for side in self.program.side_outputs]
-        return {
-            name: Output(name, number, schema, self._spark_schema(number, schema))
-            for number, (name, schema) in enumerate(schemas)
-        }
-
-    def output(self, name: str, with_system: bool = False) -> Any:
-        """Return a DataFrame of output ``name``."""
-        if self.is_streaming and self.waits_for_the_clock:
-            end_available_now_runs(self.spark)
-        return self.named(name).of(*self.wired, with_system)
-
-    def _spark_schema(self, number: int, schema: pa.Schema) -> T.StructType:
-        """Return Spark's types for an output: those of the input where columns come from there (Arrow knows no char(3))."""
-        known = {field.name: field.dataType for field in self._dataframe.schema.fields} if self._keeps_types(number) else {}
-        if number == MAIN:
-            known |= {field.name: field.dataType for field in self._key_fields.fields}
-        fields = spark_schema(schema).fields
-        return T.StructType([T.StructField(f.name, known.get(f.name, f.dataType), True) for f in fields])
-
-    def _keeps_types(self, number: int) -> bool:
-        if number == MAIN:
-            return self.plan.function.kind == "reduce" and self.plan.function.schema is None
-        return self.program.side_outputs[number - 1].is_late
+    if source.event_time is None or (has_time and source.event_time not in columns):
+        return
+    if source.is_window_end:
+        projection.add(source.event_time, "input", "")
+    else:
+        projection.add_event_time(source.event_time)
 
 
 def _order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
@@ -230,3 +125,64 @@ def _order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[Ord
 
 def _by(sort: Any) -> Any:
     return sort.expression.name if isinstance(sort.expression, Name) else column_of(sort.expression)
+
+
+# Types and clock.
+
+
+def _without_system(schema: T.StructType) -> T.StructType:
+    return T.StructType([field for field in schema.fields if field.name not in {TIME, JUDGED, KEY_HASH}])
+
+
+def _event_type(source: Source) -> T.DataType | None:
+    if source.upstream is not None:
+        bound = source.upstream.outputs["main"].arrow.field(WINDOW_END).type
+        return T.TimestampType() if bound == TIMESTAMP else T.TimestampNTZType()
+    return source.event_type
+
+
+def _declared(source: Source, plan: WindowPlan) -> pa.Schema | None:
+    function = plan.function
+    if function.schema is None:
+        return None
+    return arrow_schema(declared_schema(source.dataframe.sparkSession, function.schema, function.kind), function.kind)
+
+
+def _side_schemas(source: Source, plan: WindowPlan) -> dict[str, pa.Schema]:
+    schemas = {}
+    for tag in plan.settings.side_tags:
+        declared = declared_schema(source.dataframe.sparkSession, tag.schema, f"side output {tag.name!r}")
+        schemas[tag.name] = arrow_schema(declared, tag.name)
+    return schemas
+
+
+def _check_clock(source: Source, plan: WindowPlan) -> None:
+    if not plan.assigner.is_event_time:
+        return
+    if source.event_time is None and source.upstream is None:
+        raise InvalidSpecError(
+            f"{plan.assigner!r} assigns windows by event time: name the column with wp.stream(df, event_time=...)."
+        )
+    if source.is_streaming and not source.has_watermark:
+        raise InvalidSpecError(
+            "a stream in event-time windows needs a watermark, else no window ever closes: "
+            f"wp.stream(df, event_time={source.event_time!r}, watermark='10 minutes')."
+        )
+
+
+# The outputs.
+
+
+def _outputs(source: Source, plan: WindowPlan, program: Program, keys: T.StructType) -> dict[str, Output]:
+    """Return the outputs by name: ``main`` first, then late data and side outputs.
+
+    Columns that come from the input keep its types of Spark's, and so do keys (Arrow knows no char(3)).
+    """
+    rows = source.watermarked.schema
+    returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
+    main = T.StructType([*(rows.fields if returns_rows else ()), *keys.fields])
+    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, main))}
+    for number, side in enumerate(program.side_outputs, start=MAIN + 1):
+        known = rows if side.is_late else None
+        outputs[side.tag.name] = Output(side.tag.name, number, side.schema, spark_schema(side.schema, known))
+    return outputs

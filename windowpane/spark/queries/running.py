@@ -10,43 +10,19 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
 
 
-class Built(Protocol):
-    """A program put together on a DataFrame, as the Spark room has it."""
-
-    @property
-    def is_streaming(self) -> bool:
-        """Whether the input is a stream."""
-
-    @property
-    def waits_for_the_clock(self) -> bool:
-        """Whether the program has processing-time timers."""
-
-    @property
-    def blobs(self) -> Any:
-        """The rows of the operator, every output as blobs."""
-
-    def named(self, name: str) -> Any:
-        """Return an output by name: what decodes its blobs."""
-
-    def output(self, name: str) -> Any:
-        """Return an output as a DataFrame."""
-
-    def explain(self) -> str:
-        """Return the plan as text."""
-
-
 def start(
-    built: Built,
+    built: BuiltProgram,
     sinks: Mapping[str, Sink],
     checkpoint: str | None,
     trigger: Mapping[str, Any] | None,

@@ -18,7 +18,7 @@ from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.windowing.times import to_micros
 
 if TYPE_CHECKING:
-    from windowpane.spark.building.windows import BuiltWindows
+    from windowpane.spark.building.program import BuiltProgram
 
 PASSED_ON = "windowpane.window"
 """Metadata of a column that an earlier operator passed its watermark on with: ``WINDOW_END`` or ``ROW_TIME``."""
@@ -51,7 +51,7 @@ class Source:
     watermark: Any = None
     heartbeat: str | None = None
     name: str = "windowpane"
-    upstream: BuiltWindows | None = None
+    upstream: BuiltProgram | None = None
     made: ArrowRows | None = None
 
     @classmethod
@@ -75,15 +75,20 @@ class Source:
                 raise UnknownColumnError(name, role, dataframe.columns)
         if self.event_time is not None and self.upstream is None:
             self._check_event_time()
-        if self.watermark is None or not dataframe.isStreaming or self.is_passed_on:
+        if self.watermark is None or not self.is_streaming or self.is_passed_on:
             return dataframe
         self._check_watermark()
         return dataframe.withWatermark(self.event_time, self.spark_watermark)
 
     @property
+    def is_streaming(self) -> bool:
+        """Whether the rows are a stream."""
+        return bool(self.dataframe.isStreaming)
+
+    @property
     def spark_watermark(self) -> str | None:
         """The delay of the watermark as Spark writes it, ``None`` for none or rows that are no stream."""
-        if self.watermark is None or not self.dataframe.isStreaming:
+        if self.watermark is None or not self.is_streaming:
             return None
         return f"{to_micros(self.watermark) // 1000} milliseconds"
 
@@ -113,8 +118,8 @@ class Source:
     def has_watermark(self) -> bool:
         """Whether Spark keeps a watermark for the query."""
         if self.upstream is not None:
-            return self.upstream.has_watermark
-        if self.is_passed_on or (self.watermark is not None and self.dataframe.isStreaming):
+            return self.upstream.source.has_watermark
+        if self.is_passed_on or (self.watermark is not None and self.is_streaming):
             return True
         return any(_WATERMARK in field.metadata for field in self.dataframe.schema.fields)
 

@@ -108,6 +108,13 @@ def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
     return F.xxhash64(*keys).alias(KEY_HASH) if is_hashed_by_spark(types) else None
 
 
+def with_key_hash(dataframe: Any, keys: T.StructType) -> Any:
+    """Return a DataFrame with the hash of its partition columns, if there are any and Spark hashes them."""
+    columns = [F.col(quoted(name)) for name in keys.names]
+    hashed = key_hash(columns, keys, "partition_by") if columns else None
+    return dataframe if hashed is None else dataframe.withColumn(KEY_HASH, hashed)
+
+
 def is_hashed_by_spark(keys: T.StructType) -> bool:
     """Whether keys of such columns are hashed by Spark, and not in Python."""
     kinds = [column.dataType for column in keys.fields]

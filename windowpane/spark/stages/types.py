@@ -52,10 +52,16 @@ def _refusal(field: T.StructField, role: str) -> str:
     )
 
 
-def spark_schema(schema: pa.Schema) -> T.StructType:
-    """Return an Arrow schema as Spark has it, every column nullable."""
+def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.StructType:
+    """Return an Arrow schema as Spark has it, every column nullable.
+
+    Args:
+        schema: the Arrow schema.
+        known: columns whose Spark types are known, and are taken by name: Arrow has no char(3).
+    """
+    types = {} if known is None else {field.name: field.dataType for field in known.fields}
     found = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    return T.StructType([T.StructField(field.name, field.dataType, True) for field in found.fields])
+    return T.StructType([T.StructField(field.name, types.get(field.name, field.dataType), True) for field in found.fields])
 
 
 def declared_schema(spark: Any, schema: Any, what: str) -> T.StructType:

@@ -1,0 +1,136 @@
+"""What an operator reads: the rows of a source, or those that leave the operator before; and how they come to be encoded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.combiner import Combiner
+from windowpane.engines.program import TIME
+from windowpane.spark.sources.source import Source
+from windowpane.spark.stages import encode
+from windowpane.spark.stages.between_operators import PASSED, NextOperatorRows
+from windowpane.spark.stages.key_hashes import KEY_HASH
+from windowpane.spark.stages.project import Projection, is_hashed_by_spark, with_key_hash
+from windowpane.spark.stages.spark_hash import is_hashed_alike
+from windowpane.spark.stages.types import arrow_schema
+from windowpane.spark.stages.wire import COUNTER_ROW
+
+
+class OperatorInput(Protocol):
+    """What an operator reads."""
+
+    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+        """Return a DataFrame of ``encode.SCHEMA``; ``before`` is what left the operator before, if there is one."""
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The rows of a source, which take the shortest way there is: those that Python makes need not go through Spark.
+
+    Args:
+        source: the source.
+        dataframe: its rows, as a DataFrame of what the projection selects.
+        projection: the columns that the operator needs.
+        keys: the key columns.
+    """
+
+    source: Source
+    dataframe: Any
+    projection: Projection
+    keys: T.StructType
+
+    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+        """Return the rows as ``encode.SCHEMA``."""
+        made = self.source.made
+        if made is None or self.way_through_spark() is not None:
+            return self.dataframe.mapInArrow(encoder, encode.SCHEMA)
+        encoder = dataclasses.replace(encoder, hashes_keys=is_hashed_by_spark(self.keys))
+        return made.encoded(encoder, self._columns(), self.source.spark_watermark)
+
+    def _columns(self) -> tuple[str, ...]:
+        """Return the columns of the source that the operator needs, without an event time that only its clock reads."""
+        return tuple(name for name in self.projection.columns if name not in (TIME, KEY_HASH))
+
+    def way_through_spark(self) -> str | None:
+        """Return why rows that are made in Python have to go through Spark, ``None`` if they do not."""
+        if self.projection.computed:
+            return f"Spark computes {self.projection.computed[0]}"
+        if is_hashed_by_spark(self.keys):
+            for field in arrow_schema(self.keys, "keys"):
+                if not is_hashed_alike(field.type):
+                    return f"Spark hashes key {field.name!r} of type {field.type}"
+        needed = self._columns()
+        if self.source.event_time is not None:
+            needed = tuple(dict.fromkeys((*needed, self.source.event_time)))
+        return None if self.source.made is None else self.source.made.refusal(needed)
+
+    @property
+    def explanation(self) -> str:
+        """The line of ``explain`` about how rows come, with its line break; empty for a plain DataFrame."""
+        if self.source.made is None:
+            return ""
+        reason = self.way_through_spark()
+        if self.source.made.sample is not None:
+            said = "files read by Arrow, where they are encoded" if reason is None else f"files read by Spark: {reason}"
+            return f"\n  rows            {said}"
+        said = "encoded where they are made" if reason is None else f"to Spark and back: {reason}"
+        return f"\n  rows            made in Python, {said}"
+
+
+@dataclass(frozen=True)
+class PassedRows:
+    """The main rows of the operator before; its other outputs are handed on unread.
+
+    Args:
+        arrow: names and types of their columns.
+        spark: the same as Spark has them.
+        keys: the key columns.
+    """
+
+    arrow: pa.Schema
+    spark: T.StructType
+    keys: T.StructType
+
+    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+        """Return the rows as ``encode.SCHEMA``."""
+        carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
+        tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
+        rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
+        return with_key_hash(rows, self.keys).mapInArrow(encoder, encode.SCHEMA)
+
+
+def encoder_of(
+    source: Source,
+    keys: tuple[str, ...],
+    columns: Iterable[str],
+    kept: Container[str],
+    *,
+    heartbeat: str | None = None,
+    combiner: Combiner | None = None,
+) -> encode.Encoder:
+    """Return what encodes rows for an operator.
+
+    Args:
+        source: the source of the first operator.
+        keys: names of the key columns.
+        columns: the columns that the rows come with.
+        kept: the columns that the operator reads; the others are dropped on the way.
+        heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
+        combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
+    """
+    return encode.Encoder(
+        keys=keys,
+        event_time=source.event_time,
+        window_end=source.is_window_end,
+        heartbeat=heartbeat,
+        dropped=tuple(name for name in columns if name not in kept),
+        partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
+        combiner=combiner,
+    )
