@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 import windowpane as wp
-from windowpane.engines.program import PARTITION, POSITION, TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan

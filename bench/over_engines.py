@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, OverProgram
-from windowpane.engines.program import TIME
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order

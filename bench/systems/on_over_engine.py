@@ -12,8 +12,8 @@ from bench.programs import Task
 from bench.systems.task_folder import read_task, write_figures
 from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
-from windowpane.engines.program import PARTITION, POSITION, TIME
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec

@@ -11,10 +11,11 @@ import windowpane as wp
 from tests.engines.programs import LATE, Batch
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.errors import AggregateOverflowError, EvictionTimeError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
@@ -150,7 +151,7 @@ class Pair:
             for batch in stream:
                 rows = table_of(batch, timeless)
                 if self._program.upstream is not Upstream.SOURCE:
-                    rows = rows.append_column(JUDGED, pa.array(_judged(before, batch), pa.int64()))
+                    rows = rows.append_column(JUDGING_WATERMARK, pa.array(_judged(before, batch), pa.int64()))
                 before = batch.watermark
                 self.run(batch, [rows])
         except RefusedError:

@@ -9,8 +9,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
-from windowpane.engines.program import PARTITION, POSITION, TIME, Program, SideOutput, Upstream
+from windowpane.engines.program import Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.windowing.assigners import (
     CumulateEventTimeWindows,
     EventTimeSessionWindows,

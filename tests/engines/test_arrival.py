@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.engines.common.arrival import arrival_order
-from windowpane.engines.program import PARTITION, POSITION
+from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.windowing.over.spec import OrderColumn
 
 order_columns = st.builds(OrderColumn, st.sampled_from(["x", "n"]), st.booleans(), nulls_first=st.booleans())

@@ -8,9 +8,9 @@ import pytest
 
 import windowpane as wp
 from windowpane.engines.combiner import Folding
-from windowpane.engines.common.slicing import SLICE
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import SLICE, TIME
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.engines.program import POSITION, TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import POSITION, TIME
 from windowpane.kernels.aggregates import ORDERED
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore

@@ -12,9 +12,10 @@ from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.tails import SHARD_ROWS
-from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
+from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
 from windowpane.state.memory import MemoryBlobStore

@@ -11,9 +11,10 @@ import pytest
 
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, Upstream
+from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.over.frames import CURRENT_ROW, Frame, following
@@ -35,7 +36,7 @@ def table(rows: Iterable[tuple[int | None, int]], words: list[str] | None = None
     columns: dict[str, Any] = {"part": ["p"] * len(ids), "ts": times, "id": ids, TIME: times}
     columns |= {PARTITION: [0] * len(ids), POSITION: range(len(ids))}
     columns |= {CHANGE_TYPE: words} if words else {}
-    columns |= {JUDGED: judged} if judged else {}
+    columns |= {JUDGING_WATERMARK: judged} if judged else {}
     types = {"part": pa.string(), CHANGE_TYPE: pa.string()}
     return pa.table({name: pa.array(values, types.get(name, pa.int64())) for name, values in columns.items()})
 
@@ -78,7 +79,7 @@ def test_rows_behind_the_watermark_are_late() -> None:
 
     output = bucket.run(table([(10, 1), (11, 2)]), 10)
 
-    assert rows_of(output, LATE) == [{"part": "p", "ts": 10, "id": 1, TIME: 10, JUDGED: 10}]
+    assert rows_of(output, LATE) == [{"part": "p", "ts": 10, "id": 1, TIME: 10, JUDGING_WATERMARK: 10}]
     assert (output.counters.late_elements, output.counters.late_dropped) == (1, 1)
     assert ids(bucket.run(None, 20)) == [2]
 
@@ -125,7 +126,7 @@ def test_results_are_judged_by_a_watermark_that_none_of_them_trails(program: Ove
     bucket = Bucket(program)
     bucket.run(table([(5, 1), (6, 2)]), 4)
 
-    assert {row[JUDGED] for row in rows_of(bucket.run(None, 20))} == {judged}
+    assert {row[JUDGING_WATERMARK] for row in rows_of(bucket.run(None, 20))} == {judged}
 
 
 def test_rows_of_a_window_are_judged_by_what_they_were_emitted_under() -> None:

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 
 from windowpane.engines.over.program import LATE, Emit, OverProgram
-from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME
+from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz import over
 from windowpane.testing.fuzz.comparison import difference

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windowpane.engines.panes.store import SEGMENT, SHARD_ROWS, PaneStore, split
+from windowpane.engines.panes.store import SHARD_ROWS, PaneStore, split
+from windowpane.hidden_columns import SEGMENT
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, note, settings
 
 from tests.engines.programs import Batch, batches, late_of, program_of, results_of, specs, table_of
-from windowpane.engines.program import JUDGED, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row import RowEngine
 from windowpane.errors import ChangedPlanError, MissingTimestampError, UnknownStateFormatError
+from windowpane.hidden_columns import JUDGING_WATERMARK
 from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing import WindowTestHarness
@@ -117,7 +118,7 @@ def test_rows_of_an_earlier_window_are_judged_by_the_watermark_they_carry():
     program = program_of(spec)
     downstream = type(program)(**{**program.__dict__, "upstream": Upstream.JUDGED_WINDOW})
     batch = Batch(50, 0, (("a", 1, 5), ("a", 2, 6)))
-    rows = table_of(batch).append_column(JUDGED, pa.array([8, 9], pa.int64()))
+    rows = table_of(batch).append_column(JUDGING_WATERMARK, pa.array([8, 9], pa.int64()))
     output = RowEngine(downstream).run(MemoryBlobStore(), [rows], Clock(50, 0))
     assert results_of(output) == [("a", 0, 10, "[1]")], "under watermark 8 the window is open"
     assert late_of(output) == [("a", 2, True, [(0, 10)])], "under watermark 9 it is over"

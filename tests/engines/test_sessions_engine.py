@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.engines.programs import LATE, Batch, batches
 from windowpane.engines.common.evicting import refinement_refusal
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
 from windowpane.engines.sessions.engine import SessionsEngine, refusal
-from windowpane.engines.sessions.merging import END, ROWS, START, Arrivals
+from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
     InvalidDurationError,
@@ -30,6 +30,7 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
+from windowpane.hidden_columns import END, JUDGING_WATERMARK, PARTITION, POSITION, ROWS, START, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
@@ -165,7 +166,7 @@ def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream, 
     for batch in stream:
         judged = [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
         before = batch.watermark
-        rows = table_of(batch).append_column(JUDGED, pa.array(judged, pa.int64()))
+        rows = table_of(batch).append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
         run_both(SessionsEngine, program, stores, batch, rows)
 
 
@@ -397,7 +398,7 @@ def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_d
     assert output.counters.open_windows == 1000
     reads = store.reads
     fired = engine.run(store, [], Clock(109, 0))
-    assert fired.tables[0][1].select(["k", TIME, JUDGED]).to_pylist() == [{"k": 0, TIME: 109, JUDGED: 50}]
+    assert fired.tables[0][1].select(["k", TIME, JUDGING_WATERMARK]).to_pylist() == [{"k": 0, TIME: 109, JUDGING_WATERMARK: 50}]
     assert store.reads - reads == 3, "the page that is due"
 
 

@@ -22,12 +22,12 @@ from tests.engines.columnar_programs import (
     table_of,
 )
 from tests.engines.programs import Batch, batches
-from windowpane.engines.common.slicing import SLICE
-from windowpane.engines.program import TIME, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
 from windowpane.engines.slices.engine import SlicesEngine, refusal
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
+from windowpane.hidden_columns import SLICE, TIME
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX

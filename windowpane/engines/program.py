@@ -1,7 +1,7 @@
 """A program: everything an engine needs to run one windowed computation on a bucket, as one picklable value.
 
-Tables handed to an engine carry, besides the columns the functions see, the system columns named here; tables it returns carry
-``TIME`` and ``JUDGED`` for a window further downstream.
+Tables handed to an engine carry, besides the columns the functions see, hidden columns (``hidden_columns``); tables it returns
+carry ``TIME`` and ``JUDGING_WATERMARK`` for a window further downstream.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.changes import CHANGE_TYPE
@@ -25,15 +26,6 @@ from windowpane.windowing.panes import (
 )
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
-
-TIME = "__windowpane_time"
-"""Event time of a row in microseconds, null if it has none."""
-JUDGED = "__windowpane_judged"
-"""The watermark under which a row that comes out of a window is judged by the next window."""
-PARTITION = "__windowpane_partition"
-"""Input partition of a row."""
-POSITION = "__windowpane_position"
-"""Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
@@ -108,7 +100,7 @@ class Program:
     def main_schema(self) -> pa.Schema:
         """The main output as an engine emits it: keys, window bounds, the function's columns, system columns."""
         bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
-        system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
+        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
         return pa.schema([*self.keys, *bounds, *self.main, *self.pane_columns, *system])
 
     @property

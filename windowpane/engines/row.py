@@ -20,9 +20,10 @@ from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
-from windowpane.engines.program import JUDGED, TIME, Program, Upstream
+from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingTimestampError
+from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import TimerService
@@ -94,7 +95,7 @@ class _Batch:
         if rows is None or self._program.upstream is Upstream.WINDOW:
             self._take(rows)
             return
-        for watermark, start, length in _runs(rows[JUDGED].to_pylist()):
+        for watermark, start, length in _runs(rows[JUDGING_WATERMARK].to_pylist()):
             self._advance_watermark(watermark)
             self._take(rows.slice(start, length), start)
 

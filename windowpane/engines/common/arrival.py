@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, Program, Upstream
-from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.engines.program import Program, Upstream
+from windowpane.hidden_columns import ARRIVAL, JUDGING_WATERMARK, PARTITION, POSITION
 from windowpane.windowing.over.spec import OrderColumn
 
 _ASCENDING, _DESCENDING = "ascending", "descending"
@@ -24,7 +24,7 @@ def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return None
-    judged = [JUDGED] if program.upstream is Upstream.JUDGED_WINDOW else []
+    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
     merged = pa.concat_tables(filled, promote_options="permissive")
     if not judged and not program.order_by and _have_come_in_order(merged):
         return merged.combine_chunks()

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.common.rows import python_keys, python_rows, python_values
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.errors import MissingTimestampError
+from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates import is_scalar
 from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -21,9 +22,9 @@ from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.panes import NO_PANES
 
-_PREFIX = "__windowpane_user_"
-_ENCODED = "__windowpane_key_"
-_ALL = "__windowpane_all"
+_PREFIX = hidden("user_")
+_ENCODED = hidden("key_")
+_ALL = hidden("all")
 """Key column where there are no keys."""
 
 

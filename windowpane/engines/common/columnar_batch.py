@@ -17,8 +17,9 @@ from windowpane.engines.common.arrival import in_order, numbered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
-from windowpane.engines.program import JUDGED, MAIN, Program, Upstream
+from windowpane.engines.program import MAIN, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.hidden_columns import JUDGING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.times import add_clamped
@@ -125,6 +126,6 @@ class ColumnarBatch(ABC):
             self._take_any(tables)
             return
         arrived = pa.concat_tables(tables)
-        for judged in sorted(set(arrived[JUDGED].to_pylist())):
+        for judged in sorted(set(arrived[JUDGING_WATERMARK].to_pylist())):
             self._advance_watermark(judged)
-            self.take([arrived.filter(pc.equal(arrived[JUDGED], judged))])
+            self.take([arrived.filter(pc.equal(arrived[JUDGING_WATERMARK], judged))])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.program import Program
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.windowing.assigners import GlobalWindows
@@ -70,5 +71,5 @@ def _of_no_rows(program: Program) -> GroupedFold:
     parts = []
     for number, (_, aggregate, slots) in enumerate(program.aggregates):
         bound = aggregate.bind([program.value_types.field(slot).type for slot in slots])
-        parts.append(NoRows(f"__windowpane_{number}_", bound.get_result(bound.create_accumulator()), bound.result_type))
+        parts.append(NoRows(hidden(f"{number}_"), bound.get_result(bound.create_accumulator()), bound.result_type))
     return GroupedFold(tuple(parts))

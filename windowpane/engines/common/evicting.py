@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.common.emptying import empties, emptying_refusal
-from windowpane.engines.program import TIME, Program
-from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import ARRIVAL, TIME
 from windowpane.kernels.eviction import LastSurvive, Survivors, YoungSurvive
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor

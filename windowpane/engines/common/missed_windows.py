@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from windowpane.engines.common.late_rows import late_table
 from windowpane.engines.common.slicing import Integers, Slices
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import TIME
 from windowpane.windowing.windows import TimeWindow
 
 IsLate = Callable[[TimeWindow], bool]

@@ -30,11 +30,6 @@ from windowpane.windowing.windows import TimeWindow, window_start
 
 Integers = npt.NDArray[np.int64]
 
-SLICE = "__windowpane_slice"
-"""Column: the start of a row's slice."""
-ROWS = "__windowpane_rows"
-"""Column: how many rows were folded into a row of partials, which tells how many were late."""
-
 
 class Slices(Protocol):
     """The pieces that the windows of an assigner are made of, named by their start; each window has an end of its own."""

@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
-from windowpane.engines.program import PARTITION, POSITION
 from windowpane.errors import InconsistentChangeError
+from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import Codes, has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.operators.over.consolidation import consolidate
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
-_AT = "__windowpane_at"
+_AT = hidden("at")
 
 Report = Callable[[InconsistentChangeError], None]
 

@@ -26,9 +26,10 @@ from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.releasing import in_arrival_order, in_window_order
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.tails import Tails
-from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
+from windowpane.hidden_columns import JUDGING_WATERMARK, TIME, hidden
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
@@ -39,7 +40,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.times import MAX, MIN
 
-_EMITTED = "__windowpane_emitted"
+_EMITTED = hidden("emitted")
 
 
 class OverCloseEngine:
@@ -183,7 +184,7 @@ class _Batch:
         done = self._closer.take(ready, self._point(closed))
         if done is not None:
             under = np.full(done.num_rows, self._program.judged(before))
-            judged = done.append_column(JUDGED, pa.array(under))
+            judged = done.append_column(JUDGING_WATERMARK, pa.array(under))
             self._emitted.append(judged.select(self._program.main_schema.names))
 
     def _point(self, closed: int) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.spans import Spans
-from windowpane.engines.program import TIME
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.row_differences import differing
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE

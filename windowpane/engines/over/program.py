@@ -2,7 +2,7 @@
 
 Input tables carry the columns of ``OverProgram.columns``, ``CHANGE_TYPE`` (absent: every row is an insert) and the system columns
 TIME, PARTITION and POSITION of ``engines.program``. Output tables carry the input columns, one column per call, ``CHANGE_TYPE``
-in mode update, and TIME and JUDGED. Changes of one batch to one row count as one.
+in mode update, and TIME and JUDGING_WATERMARK. Changes of one batch to one row count as one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from enum import Enum
 
 import pyarrow as pa
 
-from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.over.closing_delays import watermark_delay
 from windowpane.windowing.over.spec import OverSpec
@@ -92,13 +93,13 @@ class OverProgram:
     def main_schema(self) -> pa.Schema:
         """The main output as an engine emits it."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.mode is Emit.UPDATE else []
-        system = [pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())]
+        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
         return pa.schema([*self.columns, *self.outputs, *changes, *system])
 
     @property
     def late_schema(self) -> pa.Schema:
         """The late output: rows as they came."""
-        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(JUDGED, pa.int64())])
+        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())])
 
     def horizon(self, watermark: int) -> int | None:
         """Return the event time at or below which rows are late under a watermark; ``None``: no row ever is.

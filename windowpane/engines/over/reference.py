@@ -19,9 +19,10 @@ import pyarrow as pa
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inconsistent, OverProgram
-from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, Upstream
+from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError, MissingOrderError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.operators.over.row_order import RowOrder
@@ -33,7 +34,7 @@ from windowpane.windowing.changes import Row
 from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]
-"""A change type and a row; the row also carries its TIME, and JUDGED where it comes from a window."""
+"""A change type and a row; the row also carries its TIME, and JUDGING_WATERMARK where it comes from a window."""
 
 
 class OverReferenceEngine:
@@ -57,7 +58,7 @@ def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
     if not tables:
         return []
     merged = pa.concat_tables(tables, promote_options="permissive").sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-    judged = [JUDGED] if program.upstream is Upstream.JUDGED_WINDOW else []
+    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
     values = python_rows(merged.select([*program.columns.names, TIME, *judged]))
     words = merged[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in merged.column_names else [INSERT] * merged.num_rows
     return list(zip(words, values, strict=True))
@@ -105,9 +106,9 @@ class _Batch(ABC):
 
     def _punctual(self, entries: Iterable[Entry], watermark: int) -> Iterator[Entry]:
         for word, row in entries:
-            horizon = self.program.horizon(row.get(JUDGED, watermark))
+            horizon = self.program.horizon(row.get(JUDGING_WATERMARK, watermark))
             if horizon is not None and self._is_late(row[TIME], horizon):
-                self.late.append(row | {JUDGED: row.get(JUDGED, watermark)})
+                self.late.append(row | {JUDGING_WATERMARK: row.get(JUDGING_WATERMARK, watermark)})
             else:
                 yield word, row
 
@@ -127,7 +128,7 @@ class _Batch(ABC):
 
     def _tables(self, emitted: list[Entry], judged: int) -> Iterator[tuple[int, pa.Table]]:
         if emitted:
-            rows = [row | {CHANGE_TYPE: word, JUDGED: judged} for word, row in emitted]
+            rows = [row | {CHANGE_TYPE: word, JUDGING_WATERMARK: judged} for word, row in emitted]
             yield MAIN, _table(rows, self.program.main_schema)
         if self.late and self.program.has_late_output:
             yield LATE, _table(self.late, self.program.late_schema)

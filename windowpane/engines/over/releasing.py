@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
-from windowpane.engines.program import PARTITION, POSITION
 from windowpane.errors import InconsistentChangeError
+from windowpane.hidden_columns import PARTITION, POSITION
 from windowpane.kernels.over.sorting import equal_neighbours, key_codes, order_codes, partition_numbers
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.engines.program import TIME
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore

@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.sorting import starts as partition_starts
 from windowpane.kernels.sorting.sort_keys import Bytes, SortKeys
 from windowpane.state.row_pages import RowPages
 
 Mask = npt.NDArray[np.bool_]
-
-KEY = "__windowpane_key"
-"""The column of a stored row with its sort key, where this is not made anew whenever the row is read."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class PageCache:
             self.pages.prefetch([ordinal for ordinal in ordinals.tolist() if ordinal not in self._read])
             batches = [self[ordinal] for ordinal in ordinals.tolist()]
             table = pa.Table.from_batches(batches, self.schema).combine_chunks()
-            keys = stored_keys(table[KEY]) if KEY in table.column_names else self.sort_keys.of(table)
+            keys = stored_keys(table[SORT_KEY]) if SORT_KEY in table.column_names else self.sort_keys.of(table)
             self._joined = (what, table, keys)
         return self._joined[1], self._joined[2]
 

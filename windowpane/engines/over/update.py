@@ -29,11 +29,12 @@ from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.over.spans import KEY, Delta, PageCache, Spans, around
+from windowpane.engines.over.spans import Delta, PageCache, Spans, around
 from windowpane.engines.over.sweep import swept
-from windowpane.engines.program import JUDGED, MAIN, TIME, Upstream
+from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
+from windowpane.hidden_columns import JUDGING_WATERMARK, SORT_KEY, TIME
 from windowpane.kernels.keys.row_differences import differing
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
@@ -60,7 +61,7 @@ class OverUpdateEngine:
         self.window = OverWindow(program.spec, program.columns)
         self.sort_keys = SortKeys(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
-        key = [] if self.sort_keys.are_cheap else [pa.field(KEY, pa.binary())]
+        key = [] if self.sort_keys.are_cheap else [pa.field(SORT_KEY, pa.binary())]
         self.stored = pa.schema([*key, *self.arriving, *program.outputs, *self.window.carries])
         self.framed = [call for call in self.window.calls if not call.is_running]
         self.running = [call for call in self.window.calls if call.is_running]
@@ -130,7 +131,7 @@ class _Batch:
         outputs, arrivals = [*self._arrivals.late_output()], self._arrivals
         count = 0 if emitted is None else emitted.num_rows
         if emitted is not None and count:
-            table = emitted.append_column(JUDGED, pa.array(np.full(count, judged)))
+            table = emitted.append_column(JUDGING_WATERMARK, pa.array(np.full(count, judged)))
             outputs.insert(0, (MAIN, table.select(self._program.main_schema.names).cast(self._program.main_schema)))
         counters = Counters(arrivals.late, arrivals.late, count, 0, 0, self._pages.byte_size, arrivals.inconsistent)
         return BucketOutput(outputs, counters, self._program.upstream is Upstream.SOURCE)

@@ -23,13 +23,12 @@ import pyarrow as pa
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.touched import TouchedPanes
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import COUNT, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
 from windowpane.kernels.sorting.packed_order import stable_order
-
-COUNT = "__windowpane_count"
 
 Mask = npt.NDArray[np.bool_]
 

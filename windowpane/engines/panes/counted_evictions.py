@@ -20,15 +20,13 @@ from windowpane.engines.common.evicting import argument_columns, kept_columns, t
 from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, Mask, Outcome, joined
 from windowpane.engines.panes.touched import TouchedPanes
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import FRESH, ROWS, TIME
 from windowpane.kernels.eviction import NEVER, Firings, Survivors
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
 from windowpane.kernels.sorting.packed_order import stable_order
-
-FRESH = "__windowpane_fresh"
-ROWS = "__windowpane_rows"
 
 
 class EvictedElements(CountedContents):

@@ -18,13 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.common.slicing import Integers
+from windowpane.hidden_columns import FIRE_TIME
 from windowpane.kernels.keys.dense_codes import dense_codes, places_in
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.times import MAX
-
-FIRE_TIME = "__windowpane_fire_time"
 
 DONE = MAX
 """The time of a pane that fires no more: time itself ends before it is due."""

@@ -15,10 +15,11 @@ import pyarrow as pa
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
-from windowpane.engines.common.slicing import ROWS, SLICE, Integers, Slices, slices_of
+from windowpane.engines.common.slicing import Integers, Slices, slices_of
 from windowpane.engines.common.staggering import staggered
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore

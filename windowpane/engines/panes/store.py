@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.engines.common.slicing import Integers
+from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
 
-SEGMENT = "__windowpane_segment"
 SHARD_ROWS = Size("rows of a shard of panes", 8192, (3, 10))
 
 _SHARD_BITS = 32

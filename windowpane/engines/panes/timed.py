@@ -21,14 +21,15 @@ from windowpane.engines.common.columnar import common_refusal, key_names, keyed,
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.slicing import ROWS, SLICE, Integers, slices_of
+from windowpane.engines.common.slicing import Integers, slices_of
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.hidden_columns import END, ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import places_in
 from windowpane.state.blob_store import BlobStore
@@ -43,8 +44,6 @@ from windowpane.windowing.triggers import (
     NeverTrigger,
 )
 from windowpane.windowing.windows import TimeWindow, Window
-
-_END = "__windowpane_end"
 
 
 class TimedPanesEngine(PanesEngine):
@@ -237,7 +236,7 @@ class _Batch(ColumnarBatch):
 
     def _add(self, elements: Elements) -> None:
         taken = elements.columns(list(dict.fromkeys([*self._keys, TIME, *self._contents.columns])))
-        parts = dict(split(taken.append_column(_END, pa.array(elements.ends)), _END))
+        parts = dict(split(taken.append_column(END, pa.array(elements.ends)), END))
         for end in dict.fromkeys(elements.ends.tolist()):  # in the assigner's order, as Flink fires for a late element
             self._add_to(end, parts[end])
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from windowpane.engines.common.evicting import kept_columns, timed
 from windowpane.engines.common.slicing import Integers
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, Survivors
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import fold_groups

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.panes import Elements
-from windowpane.engines.panes.store import SEGMENT
+from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 
 

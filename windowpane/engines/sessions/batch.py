@@ -20,13 +20,14 @@ from windowpane.engines.common.arrival import arrival_order
 from windowpane.engines.common.columnar import group_columns, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.results import Results
-from windowpane.engines.program import POSITION, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.sessions.evictions import Evictions
-from windowpane.engines.sessions.merging import END, FILLED, ROWS, START, Arrivals
+from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.rule import Mask
 from windowpane.engines.sessions.step import Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.hidden_columns import END, FILLED, POSITION, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.kernels.keys.splitmix import Hashes

@@ -12,9 +12,9 @@ import pyarrow as pa
 from windowpane.engines.common.columnar import fold_of, group_columns
 from windowpane.engines.common.emptying import empties
 from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.sessions.rule import Mask
-from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.aggregates.user_code import KeptRows
 from windowpane.kernels.aggregates.valued.collecting import by_arrival
@@ -24,7 +24,7 @@ from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import fold_groups
 from windowpane.windowing.times import MIN
 
-_PREFIX = "__windowpane_kept_"
+_PREFIX = hidden("kept_")
 
 
 def eviction_refusal(program: Program) -> str | None:

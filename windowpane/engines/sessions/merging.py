@@ -17,19 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.sessions.rule import Mask
+from windowpane.hidden_columns import END, HELD, START
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
 from windowpane.kernels.sessions.islands import Int64s, Islands, find_islands
 from windowpane.kernels.sessions.late_joiners import join_in_order
 from windowpane.kernels.sessions.session_order import holding_order, offsets_of
-
-START = "__windowpane_start"
-END = "__windowpane_end"
-FILLED = "__windowpane_filled"
-HELD = "__windowpane_held"
-"""How many elements a session was given."""
-ROWS = "__windowpane_rows"
-"""Number of rows that were folded into a piece."""
 
 ArrivalOrder = Callable[[Int64s], Int64s]
 """Sorts numbers of rows by their arrival."""

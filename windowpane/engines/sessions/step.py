@@ -21,10 +21,10 @@ from windowpane.engines.common.columnar import group_columns, key_arrays, with_p
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import Program
 from windowpane.engines.sessions.evictions import Evictions
-from windowpane.engines.sessions.merging import END, FILLED, HELD, ROWS, START, ArrivalOrder, Arrivals, SessionMerging
+from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionMerging
 from windowpane.engines.sessions.rule import Mask, SessionRule
 from windowpane.errors import MergeBehindWatermarkError
-from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold

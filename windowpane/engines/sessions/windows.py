@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.rows import python_keys, python_rows
-from windowpane.engines.program import TIME, Program
+from windowpane.engines.program import Program
 from windowpane.errors import (
     InvalidSessionGapError,
     TimestampOverflowError,
     UserFunctionError,
     WindowpaneError,
 )
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.sessions.islands import Int64s
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.times import to_micros

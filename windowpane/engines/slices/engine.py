@@ -19,11 +19,12 @@ from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
-from windowpane.engines.common.slicing import ROWS, SLICE, Slices, slices_of
+from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.common.staggering import slicing_refusal, staggered
-from windowpane.engines.program import PARTITION, TIME, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
+from windowpane.hidden_columns import PARTITION, ROWS, SLICE, TIME, hidden
 from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -31,7 +32,7 @@ from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
-_TOUCHED = "__windowpane_touched"
+_TOUCHED = hidden("touched")
 
 _SAMPLE = Size("rows sampled before folding slices", 1 << 15, (2, 5))
 _TOGETHER = 4

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from windowpane.kernels.aggregates.forms import ORDERED, columnar_form, is_scalar
-from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate
 
-__all__ = ["ARRIVAL", "ORDERED", "ColumnarAggregate", "columnar_form", "is_scalar"]
+__all__ = ["ORDERED", "ColumnarAggregate", "columnar_form", "is_scalar"]

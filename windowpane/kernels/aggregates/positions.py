@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.aggregates.protocol import ARRIVAL, SegmentAggregate
+from windowpane.hidden_columns import ARRIVAL
+from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.grouping.segments import Integers, Segments, flat, take_or_null
 
 NEVER = -1

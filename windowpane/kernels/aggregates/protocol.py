@@ -21,9 +21,6 @@ import pyarrow as pa
 
 from windowpane.kernels.grouping.segments import Integers, Segments
 
-ARRIVAL = "__windowpane_arrival"
-"""Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
-
 
 @dataclass(frozen=True)
 class Partial:

@@ -17,8 +17,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from windowpane.hidden_columns import ARRIVAL, hidden
 from windowpane.kernels.aggregates.forms import columnar_form
-from windowpane.kernels.aggregates.protocol import ARRIVAL, ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
@@ -26,7 +27,7 @@ from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Groups, Integers, Runs, Segments, flat
 from windowpane.windowing.aggregates import Aggregate
 
-_ROW = "__windowpane_row"
+_ROW = hidden("row")
 
 Step = tuple[Any, str]
 
@@ -48,7 +49,7 @@ class GroupedFold:
         found = []
         for number, (_, aggregate, slots) in enumerate(aggregates):
             kinds = [types.field(slot).type for slot in slots]
-            found.append(columnar_form(aggregate, f"__windowpane_{number}_", slots, kinds))
+            found.append(columnar_form(aggregate, hidden(f"{number}_"), slots, kinds))
         parts = tuple(part for part in found if part is not None)
         return cls(parts) if parts and len(parts) == len(found) else None
 

@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.hidden_columns import hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 
 Integers = npt.NDArray[np.int64]
 
-_RANGE = "__windowpane_range"
+_RANGE = hidden("range")
 
 
 class Ranges(NamedTuple):

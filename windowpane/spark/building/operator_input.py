@@ -12,11 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.program import TIME
+from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.between_operators import PASSED, NextOperatorRows
-from windowpane.spark.stages.key_hashes import KEY_HASH
+from windowpane.spark.stages.between_operators import NextOperatorRows
 from windowpane.spark.stages.project import Projection, is_hashed_by_spark, with_key_hash
 from windowpane.spark.stages.spark_hash import is_hashed_alike
 from windowpane.spark.stages.types import arrow_schema

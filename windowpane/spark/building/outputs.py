@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, WINDOW_END
+from windowpane.hidden_columns import PREFIX
 from windowpane.spark.sources.source import PASSED_ON
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.decode import Decoder
-from windowpane.spark.stages.project import RESERVED, quoted
+from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import Wire
 
 
@@ -38,7 +39,7 @@ class Output:
 
     def of(self, rows: Any, wire: Wire) -> Any:
         """Return this output of an operator's rows."""
-        names = [name for name in self.arrow.names if self.with_system or not name.startswith(RESERVED)]
+        names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
         read = self.read(rows, wire, names)
         if self.number != MAIN:
             return read

@@ -9,8 +9,9 @@ from pyspark.sql import types as T
 
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import JUDGED, MAIN, PARTITION, POSITION, TIME, Program
+from windowpane.engines.program import MAIN, Program
 from windowpane.errors import InvalidSpecError
+from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark.building.operator_input import PassedRows, SourceRows, encoder_of
@@ -19,12 +20,11 @@ from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import DELAY, PASSED_ON, ROW_TIME, Source
-from windowpane.spark.stages.key_hashes import KEY_HASH
 from windowpane.spark.stages.project import with_key_hash
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Expression, Name, names_in
 
-_SYSTEM = (TIME, JUDGED)
+_SYSTEM = (TIME, JUDGING_WATERMARK)
 
 
 def build_over(source: Source, request: OverRequest) -> BuiltProgram:

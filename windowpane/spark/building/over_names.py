@@ -14,10 +14,11 @@ from pyspark.sql import types as T
 
 from windowpane.engines.over.program import CHANGE_TYPE
 from windowpane.errors import InvalidSpecError
+from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
 from windowpane.spark.building.expressions import column_of, is_column, plain_name, replaced, sort_of
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.project import RESERVED, Projection
+from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.expressions import Constant, Expression, Name, signature
 from windowpane.windowing.over.calls import WindowCall
@@ -116,7 +117,7 @@ class Names:
     def _call(self, call: WindowCall) -> str:
         """Return the column of a call's result."""
         if call.identity not in self._calls:
-            self._calls[call.identity] = self._windowed(call, f"{RESERVED}call_{len(self._calls)}")
+            self._calls[call.identity] = self._windowed(call, f"{PREFIX}call_{len(self._calls)}")
         return self._calls[call.identity].name
 
     def _windowed(self, call: WindowCall, name: str) -> WindowedCall:

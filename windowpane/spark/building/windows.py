@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.program import JUDGED, MAIN, TIME, WINDOW_END, Program
+from windowpane.engines.program import MAIN, WINDOW_END, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
+from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import WindowPlan
@@ -19,7 +20,6 @@ from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import Source
-from windowpane.spark.stages.key_hashes import KEY_HASH
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.expressions import Name
@@ -67,7 +67,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         source,
         program.key_columns,
         projection.columns,
-        kept | {TIME, JUDGED},
+        kept | {TIME, JUDGING_WATERMARK},
         heartbeat=source.heartbeat,
         combiner=combiner_of(program),
     )
@@ -87,7 +87,7 @@ def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
     """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
     if not plan.reads_rows and plan.settings.late_tag is None:
         return ()
-    hidden = {TIME, JUDGED, source.heartbeat}
+    hidden = {TIME, JUDGING_WATERMARK, source.heartbeat}
     return tuple(name for name in source.watermarked.columns if name not in hidden)
 
 
@@ -131,7 +131,7 @@ def _by(sort: Any) -> Any:
 
 
 def _without_system(schema: T.StructType) -> T.StructType:
-    return T.StructType([field for field in schema.fields if field.name not in {TIME, JUDGED, KEY_HASH}])
+    return T.StructType([field for field in schema.fields if field.name not in {TIME, JUDGING_WATERMARK, KEY_HASH}])
 
 
 def _event_type(source: Source) -> T.DataType | None:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windowpane.engines.program import MAIN
+from windowpane.hidden_columns import PASSED
 from windowpane.spark.stages.blobs import pack, unpack
-
-PASSED = "__windowpane_passed"
-"""A blob that the next operator hands on unread."""
 
 _OUTPUT = b"windowpane.output"
 

@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from windowpane.engines.combiner import Combiner, Folding
-from windowpane.engines.program import PARTITION, POSITION, TIME
+from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
 from windowpane.spark.stages.arrow_columns import arriving
-from windowpane.spark.stages.between_operators import PASSED
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
-from windowpane.spark.stages.key_hashes import KEY_HASH, bucket_numbers
+from windowpane.spark.stages.key_hashes import bucket_numbers
 
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"

@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.engines.common.rows import python_keys
+from windowpane.hidden_columns import KEY_HASH
 from windowpane.spark.stages.spark_hash import spark_hashes
 from windowpane.state.codec import encode_key
-
-KEY_HASH = "__windowpane_key_hash"
-"""Column of the hash where Spark computed it."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)

@@ -13,13 +13,10 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.engines.program import JUDGED, TIME
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
+from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
-from windowpane.spark.stages.key_hashes import KEY_HASH
 from windowpane.spark.stages.types import contains_unhashable, foreign_collation
-
-RESERVED = "__windowpane_"
 
 
 @dataclass
@@ -39,7 +36,7 @@ class Projection:
             return expression
         if not hasattr(expression, "cast"):
             raise InvalidSpecError(f"{role}: expected a column name or a PySpark Column, got {expression!r}.")
-        name = RESERVED + reserved
+        name = PREFIX + reserved
         self.computed.append(role)
         self.columns[name] = expression.alias(name)
         return name
@@ -84,7 +81,7 @@ class Projection:
 
     def add_system(self) -> None:
         """Select the columns that rows of an earlier window carry."""
-        for name in (TIME, JUDGED):
+        for name in (TIME, JUDGING_WATERMARK):
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 

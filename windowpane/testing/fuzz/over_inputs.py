@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Upstream
+from windowpane.engines.program import Upstream
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import COLUMNS, values
 from windowpane.testing.fuzz.over_windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
@@ -188,7 +189,7 @@ class _Source:
         rows = self._table(entries)
         if self._program.upstream is Upstream.JUDGED_WINDOW:
             judged = [self._rng.choice([before, self._watermark]) for _ in entries]
-            rows = rows.append_column(JUDGED, pa.array(judged, pa.int64()))
+            rows = rows.append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
         return Batch(rows, self._watermark, self._rng.random() < 0.5)
 
     def _table(self, entries: list[tuple[str, Row]]) -> pa.Table:

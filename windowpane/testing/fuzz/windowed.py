@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.panes.timed import TimedPanesEngine
-from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.description import describe
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.memory import MemoryBlobStore

@@ -7,7 +7,8 @@ from random import Random
 
 import pyarrow as pa
 
-from windowpane.engines.program import JUDGED, PARTITION, POSITION, TIME, Program, Upstream
+from windowpane.engines.program import Program, Upstream
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import PLAIN, values
 from windowpane.testing.fuzz.windowed_programs import time_unit
 from windowpane.windowing.times import MAX, MIN
@@ -93,7 +94,7 @@ def _judged(draw: Random, program: Program, rows: pa.Table, watermarks: tuple[in
     if program.upstream is not Upstream.JUDGED_WINDOW:
         return rows
     judged = [draw.choice(watermarks) for _ in range(rows.num_rows)]
-    return rows.append_column(JUDGED, pa.array(judged, pa.int64()))
+    return rows.append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
 
 
 def _parts(draw: Random, rows: pa.Table) -> tuple[pa.Table, ...]:

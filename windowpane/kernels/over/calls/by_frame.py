@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.aggregates import ARRIVAL
+from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import equality_codes

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.errors import AggregateOverflowError
+from windowpane.hidden_columns import ROWS, hidden
 from windowpane.kernels.keys.ordered_codes import Codes, Mask, decoded, ordered_codes
 from windowpane.kernels.over.calls.extremes import neutral
 from windowpane.kernels.over.calls.means import integer_means
@@ -25,9 +26,8 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.scans import segment_scan
 from windowpane.windowing.over.spec import OverCall
 
-ROWS = "__windowpane_rows"
-RANK = "__windowpane_rank"
-DENSE = "__windowpane_dense"
+RANK = hidden("rank")
+DENSE = hidden("dense")
 
 
 class Running(ABC):
@@ -60,7 +60,7 @@ class Running(ABC):
 
 def column_name(what: str, call: OverCall) -> str:
     """Return the name of a carry column: calls of the same columns share it."""
-    return f"__windowpane_{what}({','.join(call.arguments)}{f'|{call.filter}' if call.filter else ''})"
+    return hidden(f"{what}({','.join(call.arguments)}{f'|{call.filter}' if call.filter else ''})")
 
 
 # --- numbering ----------------------------------------------------------------------------------------------------------

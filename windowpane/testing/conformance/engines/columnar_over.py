@@ -11,8 +11,9 @@ from windowpane.engines.over.close import refusal as close_refusal
 from windowpane.engines.over.program import CHANGE_TYPE, Emit, OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.over.update import refusal as update_refusal
-from windowpane.engines.program import MAIN, TIME
+from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import TIME
 from windowpane.state.entries import MemoryEntries
 from windowpane.testing.conformance.reading.fields import NotUnderstoodError
 from windowpane.testing.conformance.reading.over_ops import SIGNS, WORDS

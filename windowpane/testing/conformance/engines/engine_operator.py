@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.engines.common.late_rows import DROPPED
-from windowpane.engines.program import MAIN, PARTITION, POSITION, TIME, WINDOW_END, WINDOW_START
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.conformance.engines.engine_programs import COLUMNS, Compile

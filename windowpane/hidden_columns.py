@@ -1,0 +1,59 @@
+"""Hidden columns: what travels beside users' columns, under names that begin with one prefix. They are part of the state format.
+
+Names that one module alone uses for a step of its own are made there by ``hidden``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "__windowpane_"
+"""What the name of every hidden column begins with."""
+
+
+def hidden(name: str) -> str:
+    """Return the name of a hidden column."""
+    return PREFIX + name
+
+
+# Of rows on their way to an operator, and out of it.
+
+TIME: Final = hidden("time")
+"""Event time of a row in microseconds, null if it has none."""
+JUDGING_WATERMARK: Final = hidden("judged")
+"""The watermark that judges a row that comes out of a window, in the next window: the one under which it was emitted."""
+PARTITION: Final = hidden("partition")
+"""Input partition of a row."""
+POSITION: Final = hidden("position")
+"""Position of a row in its input partition: with ``PARTITION`` it makes the arrival order deterministic."""
+KEY_HASH: Final = hidden("key_hash")
+"""The hash of a row's keys, where Spark computed it."""
+PASSED: Final = hidden("passed")
+"""A blob that the next operator of a chain hands on unread."""
+
+# Of rows and partial aggregates in a bucket.
+
+ARRIVAL: Final = hidden("arrival")
+"""Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
+ROWS: Final = hidden("rows")
+"""How many rows were folded into a row of partials: it tells how many were late."""
+SLICE: Final = hidden("slice")
+"""The start of a row's slice."""
+SEGMENT: Final = hidden("segment")
+"""The window or shard of keys whose segment log holds a row."""
+COUNT: Final = hidden("count")
+"""How many rows a key's window has counted."""
+FRESH: Final = hidden("fresh")
+"""Whether an element came with this batch."""
+FIRE_TIME: Final = hidden("fire_time")
+"""When a window of a key fires next."""
+START: Final = hidden("start")
+"""The start of a session, in microseconds."""
+END: Final = hidden("end")
+"""The end of a session or window, in microseconds."""
+FILLED: Final = hidden("filled")
+"""Whether a session holds something."""
+HELD: Final = hidden("held")
+"""How many elements a session was given."""
+SORT_KEY: Final = hidden("key")
+"""The sort key of a stored row of OVER windows, where this is not made anew whenever the row is read."""
