@@ -13,17 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.errors import EvictionTimeError
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, fold_ranges
 from windowpane.sizes import Size
 from windowpane.windowing.evictors import NO_CUTOFF, UNTIMED
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NEVER = -1
 """The row of a firing that has not been."""

@@ -29,16 +29,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Unsigned
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.compact import from_stream, to_stream
 
 _PAGE_KIND, _INDEX_KIND, _VERSION = "hash-pages-page", "hash-pages-index", 1
-
-Hashes = npt.NDArray[np.uint64]
 
 
 class PageSummary(NamedTuple):
@@ -77,7 +75,7 @@ class HashPages:
         self,
         store: BlobStore,
         name: str,
-        hash_of: Callable[[pa.Table], Hashes],
+        hash_of: Callable[[pa.Table], Unsigned],
         summary_of: Callable[[pa.Table], PageSummary],
         page_rows: int = 1 << 12,
         dense_rows: int = 1 << 18,
@@ -128,7 +126,7 @@ class HashPages:
         """Return the positions of the pages to which something happens at or before ``now``."""
         return [position for position, page in enumerate(self._pages) if page.due <= now]
 
-    def locate(self, hashes: Hashes) -> npt.NDArray[np.int64]:
+    def locate(self, hashes: Unsigned) -> Integers:
         """Return the position of the page of each hash; 0 where there is no page yet."""
         fences = np.array([page.fence for page in self._pages] or [0], np.uint64)
         return np.searchsorted(fences, hashes, side="right") - 1
@@ -231,7 +229,7 @@ class HashPages:
         return [_Page(fence, *row) for fence, row in zip(fences, numbers[count:].reshape(count, 5).tolist(), strict=True)]
 
 
-def _cuts(hashes: Hashes, page_rows: int) -> list[int]:
+def _cuts(hashes: Unsigned, page_rows: int) -> list[int]:
     """Return where to cut rows sorted by hash into pages half full: never within a hash, and around one that fills a page."""
     rows = len(hashes)
     pieces = -(-2 * rows // page_rows)

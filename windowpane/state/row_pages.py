@@ -27,17 +27,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Bytes, Integers
 from windowpane.errors import UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import batch_from_blob, batch_to_blob
-
-Bytes = npt.NDArray[np.bytes_]
-Numbers = npt.NDArray[np.int64]
 
 _PAGE, _BLOCK, _ROOT, _VERSION = "row-pages-page", "row-pages-block", "row-pages-root", 2
 BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
@@ -57,8 +54,8 @@ class _Block:
     """Fences in order, the number that each stands for, and in the root how many pages are below it."""
 
     fences: Bytes
-    numbers: Numbers
-    counts: Numbers
+    numbers: Integers
+    counts: Integers
 
     @classmethod
     def of(cls, fences: Sequence[bytes], numbers: Sequence[int], counts: Sequence[int] | None = None) -> _Block:
@@ -75,7 +72,7 @@ class _Block:
         numbers, counts = (np.frombuffer(body, np.int64, rows, 16 + 8 * rows * part) for part in range(2))
         return cls(np.frombuffer(body, f"S{width}", rows, 16 + 16 * rows), numbers, counts)
 
-    def locate(self, keys: Bytes) -> Numbers:
+    def locate(self, keys: Bytes) -> Integers:
         """Return the entry whose range holds each key, of keys that ascend: the fewer are looked up among the more."""
         if len(keys) <= len(self.fences):
             return np.maximum(np.searchsorted(self.fences, keys, side="right") - 1, 0)
@@ -118,7 +115,7 @@ class RowPages:
 
     # --- reads ----------------------------------------------------------------------------------------------------------
 
-    def locate(self, keys: Bytes) -> Numbers:
+    def locate(self, keys: Bytes) -> Integers:
         """Return the ordinal of the page whose range holds each key, of keys that ascend; 0 while there are no pages."""
         ordinals = np.zeros(len(keys), np.int64)
         if not len(self._root.numbers):

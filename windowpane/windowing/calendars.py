@@ -14,11 +14,9 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 
+from windowpane.arrays import Integers
 from windowpane.errors import CalendarRangeError
-
-Integers = npt.NDArray[np.int64]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)

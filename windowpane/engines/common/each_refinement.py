@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.slicing import Integers
+from windowpane.arrays import Integers
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import grouped, run_starts

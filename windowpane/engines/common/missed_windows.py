@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.late_rows import late_table
-from windowpane.engines.common.slicing import Integers, Slices
+from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.windows import TimeWindow

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import key_arrays
 from windowpane.engines.common.rows import python_keys
-from windowpane.engines.common.slicing import Integers
 from windowpane.engines.program import WINDOW_END, Program
 from windowpane.errors import AggregateOverflowError
 from windowpane.kernels.aggregates.valued.lists import Lists

@@ -13,8 +13,8 @@ from math import gcd
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from windowpane.arrays import Integers, Mask
 from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.assigners import (
     CalendarWindows,
@@ -28,8 +28,6 @@ from windowpane.windowing.assigners import (
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, window_start
 
-Integers = npt.NDArray[np.int64]
-
 
 class Slices(Protocol):
     """The pieces that the windows of an assigner are made of, named by their start; each window has an end of its own."""
@@ -41,7 +39,7 @@ class Slices(Protocol):
     def starts(self, times: Integers) -> Integers:
         """Return the slice of each element; in a gap, that of the window before it."""
 
-    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+    def covers(self, times: Integers, starts: Integers) -> Mask:
         """Return whether each element is in its slice, and not in the gap behind it."""
 
     def windows_of(self, start: int) -> tuple[TimeWindow, ...]:
@@ -70,7 +68,7 @@ class CalendarSlices:
         """Return the slice of each element."""
         return self.windows.slice_starts(times)
 
-    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+    def covers(self, times: Integers, starts: Integers) -> Mask:
         """Return that each element is in its slice."""
         return np.ones(len(times), np.bool_)
 
@@ -155,7 +153,7 @@ class SharedSlices:
             start = first if first < MIN else last
             raise TimestampOverflowError(time, start, start + self.reach)
 
-    def covers(self, times: Integers, starts: Integers) -> npt.NDArray[np.bool_]:
+    def covers(self, times: Integers, starts: Integers) -> Mask:
         """Return whether each element is in its slice, and not in the gap behind it."""
         return times - starts < self.length
 

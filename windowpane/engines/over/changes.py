@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
-from windowpane.kernels.keys.ordered_codes import Codes, has_codes, ordered_codes
+from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.operators.over.consolidation import consolidate
 from windowpane.operators.over.row_forms import RowForms
@@ -53,7 +53,7 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
     return NetChanges(rows.take(pa.array(gone)), rows if len(came) == rows.num_rows else rows.take(pa.array(came)))
 
 
-def _repeated(key: list[pa.Array], rows: int) -> npt.NDArray[np.bool_]:
+def _repeated(key: list[pa.Array], rows: int) -> Mask:
     """Return which rows share their key with another."""
     if any(has_codes(column.type) and not column.null_count and _is_distinct(ordered_codes(column)) for column in key):
         return np.zeros(rows, np.bool_)
@@ -61,12 +61,12 @@ def _repeated(key: list[pa.Array], rows: int) -> npt.NDArray[np.bool_]:
     return np.bincount(numbers, minlength=1)[numbers] > 1
 
 
-def _is_distinct(codes: Codes) -> bool:
+def _is_distinct(codes: Integers) -> bool:
     ordered = np.sort(codes)
     return bool((ordered[1:] != ordered[:-1]).all())
 
 
-def _appearing(program: OverProgram, rows: pa.Table) -> npt.NDArray[np.bool_]:
+def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
     """Return which rows are there after their change."""
     if CHANGE_TYPE not in rows.column_names:
         return np.ones(rows.num_rows, np.bool_)
@@ -79,9 +79,7 @@ def _appearing(program: OverProgram, rows: pa.Table) -> npt.NDArray[np.bool_]:
     return pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy()  # type: ignore[no-any-return]
 
 
-def _merged(
-    program: OverProgram, rows: pa.Table, repeated: npt.NDArray[np.int64], report: Report
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Report) -> tuple[Integers, Integers]:
     """Return the rows that go and those that come, of keys with several changes."""
     some = rows.take(pa.array(repeated)).append_column(_AT, pa.array(repeated))
     if PARTITION in some.column_names:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
@@ -103,7 +103,7 @@ class OverCloser:
         self._keep(shards, rows, values.carries, pending)
         return self._completed(rows, values.outputs)
 
-    def _joined(self, held: pa.Table, released: pa.Table) -> tuple[SortedRows, npt.NDArray[np.bool_]]:
+    def _joined(self, held: pa.Table, released: pa.Table) -> tuple[SortedRows, Mask]:
         """Return tails and released rows together, by partition, and which of them were emitted before."""
         fresh = released.select(self._engine.arriving.names)
         table = pa.concat_tables([held, fresh], promote_options="default").select(self._engine.kept.names)
@@ -117,7 +117,7 @@ class OverCloser:
         emitted = table[_EMITTED].fill_null(False).combine_chunks().to_numpy(zero_copy_only=False)
         return self._window.rows(table, starts_segment, seeded), emitted
 
-    def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: npt.NDArray[np.int64]) -> None:
+    def _keep(self, shards: list[int], rows: SortedRows, carries: list[pa.Array], pending: Integers) -> None:
         layout = rows.layout
         kept = layout.numbers >= kept_from(rows, self._window.calls, pending)[layout.segment]
         emitted = layout.numbers < pending[layout.segment]
@@ -134,10 +134,10 @@ class OverCloser:
         return pa.table(columns, schema=pa.schema(fields)).filter(pa.array(rows.wanted))
 
 
-def _pending(rows: SortedRows, emitted: npt.NDArray[np.bool_], done: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
     """Return the first row of each segment that does not come out: all before it do, or did."""
     blocked = np.where(emitted | done, rows.layout.size, rows.layout.numbers)
-    first: npt.NDArray[np.int64] = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
+    first: Integers = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
     return np.minimum(first, rows.layout.segment_ends)
 
 

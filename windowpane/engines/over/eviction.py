@@ -20,20 +20,17 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import OverProgram
-from windowpane.kernels.keys.ordered_codes import Mask
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import OrderAxis, order_axis
 from windowpane.windowing.intervals import MICROS_PER_DAY
 from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units, merge_rows_frames
 from windowpane.windowing.times import MAX, MIN
-
-Positions = npt.NDArray[np.int64]
 
 _SLACK_DAYS = 4
 """Calendar offsets: v - 1 month <= t where t + 1 month is up to three days and a change of the clock short of v."""
@@ -189,14 +186,14 @@ class _Partings:
     # --- distances ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _edges(self) -> Positions:
+    def _edges(self) -> Integers:
         """The end of the final rows of each segment, descending their start."""
         layout = self._rows.layout
         counts = np.add.reduceat(self._final.astype(np.int64), layout.segment_firsts)
         return layout.segment_ends - counts if self._eviction.descending else layout.segment_firsts + counts
 
     @cached_property
-    def _edge_rows(self) -> Positions:
+    def _edge_rows(self) -> Integers:
         """The final row of each segment next to the edge; any, if there is none."""
         layout = self._rows.layout
         if self._eviction.descending:
@@ -204,20 +201,20 @@ class _Partings:
         return np.maximum(self._edges - 1, layout.segment_firsts)
 
     @cached_property
-    def _rows_away(self) -> Positions:
+    def _rows_away(self) -> Integers:
         """How many rows from the edge each final row is, the next 1."""
         layout = self._rows.layout
         edges = np.repeat(self._edges, layout.segment_ends - layout.segment_firsts)
         return layout.numbers - edges + 1 if self._eviction.descending else edges - layout.numbers
 
     @cached_property
-    def _groups_away(self) -> Positions:
+    def _groups_away(self) -> Integers:
         """How many groups from the edge each final row is, the next 1."""
         layout = self._rows.layout
         edges = np.repeat(layout.group[self._edge_rows], layout.segment_ends - layout.segment_firsts)
         return (layout.group - edges if self._eviction.descending else edges - layout.group) + 1
 
-    def _moved(self, offset: Offset) -> Positions:
+    def _moved(self, offset: Offset) -> Integers:
         """The point of each row moved on by an offset; of a NULL, none that reaches anything."""
         axis = self._axis(offset)
         return np.where(axis.valid, axis.shift(offset, True), MIN)
@@ -231,7 +228,7 @@ class _Partings:
     def _axis(self, offset: Offset) -> OrderAxis:
         return order_axis(self._rows.column(self._rows.spec.order_by[0].name), (offset,))
 
-    def _farthest(self, mask: Mask, places: Positions | None = None) -> Positions:
+    def _farthest(self, mask: Mask, places: Integers | None = None) -> Integers:
         """Return for each segment the place, of those in a mask, that is farthest from the edge; the edge if there is none."""
         layout = self._rows.layout
         at = layout.numbers if places is None else places
@@ -239,7 +236,7 @@ class _Partings:
             return np.maximum(np.maximum.reduceat(np.where(mask, at, -1), layout.segment_firsts), self._edges - 1)
         return np.minimum(np.minimum.reduceat(np.where(mask, at, layout.size), layout.segment_firsts), self._edges)
 
-    def _farther(self, left: Positions, right: Positions) -> Positions:
+    def _farther(self, left: Integers, right: Integers) -> Integers:
         return np.maximum(left, right) if self._eviction.descending else np.minimum(left, right)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.spans import Spans
 from windowpane.hidden_columns import TIME
@@ -19,11 +19,10 @@ from windowpane.kernels.keys.row_differences import differing
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
-Numbers = npt.NDArray[np.int64]
 Columns = Mapping[str, pa.Array]
 
 
-def changelog(program: OverProgram, spans: Spans, there: Numbers, current: Columns, was: Columns) -> pa.Table:
+def changelog(program: OverProgram, spans: Spans, there: Integers, current: Columns, was: Columns) -> pa.Table:
     """Return the changelog.
 
     Args:
@@ -60,10 +59,10 @@ def changelog(program: OverProgram, spans: Spans, there: Numbers, current: Colum
 class _Rows:
     """Rows of the spans' table with outputs, to be picked from."""
 
-    def __init__(self, source: Numbers, outputs: Columns, program: OverProgram, spans: Spans, stored: bool = False) -> None:
+    def __init__(self, source: Integers, outputs: Columns, program: OverProgram, spans: Spans, stored: bool = False) -> None:
         self._source, self._outputs, self._program, self._spans, self._stored = source, outputs, program, spans, stored
 
-    def table(self, rows: Numbers, word: str) -> pa.Table:
+    def table(self, rows: Integers, word: str) -> pa.Table:
         """Return some of the rows as entries of the changelog."""
         program, at = self._program, pa.array(self._source[rows])
         names = [*program.columns.names, TIME]
@@ -75,9 +74,7 @@ class _Rows:
         return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=pa.schema(fields))
 
 
-def _differ(
-    program: OverProgram, spans: Spans, source: Numbers, before: Numbers, current: Columns, was: Columns
-) -> npt.NDArray[np.bool_]:
+def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:
     """Return which rows are not what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
     for name in program.outputs.names:
@@ -89,7 +86,7 @@ def _differ(
     return found
 
 
-def _moves(program: OverProgram, spans: Spans, deleted: Numbers, inserted: Numbers) -> tuple[Numbers, Numbers]:
+def _moves(program: OverProgram, spans: Spans, deleted: Integers, inserted: Integers) -> tuple[Integers, Integers]:
     """Return which of the deleted rows come back, and as which of the inserted: of one partition and key."""
     none = np.empty(0, np.int64)
     if not len(deleted) or not len(inserted):

@@ -14,13 +14,12 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.sizes import Size
 from windowpane.state.row_pages import NewPage, RowPages
 
-Numbers = npt.NDArray[np.int64]
 KeyAt = Callable[[int], bytes]
 
 
@@ -67,24 +66,24 @@ class Altered:
     they are 0.
     """
 
-    rows: Numbers
-    stretches: Numbers
+    rows: Integers
+    stretches: Integers
 
     @classmethod
-    def of(cls, page: Numbers, altered: npt.NDArray[np.bool_], starts_partition: npt.NDArray[np.bool_]) -> Self:
+    def of(cls, page: Integers, altered: Mask, starts_partition: Mask) -> Self:
         """Return it for rows in order, from the page of each, whether it is altered, and whether it starts a partition."""
         starts = altered.copy()
         starts[1:] &= ~altered[:-1] | starts_partition[1:]
         return cls(page[altered], page[starts])
 
-    def among(self, page: Numbers) -> npt.NDArray[np.bool_]:
+    def among(self, page: Integers) -> Mask:
         """Return which rows, given their pages, stand in altered ones."""
         marks = np.zeros(max(int(page.max(initial=0)), int(self.rows.max(initial=0))) + 1, np.bool_)
         marks[self.rows] = True
         return marks[page]
 
 
-def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt, page_of: Numbers) -> None:
+def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt, page_of: Integers) -> None:
     """Put ``rows`` in place of all rows of the pages that are altered.
 
     Args:
@@ -120,7 +119,7 @@ def _most_rows(limits: PageSizes, rows: int, altered: int, stretches: int) -> in
     return limits.dense.value if stretches * limits.gap.value >= rows else limits.few.value
 
 
-def _suit(limits: PageSizes, sizes: Numbers, most: int) -> bool:
+def _suit(limits: PageSizes, sizes: Integers, most: int) -> bool:
     """Whether pages of these sizes can stay: none empty or too large, and not too small on average."""
     if int(sizes.min()) == 0 or int(sizes.max()) > max(most, limits.loaded.value):
         return False

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
@@ -21,7 +21,6 @@ from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
 Report = Callable[[InconsistentChangeError], None]
-Positions = npt.NDArray[np.int64]
 
 
 def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
@@ -48,9 +47,7 @@ def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.
     return rows.take(pa.array(order))
 
 
-def _settled(
-    program: OverProgram, rows: pa.Table, order: Positions, identity: list[npt.NDArray[np.int64]], report: Report
-) -> Positions:
+def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: list[Integers], report: Report) -> Integers:
     """Return the rows that are there when all changes are applied, still in order."""
     group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
     words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
@@ -69,7 +66,7 @@ def _settled(
             )
         last[int(group[at])] = at if appears[at] else None
     kept[[at for at in last.values() if at is not None]] = True
-    settled: Positions = order[kept]
+    settled: Integers = order[kept]
     return settled
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
@@ -85,7 +85,7 @@ class SortBuffer:
         """Write the index."""
         self._log.flush()
 
-    def _append(self, rows: pa.Table, times: npt.NDArray[np.int64]) -> None:
+    def _append(self, rows: pa.Table, times: Integers) -> None:
         numbers = times // self._width
         rows = self._lean(rows)
         if not (numbers[1:] >= numbers[:-1]).all():

@@ -11,16 +11,13 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Bytes, Integers, Mask
 from windowpane.hidden_columns import SORT_KEY
-from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.sorting import starts as partition_starts
-from windowpane.kernels.sorting.sort_keys import Bytes, SortKeys
+from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.row_pages import RowPages
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class PageCache:
         self.sort_keys = sort_keys
         self._read: dict[int, pa.RecordBatch] = {}
         self._joined: tuple[bytes, pa.Table, Bytes] | None = None
-        self._located: tuple[Bytes, Positions] | None = None
+        self._located: tuple[Bytes, Integers] | None = None
 
     def __getitem__(self, ordinal: int) -> pa.RecordBatch:
         """Return the rows of a page."""
@@ -71,13 +68,13 @@ class PageCache:
             self._read[ordinal] = self.pages.read(ordinal)
         return self._read[ordinal]
 
-    def pages_of(self, keys: Bytes) -> Positions:
+    def pages_of(self, keys: Bytes) -> Integers:
         """Return the ordinal of the page of each key; what was asked last is remembered."""
         if self._located is None or self._located[0] is not keys:
             self._located = (keys, self.pages.locate(keys))
         return self._located[1]
 
-    def rows(self, ordinals: Positions) -> tuple[pa.Table, Bytes]:
+    def rows(self, ordinals: Integers) -> tuple[pa.Table, Bytes]:
         """Return the rows of some pages together, and their sort keys."""
         what = ordinals.tobytes()
         if self._joined is None or self._joined[0] != what:
@@ -95,7 +92,7 @@ class Spans:
     ``source`` is the row's number in ``table``, which holds the stored rows of the pages, then the rows of the delta.
     """
 
-    def __init__(self, cache: PageCache, ordinals: Positions, delta: Delta) -> None:
+    def __init__(self, cache: PageCache, ordinals: Integers, delta: Delta) -> None:
         """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
         self.ordinals = ordinals
         self.count = len(cache.pages)
@@ -121,12 +118,12 @@ class Spans:
         source = int(self.source[row])
         return bytes(self._held_keys[source] if source < self.held else self._came_keys[source - self.held])
 
-    def keys_at(self, rows: Positions) -> Bytes:
+    def keys_at(self, rows: Integers) -> Bytes:
         """Return the sort keys of rows."""
         keys: Bytes = np.concatenate([self._held_keys, self._came_keys])[self.source[rows]]
         return keys
 
-    def _arrange(self, at: Positions, exists: Mask, dropped: Mask) -> None:
+    def _arrange(self, at: Integers, exists: Mask, dropped: Mask) -> None:
         merged = _interleaved(self.held, at)
         if exists.any():
             replaced = np.zeros(self.held + len(at), np.bool_)
@@ -141,7 +138,7 @@ class Spans:
             doubles = np.where(exists, at, -1)
             self.before[self.came] = doubles[merged[self.came] - self.held]
 
-    def _segment(self, page_of_held: Positions, came_pages: Positions) -> None:
+    def _segment(self, page_of_held: Integers, came_pages: Integers) -> None:
         """Find where segments start and end, and where they are cut."""
         self.page = np.append(page_of_held, came_pages)[self.source]
         gaps = np.diff(self.ordinals) > 1
@@ -164,7 +161,7 @@ class Spans:
         """Return the number of a row's run."""
         return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
 
-    def _go_on(self, lasts: Positions) -> Mask:
+    def _go_on(self, lasts: Integers) -> Mask:
         """Return of which runs, told by their last rows, the last partition may go on in the page behind the run."""
         run = np.searchsorted(self._run_firsts, self.page[lasts], side="right") - 1
         following = self._run_lasts[run] + 1 if len(self._run_lasts) else np.full(len(lasts), self.count)
@@ -175,7 +172,7 @@ class Spans:
             goes_on[goes_on] = fences == self.keys_at(lasts[goes_on]).astype(f"S{width}")
         return goes_on
 
-    def extended(self, left: Mask, right: Mask, pages: int) -> Positions:
+    def extended(self, left: Mask, right: Mask, pages: int) -> Integers:
         """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
         wanted = [self.ordinals]
         for segment in np.flatnonzero(left).tolist():
@@ -187,7 +184,7 @@ class Spans:
         return np.unique(np.concatenate(wanted))
 
 
-def around(cache: PageCache, ordinals: Positions, keys: Bytes, reach: int) -> Positions:
+def around(cache: PageCache, ordinals: Integers, keys: Bytes, reach: int) -> Integers:
     """Return the pages at ``ordinals``, and the neighbours that a reach of so many rows around ``keys`` takes in."""
     if not len(ordinals) or len(ordinals) == len(cache.pages):
         return ordinals
@@ -214,7 +211,7 @@ def stored_keys(column: pa.ChunkedArray) -> Bytes:
     return np.array(keys.to_pylist(), np.bytes_)
 
 
-def _interleaved(held: int, at: Positions) -> Positions:
+def _interleaved(held: int, at: Integers) -> Integers:
     """Return the numbers of rows held, with those of rows that come, which follow them, before the places ``at``."""
     merged = np.empty(held + len(at), np.int64)
     fresh = at + np.arange(len(at))
@@ -225,7 +222,7 @@ def _interleaved(held: int, at: Positions) -> Positions:
     return merged
 
 
-def _places(among: Bytes, keys: Bytes) -> tuple[Positions, Mask]:
+def _places(among: Bytes, keys: Bytes) -> tuple[Integers, Mask]:
     """Return where each key stands among others, and whether it is there; both ascend, and the fewer are looked up."""
     if not len(among) or not len(keys):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)

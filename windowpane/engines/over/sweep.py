@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windowpane.kernels.over.layout import Positions
+from windowpane.arrays import Integers
 from windowpane.sizes import Size
 
 PAGES = Size("OVER pages that a batch sweeps", 8, (1, 3))
@@ -18,7 +18,7 @@ _SPREAD = 0x9E3779B97F4A7C15
 """2**64 by the golden ratio: its multiples fall evenly (Knuth)."""
 
 
-def swept(pages: int, horizon: int) -> Positions:
+def swept(pages: int, horizon: int) -> Integers:
     """Return the ordinals of the pages to sweep, neighbours, of so many ``pages`` as there are."""
     first = (horizon * _SPREAD % (1 << 64)) * pages >> 64
     return np.arange(first, min(first + PAGES.value, pages))

@@ -13,9 +13,9 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.partition_hash import partition_hash
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -55,7 +55,7 @@ class Tails:
         """The size of all shards in bytes."""
         return sum(self._sizes)
 
-    def shards(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+    def shards(self, rows: pa.Table) -> Integers:
         """Return the shard of each row."""
         columns = [rows[name].combine_chunks() for name in self._partition_by]
         hashes = partition_hash(columns, rows.num_rows)
@@ -74,7 +74,7 @@ class Tails:
         held = [self._read(shard) for shard in filled]
         return pa.concat_tables(held) if held else self._schema.empty_table()
 
-    def write(self, shards: Sequence[int], rows: pa.Table, waits: npt.NDArray[np.bool_]) -> None:
+    def write(self, shards: Sequence[int], rows: pa.Table, waits: Mask) -> None:
         """Put ``rows`` in place of all rows of ``shards``; ``waits`` says which wait to come out."""
         if len(shards) == 1 and len(self._rows) == 1:
             self._write(0, rows, int(waits.sum()))

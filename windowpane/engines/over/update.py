@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.arrivals import Arrivals
@@ -46,8 +46,6 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.over.frames import Units, merge_rows_frames
-
-Mask = npt.NDArray[np.bool_]
 
 
 class OverUpdateEngine:
@@ -96,11 +94,11 @@ class _Computed:
         dropped: which of the spans' rows were there, and go because no row to come can reach them.
     """
 
-    there: npt.NDArray[np.int64]
+    there: Integers
     by_frames: Mask
     by_running: Mask
     values: Values
-    dropped: npt.NDArray[np.int64]
+    dropped: Integers
 
 
 class _Batch:
@@ -219,7 +217,7 @@ class _Batch:
         assert values is not None, "nothing is missing"
         return _Computed(there, by_frames, by_running, values, gone)
 
-    def _sorted(self, spans: Spans, positions: npt.NDArray[np.int64], starts: Mask, goes_on: Mask | None = None) -> SortedRows:
+    def _sorted(self, spans: Spans, positions: Integers, starts: Mask, goes_on: Mask | None = None) -> SortedRows:
         """Return some rows of the spans, ready to be computed.
 
         Args:
@@ -250,9 +248,7 @@ class _Batch:
         changed = spans.went | spans.came
         return changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right
 
-    def _add_droppable(
-        self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64], dropped: Mask, left: Mask, right: Mask
-    ) -> None:
+    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: Integers, dropped: Mask, left: Mask, right: Mask) -> None:
         """Add where rows beyond a cut can be dropped: they are read, to go."""
         layout = rows.layout
         for side, cut, edge in (
@@ -263,7 +259,7 @@ class _Batch:
             found[segment[edge]] = dropped[edge]
             side |= found & cut
 
-    def _dropped(self, spans: Spans, rows: SortedRows, segment: npt.NDArray[np.int64]) -> Mask:
+    def _dropped(self, spans: Spans, rows: SortedRows, segment: Integers) -> Mask:
         """Return which of the rows that are there no row to come can reach, given the segment of the spans that each is in."""
         if self._engine.eviction is None or self._horizon is None or not len(segment):
             return np.zeros(rows.layout.size, np.bool_)
@@ -278,8 +274,8 @@ class _Batch:
         self,
         spans: Spans,
         rows: SortedRows,
-        segment: npt.NDArray[np.int64],
-        there: npt.NDArray[np.int64],
+        segment: Integers,
+        there: Integers,
         values: Values,
         affected: Mask,
         right: Mask,
@@ -301,7 +297,7 @@ class _Batch:
         right[segment[fresh]] = True
         return affected & ~beyond
 
-    def _carry_changes(self, spans: Spans, source: npt.NDArray[np.int64], values: Values, at: npt.NDArray[np.int64]) -> Mask:
+    def _carry_changes(self, spans: Spans, source: Integers, values: Values, at: Integers) -> Mask:
         """Return where the carry columns of rows differ from the stored ones."""
         found = np.zeros(len(at), np.bool_)
         for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
@@ -357,7 +353,7 @@ class _Sides:
 
     spans: Spans
     rows: SortedRows
-    segment: npt.NDArray[np.int64]
+    segment: Integers
     left: Mask
     right: Mask
 
@@ -383,17 +379,17 @@ class _Sides:
         for call in calls:
             self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
 
-    def _note(self, side: Mask, segments: npt.NDArray[np.int64], cut: Mask) -> None:
+    def _note(self, side: Mask, segments: Integers, cut: Mask) -> None:
         found = np.zeros(len(side), np.bool_)
         found[segments] = True
         side |= found & cut
 
 
-def _distinct(ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _distinct(ascending: Integers) -> Integers:
     return ascending[_starts(ascending)]
 
 
-def _starts(segment: npt.NDArray[np.int64]) -> Mask:
+def _starts(segment: Integers) -> Mask:
     starts = np.ones(len(segment), np.bool_)
     starts[1:] = segment[1:] != segment[:-1]
     return starts

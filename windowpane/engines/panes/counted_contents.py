@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.evicting import argument_columns
-from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.touched import TouchedPanes
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import COUNT, TIME
@@ -29,8 +28,6 @@ from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
 from windowpane.kernels.sorting.packed_order import stable_order
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.evicting import argument_columns, kept_columns, timed
-from windowpane.engines.common.slicing import Integers
-from windowpane.engines.panes.counted_contents import CountedContents, CountRule, Mask, Outcome, joined
+from windowpane.engines.panes.counted_contents import CountedContents, CountRule, Outcome, joined
 from windowpane.engines.panes.touched import TouchedPanes
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import FRESH, ROWS, TIME

@@ -16,10 +16,10 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import evictor_refusal, survivors_of
-from windowpane.engines.common.slicing import Integers
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, FoldedPartials
 from windowpane.engines.panes.counted_evictions import EvictedElements, EvictedPieces
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal

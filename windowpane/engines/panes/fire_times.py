@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.slicing import Integers
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import FIRE_TIME
 from windowpane.kernels.keys.dense_codes import dense_codes, places_in
 from windowpane.state.blob_store import BlobStore

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
-from windowpane.engines.common.slicing import Integers, Slices, slices_of
+from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.slicing import Integers
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size

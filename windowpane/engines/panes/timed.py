@@ -16,17 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.slicing import Integers, slices_of
+from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import split
-from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, Mask, TimedContents
+from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.hidden_columns import END, ROWS, SLICE, TIME

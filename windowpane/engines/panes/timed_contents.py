@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.evicting import kept_columns, timed
-from windowpane.engines.common.slicing import Integers
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.eviction import NEVER, Firings, LastSurvive, Survivors
@@ -26,8 +25,6 @@ from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
-
-Mask = npt.NDArray[np.bool_]
 
 
 class EvaluatedPanes(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.slicing import Integers
+from windowpane.arrays import Integers
 from windowpane.engines.panes.panes import Elements
 from windowpane.hidden_columns import SEGMENT
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, first_rows

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.arrival import arrival_order
 from windowpane.engines.common.columnar import group_columns, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -24,14 +25,12 @@ from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
-from windowpane.engines.sessions.rule import Mask
 from windowpane.engines.sessions.step import Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.hidden_columns import END, FILLED, POSITION, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_hashes, plain_key
-from windowpane.kernels.keys.splitmix import Hashes
-from windowpane.kernels.sessions.islands import Int64s, order_by
+from windowpane.kernels.sessions.islands import order_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
@@ -96,7 +95,7 @@ class SessionBatch(ColumnarBatch):
         next_time = None if self.is_event_time else pages.next_due
         return self.output(pages.live, pages.byte_size, not len(pages), next_time, self._merges)
 
-    def _hashes(self, table: pa.Table) -> Hashes:
+    def _hashes(self, table: pa.Table) -> Unsigned:
         return key_hashes([plain_key(table[name]) for name in group_columns(self.program)], table.num_rows)
 
     def _summary(self, sessions: pa.Table) -> PageSummary:
@@ -144,7 +143,7 @@ class SessionBatch(ColumnarBatch):
             parts = [part.select(wanted[at]) for part, at in zip(arrivals, located, strict=True)]
             yield _Group(positions, [part for part in parts if len(part.ends)], is_dense)
 
-    def _cut(self, touched: list[int], counts: Int64s) -> Iterator[list[int]]:
+    def _cut(self, touched: list[int], counts: Integers) -> Iterator[list[int]]:
         """Yield the touched pages in groups of bounded size."""
         sizes = np.cumsum([self._pages.rows_of(position) + int(counts[position]) for position in touched])
         groups = sizes // STEP_ROWS.value
@@ -190,10 +189,10 @@ class SessionBatch(ColumnarBatch):
             self._refired.append(grown.refired)
         return grown
 
-    def _in_arrival_order(self, rows: pa.Table, numbers: Int64s) -> Int64s:
+    def _in_arrival_order(self, rows: pa.Table, numbers: Integers) -> Integers:
         """Return numbers of rows in the order in which the row engine takes them."""
         order = arrival_order(rows.take(pa.array(numbers)), self.program.order_by)
-        in_order: Int64s = numbers[order.to_numpy()]
+        in_order: Integers = numbers[order.to_numpy()]
         return in_order
 
     def _write(self, positions: Sequence[int], left: list[pa.Table], added: pa.Table | None) -> None:

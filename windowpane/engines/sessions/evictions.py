@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Mask
 from windowpane.engines.common.columnar import fold_of, group_columns
 from windowpane.engines.common.emptying import empties
 from windowpane.engines.common.evicting import argument_columns, evictor_refusal, survivors_of
 from windowpane.engines.program import Program
-from windowpane.engines.sessions.rule import Mask
 from windowpane.hidden_columns import ARRIVAL, TIME, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.aggregates.user_code import KeptRows

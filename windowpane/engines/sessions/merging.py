@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.sessions.rule import Mask
+from windowpane.arrays import Integers, Mask
 from windowpane.hidden_columns import END, HELD, START
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
-from windowpane.kernels.sessions.islands import Int64s, Islands, find_islands
+from windowpane.kernels.sessions.islands import Islands, find_islands
 from windowpane.kernels.sessions.late_joiners import join_in_order
 from windowpane.kernels.sessions.session_order import holding_order, offsets_of
 
-ArrivalOrder = Callable[[Int64s], Int64s]
+ArrivalOrder = Callable[[Integers], Integers]
 """Sorts numbers of rows by their arrival."""
 
 
@@ -40,19 +40,19 @@ class Arrivals:
     """
 
     table: pa.Table
-    starts: Int64s
-    ends: Int64s
+    starts: Integers
+    ends: Integers
     is_folded: bool = False
 
     def select(self, wanted: Mask) -> Arrivals:
         """Return those that are wanted."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
-    def without(self, numbers: Int64s) -> Arrivals:
+    def without(self, numbers: Integers) -> Arrivals:
         """Return all but those with the ``numbers``."""
         return self.select(~np.isin(np.arange(len(self.ends)), numbers)) if len(numbers) else self
 
-    def take(self, numbers: Int64s) -> Arrivals:
+    def take(self, numbers: Integers) -> Arrivals:
         """Return those with the ``numbers``."""
         return Arrivals(self.table.take(pa.array(numbers)), self.starts[numbers], self.ends[numbers], self.is_folded)
 
@@ -77,7 +77,7 @@ class SessionMerging:
         return 0 if self.sessions is None else self.sessions.num_rows
 
     @cached_property
-    def bounds(self) -> tuple[Int64s, Int64s]:
+    def bounds(self) -> tuple[Integers, Integers]:
         """Start and end of each interval."""
         starts, ends = [part.starts for part in self.arrivals], [part.ends for part in self.arrivals]
         if self.sessions is not None:
@@ -85,7 +85,7 @@ class SessionMerging:
         return np.concatenate(starts), np.concatenate(ends)
 
     @cached_property
-    def codes(self) -> Int64s:
+    def codes(self) -> Integers:
         """A number for the key of each interval."""
         return key_codes([plain_key(self.key_column(name)) for name in self.groups], len(self.bounds[0]))
 
@@ -99,39 +99,39 @@ class SessionMerging:
         tables = [*([] if self.sessions is None else [self.sessions]), *(part.table for part in self.arrivals)]
         return pa.chunked_array([chunk for table in tables for chunk in table[name].chunks])
 
-    def members(self, number: int) -> tuple[Int64s, Segments]:
+    def members(self, number: int) -> tuple[Integers, Segments]:
         """Return the islands that have members among arrivals ``number``, and the rows of those arrivals in each."""
         return self.islands.members(*self._places[number])
 
-    def of_part(self, number: int) -> Int64s:
+    def of_part(self, number: int) -> Integers:
         """Return the number of the island of each of the arrivals ``number``."""
         low, high = self._places[number]
         return self.islands.of[low:high]
 
-    def part(self, column: Int64s, number: int) -> Int64s:
+    def part(self, column: Integers, number: int) -> Integers:
         """Return of a column of all intervals what belongs to the arrivals ``number``."""
         low, high = self._places[number]
         return column[low:high]
 
-    def offsets(self) -> Int64s:
+    def offsets(self) -> Integers:
         """Return how many elements the session of each interval holds before those of the interval; rows come as they arrived."""
         of = self.islands.of
         return offsets_of(of, holding_order(of, *self.bounds), self._sizes)
 
-    def totals(self) -> Int64s:
+    def totals(self) -> Integers:
         """Return the number of elements of each island."""
-        totals: Int64s = np.add.reduceat(self._sizes[self.islands.order], self.islands.heads)
+        totals: Integers = np.add.reduceat(self._sizes[self.islands.order], self.islands.heads)
         return totals
 
     @cached_property
-    def _sizes(self) -> Int64s:
+    def _sizes(self) -> Integers:
         """The number of elements of each interval."""
         sizes = np.ones(len(self.bounds[0]), np.int64)
         if self.sessions is not None:
             sizes[: self.open] = self.sessions[HELD].to_numpy()
         return sizes
 
-    def touched_sessions(self) -> tuple[Int64s, Int64s]:
+    def touched_sessions(self) -> tuple[Integers, Integers]:
         """Return the numbers of the sessions that are on an island with arrivals, and of these islands."""
         islands, sessions = self.islands.members(0, self.open)
         counts = np.diff(sessions.offsets)
@@ -144,14 +144,14 @@ class SessionMerging:
         cuts = np.cumsum([self.open, *(len(part.ends) for part in self.arrivals)])
         return list(pairwise(cuts.tolist()))
 
-    def of_same_keys(self) -> Int64s:
+    def of_same_keys(self) -> Integers:
         """Return the numbers of the sessions whose key has arrivals."""
         if 4 * (len(self.codes) - self.open) >= self.open:
             return np.arange(self.open)  # to tell them apart would cost more than it saves
         arrived = pa.array(np.unique(self.codes[self.open :]))
         return np.flatnonzero(pc.is_in(pa.array(self.codes[: self.open]), value_set=arrived).to_numpy(zero_copy_only=False))
 
-    def unjoined(self, is_late: Sequence[Mask], order: ArrivalOrder | None) -> list[Int64s]:
+    def unjoined(self, is_late: Sequence[Mask], order: ArrivalOrder | None) -> list[Integers]:
         """Return, for each of the arrivals, the numbers of what is late by itself and joins no live session.
 
         Args:
@@ -167,7 +167,7 @@ class SessionMerging:
             gone |= self._unjoined_in_order(late & ~gone, order)
         return [np.flatnonzero(gone[low:high]) for low, high in self._places]
 
-    def in_order(self, numbers: Int64s, order: ArrivalOrder) -> Int64s:
+    def in_order(self, numbers: Integers, order: ArrivalOrder) -> Integers:
         """Return the numbers of some that meet, sessions first, then arrivals in their order."""
         is_open = numbers < self.open
         return np.concatenate([numbers[is_open], order(numbers[~is_open] - self.open) + self.open])

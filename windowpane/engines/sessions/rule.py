@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from windowpane.kernels.sessions.islands import Int64s
+from windowpane.arrays import Integers, Mask
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -40,26 +37,26 @@ class SessionRule:
         """Whether a session may outlive what it held: purged, but open to late rows."""
         return self.purges and self.lateness > 0
 
-    def fires(self, ends: Int64s, before: int, now: int) -> Mask:
+    def fires(self, ends: Integers, before: int, now: int) -> Mask:
         """Return which sessions fire as the clock moves from ``before`` to ``now``."""
         due = ends - 1 <= now
         return due & (ends - 1 > before) if self.is_event_time else due
 
-    def has_fired(self, ends: Int64s, now: int) -> Mask:
+    def has_fired(self, ends: Integers, now: int) -> Mask:
         """Return which sessions have fired by ``now``, so that a row that joins them fires them again."""
         return ends - 1 <= now if self.is_event_time else np.zeros(len(ends), bool)
 
-    def is_over(self, ends: Int64s, now: int) -> Mask:
+    def is_over(self, ends: Integers, now: int) -> Mask:
         """Return which sessions take no more rows."""
         return self._cleanup(ends) <= now
 
-    def is_late(self, ends: Int64s, now: int) -> Mask:
+    def is_late(self, ends: Integers, now: int) -> Mask:
         """Return which rows are late by themselves: their own session would be over. By the clock no row is late."""
         return self.is_over(ends, now) if self.is_event_time else np.zeros(len(ends), bool)
 
-    def next_time(self, ends: Int64s, now: int) -> Int64s:
+    def next_time(self, ends: Integers, now: int) -> Integers:
         """Return when something next happens to each session: it fires, or it is over."""
         return np.where(self.has_fired(ends, now), self._cleanup(ends), ends - 1)
 
-    def _cleanup(self, ends: Int64s) -> Int64s:
+    def _cleanup(self, ends: Integers) -> Integers:
         return np.minimum(ends - 1, MAX - self.lateness) + self.lateness

@@ -17,12 +17,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import group_columns, key_arrays, with_plain_keys
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import Program
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionMerging
-from windowpane.engines.sessions.rule import Mask, SessionRule
+from windowpane.engines.sessions.rule import SessionRule
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START
 from windowpane.kernels.aggregates.tables import replaced
@@ -30,7 +31,7 @@ from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Runs
 from windowpane.kernels.keys.key_codes import plain_key
-from windowpane.kernels.sessions.islands import Int64s, find_islands, order_by
+from windowpane.kernels.sessions.islands import find_islands, order_by
 from windowpane.kernels.sessions.merges_in_order import merges_in_order
 from windowpane.sizes import Size
 from windowpane.windowing.times import MAX
@@ -44,7 +45,7 @@ _FEW = Size("rows of sessions all of whose keys are sampled", 10_000, (1, 8))
 class Joined(NamedTuple):
     """Partials, each with the number of its island."""
 
-    numbers: Int64s
+    numbers: Integers
     partials: pa.Table
 
 
@@ -61,9 +62,9 @@ class Grown:
     """
 
     added: pa.Table | None
-    joined: Int64s
+    joined: Integers
     refired: pa.Table | None
-    dropped: list[Int64s]
+    dropped: list[Integers]
     merges: int
 
 
@@ -146,14 +147,14 @@ class SessionStep:
         self._refuse_overflow(merging, now, order)
         return self._merged(merging, met, now, dropped)
 
-    def _dropped(self, merging: SessionMerging, now: int, order: ArrivalOrder | None) -> list[Int64s]:
+    def _dropped(self, merging: SessionMerging, now: int, order: ArrivalOrder | None) -> list[Integers]:
         """Return, for each of the arrivals, the numbers of the late ones that join no live session."""
         late = [self.rule.is_late(part.ends, now) for part in merging.arrivals]
         if not any(part.any() for part in late):
             return [np.zeros(0, np.int64) for _ in late]
         return merging.unjoined(late, order)
 
-    def _merged(self, merging: SessionMerging, met: Int64s, now: int, dropped: list[Int64s]) -> Grown:
+    def _merged(self, merging: SessionMerging, met: Integers, now: int, dropped: list[Integers]) -> Grown:
         offsets = merging.offsets() if self._fold.is_ordered else None
         joined, of = merging.touched_sessions()
         parts = [self._of_part(merging, number, offsets) for number in range(len(merging.arrivals))]
@@ -168,7 +169,7 @@ class SessionStep:
             added = added.append_column(FILLED, pa.array(~fires))
         return Grown(added, met[joined], refired, dropped, merging.islands.growths)
 
-    def _of_part(self, merging: SessionMerging, number: int, offsets: Int64s | None) -> Joined:
+    def _of_part(self, merging: SessionMerging, number: int, offsets: Integers | None) -> Joined:
         """Return the partials of some arrivals: of rows one for each island, of pieces one each."""
         part = merging.arrivals[number]
         if part.is_folded:
@@ -178,7 +179,7 @@ class SessionStep:
         islands, segments = merging.members(number)
         return Joined(islands, self._fold.fold_segments(rows, segments))
 
-    def _of_sessions(self, sessions: pa.Table, islands: Int64s, offsets: Int64s | None) -> Joined:
+    def _of_sessions(self, sessions: pa.Table, islands: Integers, offsets: Integers | None) -> Joined:
         """Return the partials that sessions hold."""
         is_filled = _is_filled(sessions)
         partials = sessions.select(self._fold.columns)
@@ -228,17 +229,17 @@ class SessionStep:
                 raise MergeBehindWatermarkError(key, window, lateness, "watermark", now).located(key=key)
 
 
-def _without(count: int, numbers: Int64s) -> Int64s:
+def _without(count: int, numbers: Integers) -> Integers:
     """Return the numbers below ``count`` but for some."""
     return np.delete(np.arange(count), numbers)
 
 
-def _order_of_rest(order: ArrivalOrder, rest: Int64s, numbers: Int64s) -> Int64s:
+def _order_of_rest(order: ArrivalOrder, rest: Integers, numbers: Integers) -> Integers:
     """Sort numbers of the ``rest`` of some rows, ascending, by the arrival of the rows."""
     return np.searchsorted(rest, order(rest[numbers]))
 
 
-def _wraps_behind(ends: Int64s, lateness: int, now: int) -> Mask:
+def _wraps_behind(ends: Integers, lateness: int, now: int) -> Mask:
     """Return which windows have a cleanup time that leaves int64 and comes out at or before ``now``."""
     latest = ends - 1
     wrapped = latest + np.int64(lateness)
@@ -272,5 +273,5 @@ def _is_filled(sessions: pa.Table) -> Mask:
     return filled
 
 
-def _taken(sessions: pa.Table | None, numbers: Int64s) -> pa.Table | None:
+def _taken(sessions: pa.Table | None, numbers: Integers) -> pa.Table | None:
     return None if sessions is None else sessions.take(pa.array(numbers))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program
@@ -19,12 +20,11 @@ from windowpane.errors import (
     WindowpaneError,
 )
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.sessions.islands import Int64s
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.times import to_micros
 
 
-def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple[Int64s, Int64s]:
+def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple[Integers, Integers]:
     """Return start and end of the window of each row.
 
     Args:
@@ -47,7 +47,7 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
         starts = np.full(rows.num_rows, processing_time, np.int64)
     gap = assigner.gap
     gaps = _gaps_of_rows(program, rows, gap) if callable(gap) else np.int64(gap)
-    ends: Int64s = starts + gaps
+    ends: Integers = starts + gaps
     if (ends < starts).any():  # int64 has wrapped
         at = int(np.flatnonzero(ends < starts)[0])
         start, length = int(starts[at]), int(np.broadcast_to(gaps, starts.shape)[at])
@@ -55,7 +55,7 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
     return starts, ends
 
 
-def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Any], Any]) -> Int64s:
+def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Any], Any]) -> Integers:
     gaps = np.empty(rows.num_rows, np.int64)
     in_micros = lru_cache(to_micros)
     for at, row in enumerate(python_rows(rows.select(program.values))):

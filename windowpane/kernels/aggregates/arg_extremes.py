@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import NOWHERE, Integers, Segments, flat, take_or_null
+from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat, take_or_null
 from windowpane.kernels.keys.codes import NULL_CODE, order_codes
 
 

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Doubles
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat
-
-Doubles = npt.NDArray[np.float64]
 
 
 class Moments(SegmentAggregate):

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from windowpane.kernels.grouping.segments import Integers, Segments
+from windowpane.arrays import Integers
+from windowpane.kernels.grouping.segments import Segments
 
 
 @dataclass(frozen=True)

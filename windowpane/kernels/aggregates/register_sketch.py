@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Doubles, Integers, Mask, Unsigned
 from windowpane.kernels.aggregates.sketches import Sketch
-from windowpane.kernels.grouping.segments import Integers, Segments
-from windowpane.kernels.keys.murmur import Hashes, murmur_of_texts, murmur_of_words
+from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 
 _SEED = 9001
@@ -49,7 +50,7 @@ class RegisterSketch(Sketch):
         counts = np.add.reduceat(is_needed.astype(np.int64), segments.offsets[:-1])
         return values.filter(pa.array(is_needed)), np.concatenate(([0], np.cumsum(counts)))
 
-    def _hashes(self, values: pa.Array) -> tuple[Hashes, Hashes] | None:
+    def _hashes(self, values: pa.Array) -> tuple[Unsigned, Unsigned] | None:
         """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""
         kind = values.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -67,7 +68,7 @@ class RegisterSketch(Sketch):
         return first[places], second[places]
 
 
-def _ranks(hashes: Hashes) -> npt.NDArray[np.uint8]:
+def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:
     """Return the number of leading zeros, and one, of each word."""
     # frexp gives the exponent of the next power of two, exactly so of numbers below 2**53.
     high = np.frexp((hashes >> np.uint64(32)).astype(np.float64))[1]
@@ -77,11 +78,11 @@ def _ranks(hashes: Hashes) -> npt.NDArray[np.uint8]:
     return ranks
 
 
-def _words_of_doubles(values: npt.NDArray[np.float64]) -> Hashes:
+def _words_of_doubles(values: Doubles) -> Unsigned:
     """Return the bits of doubles with one zero and one NaN."""
     words = (values + 0.0).view(np.uint64)
     return np.where(np.isnan(values), np.uint64(0x7FF8000000000000), words)
 
 
-def _is_valid(values: pa.Array) -> npt.NDArray[np.bool_]:
+def _is_valid(values: pa.Array) -> Mask:
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

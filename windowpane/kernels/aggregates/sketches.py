@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Integers, Segments
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.kernels.grouping.group_folds import neutral
-from windowpane.kernels.grouping.segments import Integers, Values, whole_numbers
+from windowpane.kernels.grouping.segments import Values, whole_numbers
 from windowpane.sizes import Size
 
 _FEWEST_ROWS = Size("rows worth grouping by address", 1 << 13, (1, 4))

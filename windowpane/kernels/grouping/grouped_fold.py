@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import ARRIVAL, hidden
 from windowpane.kernels.aggregates.forms import columnar_form
 from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial, SegmentAggregate
@@ -24,7 +25,7 @@ from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.packed_groups import packed_groups
-from windowpane.kernels.grouping.segments import Groups, Integers, Runs, Segments, flat
+from windowpane.kernels.grouping.segments import Groups, Runs, Segments, flat
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = hidden("row")

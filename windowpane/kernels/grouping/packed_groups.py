@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.kernels.grouping.cardinality import expected_groups
-from windowpane.kernels.grouping.segments import Integers, Segments, whole_numbers
+from windowpane.kernels.grouping.segments import Segments, whole_numbers
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 

@@ -17,13 +17,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
-
-Integers = npt.NDArray[np.int64]
 
 _RANGE = hidden("range")
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from windowpane.arrays import Integers
 from windowpane.kernels.sorting.packed_order import stable_order
-
-Integers = npt.NDArray[np.int64]
 
 
 class Grouped(NamedTuple):

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from windowpane.arrays import Integers, Mask
+
 Values = npt.NDArray[Any]
 
 NOWHERE = -1

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.grouping.segments import Integers, flat
+from windowpane.arrays import Integers
+from windowpane.kernels.grouping.segments import flat
 from windowpane.windowing.aggregates.canonical import form_of, is_array
 
 NULL_CODE = -1

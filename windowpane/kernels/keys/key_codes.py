@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Unsigned
 from windowpane.kernels.keys.codes import canonical
-from windowpane.kernels.keys.splitmix import GAMMA, Hashes, stepped
-from windowpane.kernels.sessions.islands import Int64s
+from windowpane.kernels.keys.splitmix import GAMMA, stepped
 from windowpane.sizes import Size
 
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
@@ -27,7 +27,7 @@ def plain_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([canonical(column)]) if pa.types.is_floating(column.type) else column
 
 
-def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Int64s:
+def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Integers:
     """Return an integer for each of ``rows`` rows, not negative, equal exactly for equal keys (NULL equals NULL)."""
     codes = np.zeros(rows, np.int64)
     if not rows:
@@ -43,18 +43,18 @@ def key_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> Int64s:
     return codes
 
 
-def _codes(column: pa.ChunkedArray) -> Int64s:
+def _codes(column: pa.ChunkedArray) -> Integers:
     if pa.types.is_integer(column.type) and not column.null_count:
         bounds = pc.min_max(column).as_py()
         if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS.value:
-            offsets: Int64s = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
+            offsets: Integers = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
             return offsets
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    codes: Int64s = encoded.indices.to_numpy().astype(np.int64)
+    codes: Integers = encoded.indices.to_numpy().astype(np.int64)
     return codes
 
 
-def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Hashes:
+def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
     """Return a hash for each of ``rows`` rows."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
@@ -62,16 +62,16 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Hashes:
     return hashes
 
 
-def _hashes(column: pa.ChunkedArray) -> Hashes:
+def _hashes(column: pa.ChunkedArray) -> Unsigned:
     if pa.types.is_integer(column.type) and not column.null_count:
         return stepped(column.to_numpy().astype(np.int64).view(np.uint64))
     encoded = column.combine_chunks().dictionary_encode()
     hashes = np.append(_hashes_of_values(encoded.dictionary), GAMMA)
-    found: Hashes = hashes[pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()]
+    found: Unsigned = hashes[pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()]
     return found
 
 
-def _hashes_of_values(values: pa.Array) -> Hashes:
+def _hashes_of_values(values: pa.Array) -> Unsigned:
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):
@@ -86,7 +86,7 @@ def _is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind))
 
 
-def _byte_hashes(values: pa.Array, seeds: Hashes) -> Hashes:
+def _byte_hashes(values: pa.Array, seeds: Unsigned) -> Unsigned:
     """Return hashes of byte strings, column of bytes by column of bytes."""
     padded = np.array(values.to_pylist(), dtype=f"S{_EDGE.value}") if len(values) else np.zeros(0, f"S{_EDGE.value}")
     words = padded.view(np.uint64).reshape(len(values), _EDGE.value // 8)

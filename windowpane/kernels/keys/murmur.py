@@ -6,18 +6,16 @@ Source of the rule: Austin Appleby's MurmurHash3_x64_128. Sketches on disk were 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.keys.texts_by_length import Words, texts_by_length
-
-Hashes = npt.NDArray[np.uint64]
+from windowpane.arrays import Unsigned
+from windowpane.kernels.keys.texts_by_length import texts_by_length
 
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _BLOCK = 16
 
 
-def murmur_of_texts(values: pa.Array, seed: int) -> tuple[Hashes, Hashes]:
+def murmur_of_texts(values: pa.Array, seed: int) -> tuple[Unsigned, Unsigned]:
     """Return both halves of the hash of each text or binary value; of NULL, anything."""
     first, second = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
     for rows, words, length in texts_by_length(values):
@@ -25,12 +23,12 @@ def murmur_of_texts(values: pa.Array, seed: int) -> tuple[Hashes, Hashes]:
     return first, second
 
 
-def murmur_of_words(words: Hashes, seed: int) -> tuple[Hashes, Hashes]:
+def murmur_of_words(words: Unsigned, seed: int) -> tuple[Unsigned, Unsigned]:
     """Return both halves of the hash of each value of eight bytes."""
     return _hashed(words.reshape(1, -1), 8, seed)
 
 
-def _hashed(words: Words, length: int, seed: int) -> tuple[Hashes, Hashes]:
+def _hashed(words: Unsigned, length: int, seed: int) -> tuple[Unsigned, Unsigned]:
     h1, h2 = (np.full(words.shape[1], seed, np.uint64) for _ in range(2))
     whole = length // _BLOCK * 2
     for k1, k2 in zip(words[:whole:2], words[1:whole:2], strict=True):
@@ -49,19 +47,19 @@ def _hashed(words: Words, length: int, seed: int) -> tuple[Hashes, Hashes]:
     return h1, h2 + h1
 
 
-def _first_mix(word: Hashes) -> Hashes:
+def _first_mix(word: Unsigned) -> Unsigned:
     return _turned(word * _C1, 31) * _C2
 
 
-def _second_mix(word: Hashes) -> Hashes:
+def _second_mix(word: Unsigned) -> Unsigned:
     return _turned(word * _C2, 33) * _C1
 
 
-def _turned(values: Hashes, bits: int) -> Hashes:
+def _turned(values: Unsigned, bits: int) -> Unsigned:
     return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
 
 
-def _finalized(words: Hashes) -> Hashes:
+def _finalized(words: Unsigned) -> Unsigned:
     words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     words = (words ^ (words >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return words ^ (words >> np.uint64(33))

@@ -13,14 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.sizes import Size
-
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _SIGN_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
 _MOST_DIGITS = Size("digits of decimals as whole numbers", 18, (2, 5))
@@ -39,7 +36,7 @@ def has_codes(kind: pa.DataType) -> bool:
     return _coder(kind) is not None
 
 
-def ordered_codes(column: pa.Array) -> Codes:
+def ordered_codes(column: pa.Array) -> Integers:
     """Return the codes of a column whose type ``has_codes``."""
     coder = _coder(column.type)
     assert coder is not None, "callers ask has_codes first"
@@ -47,7 +44,7 @@ def ordered_codes(column: pa.Array) -> Codes:
     return codes if column.null_count == 0 else np.where(validity(column), codes, 0)
 
 
-def decoded(codes: Codes, valid: Mask, kind: pa.DataType) -> pa.Array:
+def decoded(codes: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
     """Return the values that codes of ``ordered_codes`` stand for, NULL where not ``valid``."""
     mask = None if valid.all() else ~valid
     if pa.types.is_floating(kind):
@@ -63,7 +60,7 @@ def decoded(codes: Codes, valid: Mask, kind: pa.DataType) -> pa.Array:
     return pa.array(codes, mask=mask).cast(storage).view(kind)
 
 
-def ranked_codes(column: pa.Array) -> tuple[Codes, pa.Array]:
+def ranked_codes(column: pa.Array) -> tuple[Integers, pa.Array]:
     """Return the codes of a column of any ordered Arrow type, and the values by code."""
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
@@ -79,7 +76,7 @@ def has_ranks(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal128))
 
 
-def _coder(kind: pa.DataType) -> Callable[[pa.Array], Codes] | None:
+def _coder(kind: pa.DataType) -> Callable[[pa.Array], Integers] | None:
     if pa.types.is_signed_integer(kind) or (pa.types.is_unsigned_integer(kind) and kind.bit_width < 64):
         return _integers
     if pa.types.is_boolean(kind):
@@ -97,35 +94,35 @@ def _filled(column: pa.Array, zero: Any) -> pa.Array:
     return column if column.null_count == 0 else pc.fill_null(column, zero)
 
 
-def _integers(column: pa.Array) -> Codes:
+def _integers(column: pa.Array) -> Integers:
     zero: Any = False if pa.types.is_boolean(column.type) else 0
     return _filled(column, zero).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
 
 
-def _floats(column: pa.Array) -> Codes:
+def _floats(column: pa.Array) -> Integers:
     numbers = _filled(column.cast(pa.float64()), 0.0).to_numpy()
     return coded_floats(numbers)
 
 
-def coded_floats(numbers: npt.NDArray[np.float64]) -> Codes:
+def coded_floats(numbers: Doubles) -> Integers:
     """Return the codes of doubles: their bits, with those of negative numbers turned round."""
     bits = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
-    codes: Codes = bits ^ ((bits >> np.int64(63)) & _SIGN_BITS)
+    codes: Integers = bits ^ ((bits >> np.int64(63)) & _SIGN_BITS)
     return codes
 
 
-def _times(column: pa.Array) -> Codes:
+def _times(column: pa.Array) -> Integers:
     storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
     return _filled(column.view(storage), 0).cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
 
 
-def decimals_as_whole(column: pa.Array) -> Codes:
+def decimals_as_whole(column: pa.Array) -> Integers:
     """Return decimals of at most 18 digits as whole numbers of their last decimal place; NULL is any number."""
     words = np.frombuffer(column.buffers()[1], np.int64)
     return words[2 * column.offset : 2 * (column.offset + len(column)) : 2].copy()
 
 
-def _whole_as_decimals(codes: Codes, mask: Mask | None, kind: pa.DataType) -> pa.Array:
+def _whole_as_decimals(codes: Integers, mask: Mask | None, kind: pa.DataType) -> pa.Array:
     words = np.empty((len(codes), 2), np.int64)
     words[:, 0] = codes
     words[:, 1] = codes >> np.int64(63)

@@ -11,11 +11,12 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Unsigned
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
-from windowpane.kernels.keys.splitmix import GAMMA, Hashes, mixed, stepped
+from windowpane.kernels.keys.splitmix import GAMMA, mixed, stepped
 
 
-def partition_hash(columns: Sequence[pa.Array], rows: int) -> Hashes:
+def partition_hash(columns: Sequence[pa.Array], rows: int) -> Unsigned:
     """Return the hash of each row's partition."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
@@ -25,9 +26,9 @@ def partition_hash(columns: Sequence[pa.Array], rows: int) -> Hashes:
     return hashes
 
 
-def _checksums(column: pa.Array) -> Hashes:
+def _checksums(column: pa.Array) -> Unsigned:
     encoded = column.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
     sums = [crc32(value if isinstance(value, bytes) else str(value).encode()) for value in distinct]
-    by_code: Hashes = np.array(sums or [0], np.uint64)[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    by_code: Unsigned = np.array(sums or [0], np.uint64)[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return by_code

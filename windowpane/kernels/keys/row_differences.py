@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.keys.ordered_codes import Mask, has_codes, ordered_codes, validity
+from windowpane.arrays import Mask
+from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.windowing.aggregates.canonical import form_of
 
 _COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)

@@ -6,22 +6,21 @@ State on disk lies by these hashes, so the constants may not change.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Hashes = npt.NDArray[np.uint64]
+from windowpane.arrays import Unsigned
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 """The step from one state of the generator to the next: 2**64 by the golden ratio, made odd."""
 
 
-def mixed(words: Hashes) -> Hashes:
+def mixed(words: Unsigned) -> Unsigned:
     """Return the finalizer of each word: every bit of the input moves every bit of the output, and 0 stays 0."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    finalized: Hashes = words ^ (words >> np.uint64(31))
+    finalized: Unsigned = words ^ (words >> np.uint64(31))
     return finalized
 
 
-def stepped(words: Hashes) -> Hashes:
+def stepped(words: Unsigned) -> Unsigned:
     """Return the finalizer of the state after each word: the number that the generator draws from it."""
     return mixed(words + GAMMA)

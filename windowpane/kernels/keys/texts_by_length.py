@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Words = npt.NDArray[np.uint64]
+from windowpane.arrays import Integers, Unsigned
 
 _GATHERED = 1 << 20
 """Bytes of texts that are brought together at a time: they fit into the processor's cache."""
@@ -25,8 +25,8 @@ class TextsOfOneLength(NamedTuple):
         length: their length in bytes.
     """
 
-    rows: slice | npt.NDArray[np.int64]
-    words: Words
+    rows: slice | Integers
+    words: Unsigned
     length: int
 
 
@@ -54,7 +54,7 @@ def texts_by_length(values: pa.Array) -> Iterator[TextsOfOneLength]:
             yield TextsOfOneLength(rows, _words(content, starts[rows], length), length)
 
 
-def _words(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], length: int) -> Words:
+def _words(content: npt.NDArray[np.uint8], starts: Integers, length: int) -> Unsigned:
     """Return the words of the texts of ``length`` bytes that begin at ``starts`` of ``content``."""
     padded = -(-length // 8) * 8
     if not padded:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.arrays import Mask
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.frames import find_frames
 from windowpane.kernels.over.rows import SortedRows

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.over.calls.call import CallKernel
 from windowpane.kernels.over.calls.picks import NOWHERE, at_offset
-from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.sorting.order_axis import order_axis
 from windowpane.windowing.over.frames import Bound, Frame, Offset, Side, Units
@@ -68,17 +67,17 @@ def _complete(rows: SortedRows, frame: Frame, closed: int) -> Mask:
     return (found.hi < layout.end) | (_has_last_group(rows, frame.end) & (_points(rows)[layout.end - 1] <= closed))
 
 
-def _points(rows: SortedRows) -> Positions:
+def _points(rows: SortedRows) -> Integers:
     return order_axis(rows.column(rows.spec.order_by[0].name), ()).points
 
 
-def _moved(rows: SortedRows, frame: Frame, offset: Offset) -> Positions:
+def _moved(rows: SortedRows, frame: Frame, offset: Offset) -> Integers:
     axis = rows.order(frame).axis
     assert axis is not None, "frames with offsets have an axis"
     return axis.shift(offset, True)
 
 
-def _range_end(rows: SortedRows, frame: Frame) -> Positions:
+def _range_end(rows: SortedRows, frame: Frame) -> Integers:
     if frame.end.side is Side.CURRENT_ROW:
         return _points(rows)
     axis = rows.order(frame).axis
@@ -93,7 +92,7 @@ def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
     return layout.group + (bound.steps or 0) <= layout.group[layout.end - 1]
 
 
-def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Positions) -> Positions:
+def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Integers) -> Integers:
     """Return for each segment the first row that a later value still needs.
 
     Args:
@@ -110,7 +109,7 @@ def kept_from(rows: SortedRows, calls: Sequence[CallKernel], pending: Positions)
     return np.maximum(kept, layout.segment_firsts)
 
 
-def _kept(rows: SortedRows, call: CallKernel, pending: Positions) -> Positions:
+def _kept(rows: SortedRows, call: CallKernel, pending: Integers) -> Integers:
     frame, layout = call.call.reach, rows.layout
     bound = frame.end if call.is_running else frame.start
     if _passes_over_nulls(call):
@@ -127,7 +126,7 @@ def _kept(rows: SortedRows, call: CallKernel, pending: Positions) -> Positions:
     return np.where(pending < ends, needed, ends) if frame.units is Units.SESSION else needed
 
 
-def _kept_values(rows: SortedRows, call: CallKernel, pending: Positions) -> Positions:
+def _kept_values(rows: SortedRows, call: CallKernel, pending: Integers) -> Integers:
     """Lag and lead that pass over NULLs: as many values before the first pending row as they go back."""
     counted = rows.counted(call.call.arguments, None)
     before = np.append(0, np.cumsum(counted))

@@ -12,11 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.grouping.segments import Segments
-from windowpane.kernels.keys.ordered_codes import Codes, Mask
 from windowpane.kernels.over.calls.sums import running
 from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 
@@ -37,11 +36,11 @@ class WrittenFrames:
     """
 
     spans: Sequence[Span]
-    counted: Positions
-    frame_of: Positions
+    counted: Integers
+    frame_of: Integers
 
     @classmethod
-    def of(cls, spans: Sequence[Span], wanted: Positions, counted: Mask) -> WrittenFrames:
+    def of(cls, spans: Sequence[Span], wanted: Integers, counted: Mask) -> WrittenFrames:
         """Return the frames of the rows that are wanted, without the rows that do not count."""
         before = running(counted.astype(np.int64))
         picked = [(before[lo[wanted]], before[hi[wanted]]) for lo, hi in spans]
@@ -52,9 +51,9 @@ class WrittenFrames:
         return cls(distinct, np.flatnonzero(counted), np.cumsum(starts) - 1)
 
     @property
-    def widths(self) -> Positions:
+    def widths(self) -> Integers:
         """How many rows each frame holds."""
-        widths: Positions = np.sum([hi - lo for lo, hi in self.spans], axis=0)
+        widths: Integers = np.sum([hi - lo for lo, hi in self.spans], axis=0)
         return widths
 
     @property
@@ -83,7 +82,7 @@ class WrittenFrames:
         return Segments(self.counted[order], starts[:: len(self.spans)])
 
 
-def of_each_value_the_first(segments: Segments, codes: Sequence[Codes]) -> Segments:
+def of_each_value_the_first(segments: Segments, codes: Sequence[Integers]) -> Segments:
     """Return segments with, of rows of one segment that are equal in all ``codes``, the first."""
     columns = [segments.numbers, *(code[segments.order] for code in codes)]
     order = lexical_order(columns)

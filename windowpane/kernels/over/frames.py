@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask
-from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.arrays import Integers, Mask
+from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.order_axis import OrderAxis
 from windowpane.windowing.over.frames import Bound, Exclude, Frame, Side, Units
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.times import MAX, MIN
 
-Span = tuple[Positions, Positions]
+Span = tuple[Integers, Integers]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Frames:
         reaches_end: where rows from the segment's end on might.
     """
 
-    lo: Positions
-    hi: Positions
+    lo: Integers
+    hi: Integers
     reaches_first: Mask
     reaches_end: Mask
 
@@ -72,7 +72,7 @@ def spans(frame: Frame, found: Frames, layout: Layout) -> list[Span]:
     return [before, _span(np.maximum(lo, at), np.minimum(hi, at + 1)), after]
 
 
-def _span(lo: Positions, hi: Positions) -> Span:
+def _span(lo: Integers, hi: Integers) -> Span:
     return lo, np.maximum(lo, hi)
 
 
@@ -93,7 +93,7 @@ def _clamped(steps: int) -> int:
     return max(min(steps, 1 << 40), -(1 << 40))
 
 
-def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> Positions:
+def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> Integers:
     """Return the first row of each frame of RANGE or GROUPS, or the one past its last, as the bound at that end says."""
     layout = order.layout
     peers = layout.peer_end if is_end else layout.peer_first
@@ -106,7 +106,7 @@ def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> Po
     return np.where(_valid(order), _search(order, _targets(order, bound), "right" if is_end else "left"), peers)
 
 
-def _group_bound(layout: Layout, bound: Bound, past: int) -> Positions:
+def _group_bound(layout: Layout, bound: Bound, past: int) -> Integers:
     """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
     assert bound.steps is not None, "unbounded ones are told apart before"
     if not layout.size:
@@ -121,7 +121,7 @@ def _valid(order: SortedOrder) -> Mask:
     return order.axis.valid
 
 
-def _targets(order: SortedOrder, bound: Bound) -> Codes:
+def _targets(order: SortedOrder, bound: Bound) -> Integers:
     """Return the point that a RANGE bound of each row stands at, ascending in the order of rows."""
     assert order.axis is not None, "frames with offsets come with an axis"
     assert order.column is not None, "and with its column"
@@ -131,7 +131,7 @@ def _targets(order: SortedOrder, bound: Bound) -> Codes:
     return ~moved if descending else moved
 
 
-def _search(order: SortedOrder, targets: Codes, side: str) -> Positions:
+def _search(order: SortedOrder, targets: Integers, side: str) -> Integers:
     """Return for each row where its target stands in the row's own segment, NULLs left out.
 
     Points and segments are packed into one sorted array: segment * width + point, where the NULLs of a segment stand before
@@ -150,7 +150,7 @@ def _search(order: SortedOrder, targets: Codes, side: str) -> Positions:
     return np.searchsorted(packed, inside + layout.segment * width, side=side)  # type: ignore[call-overload,no-any-return]
 
 
-def _narrowed(points: Codes, targets: Codes, valid: Mask, segments: int) -> tuple[Codes, Codes, int]:
+def _narrowed(points: Integers, targets: Integers, valid: Mask, segments: int) -> tuple[Integers, Integers, int]:
     """Return points from 1 up and targets on the same scale, so narrow that it fits into int64 once for every segment."""
     low, high = int(points[valid].min()), int(points[valid].max())
     if (high - low + 3) * segments < 1 << 62:

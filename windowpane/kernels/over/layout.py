@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from windowpane.kernels.keys.ordered_codes import Mask
-
-Positions = npt.NDArray[np.int64]
+from windowpane.arrays import Integers, Mask
 
 
 @dataclass(frozen=True)
@@ -36,51 +33,51 @@ class Layout:
         return len(self.starts_segment)
 
     @cached_property
-    def numbers(self) -> Positions:
+    def numbers(self) -> Integers:
         """The position of each row."""
         return np.arange(self.size)
 
     @cached_property
-    def segment_firsts(self) -> Positions:
+    def segment_firsts(self) -> Integers:
         """The first row of each segment."""
         return np.flatnonzero(self.starts_segment)
 
     @cached_property
-    def segment_ends(self) -> Positions:
+    def segment_ends(self) -> Integers:
         """The end of each segment."""
         return np.append(self.segment_firsts[1:], self.size) if self.size else self.segment_firsts
 
     @cached_property
-    def segment(self) -> Positions:
+    def segment(self) -> Integers:
         """The number of each row's segment."""
         return np.cumsum(self.starts_segment) - 1
 
     @cached_property
-    def first(self) -> Positions:
+    def first(self) -> Integers:
         """The first row of each row's segment."""
         return np.repeat(self.segment_firsts, self.segment_ends - self.segment_firsts)
 
     @cached_property
-    def end(self) -> Positions:
+    def end(self) -> Integers:
         """The end of each row's segment."""
         return np.repeat(self.segment_ends, self.segment_ends - self.segment_firsts)
 
     @cached_property
-    def group_firsts(self) -> Positions:
+    def group_firsts(self) -> Integers:
         """The first row of each group, and the number of rows last."""
         return np.append(np.flatnonzero(self.starts_group), self.size)
 
     @cached_property
-    def group(self) -> Positions:
+    def group(self) -> Integers:
         """The number of each row's group, counted through all segments."""
         return np.cumsum(self.starts_group) - 1
 
     @cached_property
-    def peer_first(self) -> Positions:
+    def peer_first(self) -> Integers:
         """The first peer of each row."""
         return self.group_firsts[self.group]
 
     @cached_property
-    def peer_end(self) -> Positions:
+    def peer_end(self) -> Integers:
         """The end of each row's peers."""
         return self.group_firsts[self.group + 1]

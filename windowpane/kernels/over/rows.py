@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask, validity
+from windowpane.arrays import Integers, Mask
+from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.frames import Frames, SortedOrder, Span, find_frames, spans
-from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.sorting.order_axis import order_axis
 from windowpane.windowing.over.frames import Frame
 from windowpane.windowing.over.spec import OverSpec
@@ -82,7 +83,7 @@ class SortedRows:
         return self.column(filter).fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
     @property
-    def seeded_firsts(self) -> Positions:
+    def seeded_firsts(self) -> Integers:
         """The first rows of the seeded segments."""
         return self.layout.segment_firsts[self.seeded]
 
@@ -91,7 +92,7 @@ class SortedRows:
         column = self.column(name).take(pa.array(self.seeded_firsts))
         return column, validity(column)
 
-    def rebased(self, totals: Codes, values: Codes, seeds: Codes) -> Codes:
+    def rebased(self, totals: Integers, values: Integers, seeds: Integers) -> Integers:
         """Return totals of all rows as totals of each segment that begin with its seed, or with its first value."""
         firsts = self.layout.segment_firsts
         base = values[firsts].copy()

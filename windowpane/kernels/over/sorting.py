@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask, has_codes, has_ranks, ordered_codes, ranked_codes, validity
-from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.arrays import Integers, Mask
+from windowpane.kernels.keys.ordered_codes import has_codes, has_ranks, ordered_codes, ranked_codes, validity
+from windowpane.kernels.over.layout import Layout
 from windowpane.windowing.over.spec import OrderColumn
 
 
@@ -22,12 +22,12 @@ def is_sortable(kind: pa.DataType) -> bool:
     return has_codes(kind) or has_ranks(kind)
 
 
-def codes_of(column: pa.Array) -> Codes:
+def codes_of(column: pa.Array) -> Integers:
     """Return codes that compare within the column; of NULLs any."""
     return ordered_codes(column) if has_codes(column.type) else ranked_codes(column)[0]
 
 
-def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Positions:
+def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
     """Return the number of each row's partition, dense from 0; NULL is an ordinary value."""
     numbers = np.zeros(rows, np.int64)
     for column in columns:
@@ -40,7 +40,7 @@ def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Positions:
     return numbers
 
 
-def order_codes(column: pa.Array, order: OrderColumn) -> list[Codes]:
+def order_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
     """Return the codes to sort an ORDER BY column by, the most significant first."""
     codes = ~codes_of(column) if order.descending else codes_of(column)
     if not column.null_count:
@@ -50,12 +50,12 @@ def order_codes(column: pa.Array, order: OrderColumn) -> list[Codes]:
     return [last.astype(np.int64), np.where(valid, codes, 0)]
 
 
-def key_codes(column: pa.Array) -> list[Codes]:
+def key_codes(column: pa.Array) -> list[Integers]:
     """Return the codes to sort a key column by; NULL comes last, as the largest value."""
     return order_codes(column, OrderColumn("", nulls_first=False))
 
 
-def equal_neighbours(columns: Sequence[Codes], order: Positions) -> Mask:
+def equal_neighbours(columns: Sequence[Integers], order: Integers) -> Mask:
     """Return for each row but the first, in an order, whether it equals the row before it in every column."""
     same = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in columns:
@@ -75,10 +75,10 @@ def starts(columns: Sequence[pa.Array], rows: int) -> Mask:
     return changed
 
 
-def _differs(column: pa.Array) -> npt.NDArray[np.bool_]:
+def _differs(column: pa.Array) -> Mask:
     if has_codes(column.type):
         codes = ordered_codes(column)
-        different: npt.NDArray[np.bool_] = codes[1:] != codes[:-1]
+        different: Mask = codes[1:] != codes[:-1]
     else:
         different = pc.fill_null(pc.not_equal(column[1:], column[:-1]), False).to_numpy(zero_copy_only=False)
     if column.null_count:

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.arrays import Mask
 from windowpane.kernels.over.calls.call import CallKernel, call_kernel
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows

@@ -15,12 +15,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.sizes import Size
-
-Int64s = npt.NDArray[np.int64]
 
 _BITS = Size("bits of a packed word of islands", 63, (30,))
 
@@ -37,31 +35,31 @@ class Islands:
         growths: how many intervals made an island longer that an earlier one had begun.
     """
 
-    order: Int64s
-    heads: Int64s
-    starts: Int64s
-    ends: Int64s
+    order: Integers
+    heads: Integers
+    starts: Integers
+    ends: Integers
     growths: int
 
     @cached_property
-    def of(self) -> Int64s:
+    def of(self) -> Integers:
         """The number of the island of each interval."""
         of = np.empty(len(self.order), np.int64)
         of[self.order] = self._in_order
         return of
 
     @property
-    def first(self) -> Int64s:
+    def first(self) -> Integers:
         """For each island, the number of its interval that starts first."""
-        first: Int64s = self.order[self.heads]
+        first: Integers = self.order[self.heads]
         return first
 
     @cached_property
-    def sizes(self) -> Int64s:
+    def sizes(self) -> Integers:
         """The number of intervals of each island."""
         return np.diff(self.heads, append=len(self.order))
 
-    def members(self, low: int, high: int) -> tuple[Int64s, Segments]:
+    def members(self, low: int, high: int) -> tuple[Integers, Segments]:
         """Return the islands that have intervals numbered from ``low`` to below ``high``, and these, numbered from 0, of each."""
         if low == 0 and high == len(self.order):
             return np.arange(len(self.heads)), Segments(self.order, np.append(self.heads, high))
@@ -74,7 +72,7 @@ class Islands:
         return islands, Segments(self.order[is_member] - low, offsets)
 
     @cached_property
-    def _in_order(self) -> Int64s:
+    def _in_order(self) -> Integers:
         """The number of the island of each interval, sorted."""
         return np.repeat(np.arange(len(self.heads)), self.sizes)
 
@@ -82,12 +80,12 @@ class Islands:
 class Sorted(NamedTuple):
     """The order that sorts by two columns, and both sorted."""
 
-    order: Int64s
-    major: Int64s
-    minor: Int64s
+    order: Integers
+    major: Integers
+    minor: Integers
 
 
-def find_islands(keys: Int64s, starts: Int64s, ends: Int64s) -> Islands:
+def find_islands(keys: Integers, starts: Integers, ends: Integers) -> Islands:
     """Return the islands of intervals ``[start, end)``.
 
     Args:
@@ -110,12 +108,12 @@ def find_islands(keys: Int64s, starts: Int64s, ends: Int64s) -> Islands:
     return Islands(order, heads, start[heads], cover[tails], growths)
 
 
-def order_by(major: Int64s, minor: Int64s) -> Int64s:
+def order_by(major: Integers, minor: Integers) -> Integers:
     """Return the order that sorts by two columns, the first not negative."""
     return sorted_by(major, minor).order
 
 
-def sorted_by(major: Int64s, minor: Int64s) -> Sorted:
+def sorted_by(major: Integers, minor: Integers) -> Sorted:
     """Return two columns sorted, the first not negative, and their order.
 
     Both and the position are packed into one integer where they fit: NumPy sorts integers several times faster than it finds an
@@ -139,21 +137,21 @@ def sorted_by(major: Int64s, minor: Int64s) -> Sorted:
     return Sorted(order, packed >> minor_bits, (packed & ((1 << minor_bits) - 1)) + least)
 
 
-def _cover(key: Int64s, is_first: npt.NDArray[np.bool_], ends: Int64s) -> Int64s:
+def _cover(key: Integers, is_first: Mask, ends: Integers) -> Integers:
     """Return, at each place, the greatest end so far of its key; keys come one after the other, ascending."""
     if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
         return ends  # equally long intervals end in the order in which they start
-    groups: Int64s = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
+    groups: Integers = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
     return running_maximum(groups, ends)
 
 
-def running_maximum(groups: Int64s, values: Int64s) -> Int64s:
+def running_maximum(groups: Integers, values: Integers) -> Integers:
     """Return, at each place, the greatest value so far of its group; groups come one after the other, numbered upward."""
     least, bits = int(values.min()), _width(values)
     if int(groups[-1]).bit_length() + bits > _BITS.value:
         distinct, ranks = np.unique(values, return_inverse=True)
         return distinct[running_maximum(groups, ranks)]
-    running: Int64s = groups << bits
+    running: Integers = groups << bits
     running |= values - least
     np.maximum.accumulate(running, out=running)
     running &= (1 << bits) - 1
@@ -161,5 +159,5 @@ def running_maximum(groups: Int64s, values: Int64s) -> Int64s:
     return running
 
 
-def _width(values: Int64s) -> int:
+def _width(values: Integers) -> int:
     return (int(values.max()) - int(values.min())).bit_length()

@@ -12,12 +12,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from windowpane.arrays import Mask
 
 
-def join_in_order(
-    islands: Sequence[int], starts: Sequence[int], ends: Sequence[int], is_late: Sequence[bool]
-) -> npt.NDArray[np.bool_]:
+def join_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequence[int], is_late: Sequence[bool]) -> Mask:
     """Return for each interval, in order of arrival, whether it is kept.
 
     Args:

@@ -11,10 +11,11 @@ from bisect import bisect_left
 
 import numpy as np
 
-from windowpane.kernels.sessions.islands import Int64s, order_by, running_maximum
+from windowpane.arrays import Integers
+from windowpane.kernels.sessions.islands import order_by, running_maximum
 
 
-def holding_order(islands: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
+def holding_order(islands: Integers, starts: Integers, ends: Integers) -> Integers:
     """Return the numbers of intervals, island by island, in the order in which each island's session holds them.
 
     Args:
@@ -30,7 +31,7 @@ def holding_order(islands: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
     return order
 
 
-def offsets_of(islands: Int64s, order: Int64s, sizes: Int64s) -> Int64s:
+def offsets_of(islands: Integers, order: Integers, sizes: Integers) -> Integers:
     """Return how many elements come before each interval in its island, given ``holding_order`` and how many each has."""
     before = np.cumsum(sizes[order]) - sizes[order]
     is_first = np.diff(islands[order], prepend=-1) != 0
@@ -39,7 +40,7 @@ def offsets_of(islands: Int64s, order: Int64s, sizes: Int64s) -> Int64s:
     return offsets
 
 
-def _apart(of: Int64s, starts: Int64s, ends: Int64s) -> list[tuple[int, int]]:
+def _apart(of: Integers, starts: Integers, ends: Integers) -> list[tuple[int, int]]:
     """Return from where to where the islands reach in which an interval touches nothing before it."""
     if len(of) < 2:
         return []

@@ -14,16 +14,16 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask, coded_floats, has_codes, ordered_codes, validity
+from windowpane.arrays import Doubles, Integers, Mask
+from windowpane.kernels.keys.ordered_codes import coded_floats, has_codes, ordered_codes, validity
 from windowpane.windowing.intervals import MICROS_PER_DAY, Interval
 from windowpane.windowing.over.frames import Offset
 from windowpane.windowing.over.range_offsets import BEYOND, shifted
 from windowpane.windowing.times import MAX, MIN
 
-Shift = Callable[[Offset, bool], Codes]
+Shift = Callable[[Offset, bool], Integers]
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -39,7 +39,7 @@ class OrderAxis:
         shift: (offset, whether it is added) to the point of each value so moved.
     """
 
-    points: Codes
+    points: Integers
     valid: Mask
     shift: Shift
 
@@ -58,7 +58,7 @@ def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
     return _python_axis(column, valid, offsets)
 
 
-def _reach_an_end(points: Codes, valid: Mask) -> bool:
+def _reach_an_end(points: Integers, valid: Mask) -> bool:
     """Whether a value stands at an end of the axis, where nothing is beyond it."""
     return bool(points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX)
 
@@ -86,7 +86,7 @@ def _time_step(offset: Interval, kind: pa.DataType) -> int | None:
     return offset.micros + offset.days * MICROS_PER_DAY if offset.is_fixed or has_days_of_24_hours else None
 
 
-def _saturated(points: Codes, step: int, forward: bool) -> Codes:
+def _saturated(points: Integers, step: int, forward: bool) -> Integers:
     if step > MAX:
         return np.full(len(points), MAX if forward else MIN)
     with np.errstate(over="ignore"):
@@ -96,9 +96,9 @@ def _saturated(points: Codes, step: int, forward: bool) -> Codes:
 
 
 def _float_shift(column: pa.Array) -> Shift:
-    numbers: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+    numbers: Doubles = column.cast(pa.float64()).fill_null(0.0).to_numpy()
 
-    def shift(offset: Offset, forward: bool) -> Codes:
+    def shift(offset: Offset, forward: bool) -> Integers:
         assert not isinstance(offset, Interval), "check_offset refuses it"
         return coded_floats(numbers + float(offset) if forward else numbers - float(offset))
 
@@ -113,11 +113,11 @@ def _python_axis(column: pa.Array, valid: Mask, offsets: tuple[Offset, ...]) -> 
     moved = {(offset, way): [_moved(value, offset, way) for value in values] for offset in offsets for way in (True, False)}
     place = _places({_comparable(value) for value in values}.union(*moved.values()) - {BEYOND})
 
-    def points(keys: list[Any], beyond: int) -> Codes:
-        placed: Codes = np.array([beyond if key is BEYOND else place(key) for key in keys] or [0], np.int64)[codes]
+    def points(keys: list[Any], beyond: int) -> Integers:
+        placed: Integers = np.array([beyond if key is BEYOND else place(key) for key in keys] or [0], np.int64)[codes]
         return placed
 
-    def shift(offset: Offset, forward: bool) -> Codes:
+    def shift(offset: Offset, forward: bool) -> Integers:
         return points(moved[offset, forward], MAX if forward else MIN)
 
     return OrderAxis(points([_comparable(value) for value in values], MIN), valid, shift)

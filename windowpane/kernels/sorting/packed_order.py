@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from windowpane.arrays import Integers, Unsigned
 from windowpane.sizes import Size
 
-Positions = npt.NDArray[np.int64]
-Words = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+Words = Integers | Unsigned
 
 _BITS = Size("bits of a packed word of an order", 63, (20, 30))
 
 
-def stable_order(numbers: Words) -> Positions:
+def stable_order(numbers: Words) -> Integers:
     """Return the positions that sort numbers; equal ones stay in their order."""
     if len(numbers) < 2 or (numbers[1:] >= numbers[:-1]).all():
         return np.arange(len(numbers))
@@ -32,7 +31,7 @@ def stable_order(numbers: Words) -> Positions:
     return order
 
 
-def lexical_order(columns: Sequence[Words]) -> Positions:
+def lexical_order(columns: Sequence[Words]) -> Integers:
     """Return the positions that sort rows by columns, the most significant first; equal rows stay in their order.
 
     As many of the first columns as fit into a word are sorted at once; the others only order the rows that tie.
@@ -70,11 +69,11 @@ def _leading(columns: Sequence[Words]) -> tuple[Words, Sequence[Words]]:
     return words, ()
 
 
-def _digit(distances: npt.NDArray[np.uint64], low: int, width: int) -> npt.NDArray[np.uint64]:
+def _digit(distances: Unsigned, low: int, width: int) -> Unsigned:
     return (distances >> np.uint64(low)) & np.uint64((1 << width) - 1)
 
 
-def _packed_order(digits: npt.NDArray[np.uint64], places: int) -> Positions:
+def _packed_order(digits: Unsigned, places: int) -> Integers:
     words = (digits << np.uint64(places)).view(np.int64)
     words |= np.arange(len(words))
     words.sort()

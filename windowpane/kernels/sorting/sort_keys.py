@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Bytes, Integers, Unsigned
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
 
-Bytes = npt.NDArray[np.bytes_]
 _Matrix = npt.NDArray[np.uint8]
 
 _HASH_BYTES = 16
@@ -68,7 +68,7 @@ class SortKeys:
         """The columns of the partition."""
         return [column.name for column in self._partition]
 
-    def _sort_words(self, table: pa.Table) -> list[npt.NDArray[np.uint64]]:
+    def _sort_words(self, table: pa.Table) -> list[Unsigned]:
         """Return columns of words that compare as the keys do, the most significant first; all parts are of fixed width."""
         words = [np.zeros(table.num_rows, np.uint64)]
         for each in (*self._partition, *self._ordered):
@@ -85,7 +85,7 @@ class SortKeys:
         return _Fixed([field for part in parts for field in part.fields])
 
 
-def sorting(keys: Bytes) -> npt.NDArray[np.int64]:
+def sorting(keys: Bytes) -> Integers:
     """Return the positions that sort keys; equal ones stay in their order."""
     width = keys.dtype.itemsize
     padded = np.zeros((len(keys), -(-width // 8) * 8), np.uint8)
@@ -125,7 +125,7 @@ def _fixed(column: pa.Array, order: OrderColumn) -> _Fixed:
     return _Fixed([("u1", 1 if flags is None else flags), *((">u8", word) for word in words.T)])
 
 
-def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8] | None, npt.NDArray[np.uint64]]:
+def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8] | None, Unsigned]:
     """Return bytes that place NULLs, 1 of a value, if there are NULLs, and words that compare as the values do."""
     words = ~_words(column) if order.descending else _words(column)
     if not column.null_count:
@@ -135,7 +135,7 @@ def _flagged(column: pa.Array, order: OrderColumn) -> tuple[npt.NDArray[np.uint8
     return np.where(valid, 1, 0 if order.nulls_first else 2).astype(np.uint8), words
 
 
-def _words(column: pa.Array) -> npt.NDArray[np.uint64]:
+def _words(column: pa.Array) -> Unsigned:
     """Return the value of each row as unsigned words, the most significant first."""
     if has_codes(column.type):
         return (ordered_codes(column) ^ _SIGN).view(np.uint64).reshape(-1, 1).copy()

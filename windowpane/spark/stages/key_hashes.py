@@ -10,10 +10,10 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_keys
 from windowpane.hidden_columns import KEY_HASH
 from windowpane.spark.stages.spark_hash import spark_hashes
@@ -23,7 +23,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
-def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: bool = False) -> npt.NDArray[np.int64]:
+def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: bool = False) -> Integers:
     """Return the number of the bucket of each row, the same for equal keys in any process.
 
     Args:
@@ -35,7 +35,7 @@ def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: 
     if not keys or buckets == 1:
         return np.zeros(rows.num_rows, np.int64)
     if KEY_HASH in rows.column_names:
-        hashes: npt.NDArray[np.int64] = rows[KEY_HASH].to_numpy()
+        hashes: Integers = rows[KEY_HASH].to_numpy()
     elif all(pa.types.is_signed_integer(rows.schema.field(key).type) for key in keys):
         hashes = _integer_hashes([rows[key] for key in keys])
     elif as_spark:
@@ -45,7 +45,7 @@ def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: 
     return hashes % buckets
 
 
-def _integer_hashes(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.int64]:
+def _integer_hashes(columns: Sequence[pa.ChunkedArray]) -> Integers:
     """Return Fibonacci hashes, high halves only: those depend on every bit. Null hashes as zero."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:

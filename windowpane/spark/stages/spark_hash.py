@@ -9,14 +9,12 @@ Source of the rule: Spark's ``XxHash64``, and Yann Collet's specification of XXH
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers, Unsigned
 from windowpane.kernels.grouping.segments import flat
-from windowpane.kernels.keys.texts_by_length import Words, texts_by_length
-
-Hashes = npt.NDArray[np.uint64]
+from windowpane.kernels.keys.texts_by_length import texts_by_length
 
 _SEED = 42
 _P1, _P2, _P3, _P4, _P5 = (
@@ -37,7 +35,7 @@ def is_hashed_alike(kind: pa.DataType) -> bool:
     return _is_bytes(kind) or _integer_bytes(kind) is not None
 
 
-def spark_hashes(keys: pa.Table) -> npt.NDArray[np.int64]:
+def spark_hashes(keys: pa.Table) -> Integers:
     """Return ``xxhash64`` of each row of key columns."""
     hashes = np.full(keys.num_rows, _SEED, np.uint64)
     for column in keys.columns:
@@ -60,7 +58,7 @@ def _integer_bytes(kind: pa.DataType) -> int | None:
     return 8 if kind == pa.int64() or pa.types.is_timestamp(kind) else None
 
 
-def _of_integers(values: pa.Array, seeds: Hashes) -> Hashes:
+def _of_integers(values: pa.Array, seeds: Unsigned) -> Unsigned:
     width = _integer_bytes(values.type)
     numbers = pc.fill_null(values.cast(pa.int32() if width == 4 else pa.int64()), 0).to_numpy()
     if width == 4:
@@ -68,7 +66,7 @@ def _of_integers(values: pa.Array, seeds: Hashes) -> Hashes:
     return _avalanched(_with_word(seeds + _P5 + np.uint64(8), numbers.view(np.uint64)))
 
 
-def _of_bytes(values: pa.Array, seeds: Hashes) -> Hashes:
+def _of_bytes(values: pa.Array, seeds: Unsigned) -> Unsigned:
     """Return the hashes of texts; of NULL, anything."""
     hashes = np.empty(len(values), np.uint64)
     for rows, words, length in texts_by_length(values):
@@ -76,7 +74,7 @@ def _of_bytes(values: pa.Array, seeds: Hashes) -> Hashes:
     return hashes
 
 
-def _of_one_length(words: Words, length: int, seeds: Hashes) -> Hashes:
+def _of_one_length(words: Unsigned, length: int, seeds: Unsigned) -> Unsigned:
     """Return the hashes of texts of ``length`` bytes, given as words."""
     stripes = length // _STRIPE * 4
     hashes = _of_stripes(words[:stripes], seeds) if stripes else seeds + _P5
@@ -86,7 +84,7 @@ def _of_one_length(words: Words, length: int, seeds: Hashes) -> Hashes:
     return _avalanched(_with_rest(hashes, words[length // 8], length % 8) if length % 8 else hashes)
 
 
-def _of_stripes(words: Words, seeds: Hashes) -> Hashes:
+def _of_stripes(words: Unsigned, seeds: Unsigned) -> Unsigned:
     """Return four lanes of words folded into one hash."""
     lanes = [seeds + _P1 + _P2, seeds + _P2, seeds, seeds - _P1]
     for number, word in enumerate(words):
@@ -97,7 +95,7 @@ def _of_stripes(words: Words, seeds: Hashes) -> Hashes:
     return hashes
 
 
-def _with_rest(hashes: Hashes, word: Hashes, rest: int) -> Hashes:
+def _with_rest(hashes: Unsigned, word: Unsigned, rest: int) -> Unsigned:
     """Take in the last ``rest`` bytes, fewer than eight, which stand at the low end of ``word``."""
     if rest >= 4:
         hashes = _with_half(hashes, word & np.uint64(0xFFFFFFFF))
@@ -108,23 +106,23 @@ def _with_rest(hashes: Hashes, word: Hashes, rest: int) -> Hashes:
     return hashes
 
 
-def _with_word(hashes: Hashes, word: Hashes) -> Hashes:
+def _with_word(hashes: Unsigned, word: Unsigned) -> Unsigned:
     return _turned(hashes ^ _round(np.uint64(0), word), 27) * _P1 + _P4
 
 
-def _with_half(hashes: Hashes, half: Hashes) -> Hashes:
+def _with_half(hashes: Unsigned, half: Unsigned) -> Unsigned:
     return _turned(hashes ^ half * _P1, 23) * _P2 + _P3
 
 
-def _round(lane: Hashes | np.uint64, word: Hashes) -> Hashes:
+def _round(lane: Unsigned | np.uint64, word: Unsigned) -> Unsigned:
     return _turned(lane + word * _P2, 31) * _P1
 
 
-def _turned(values: Hashes, bits: int) -> Hashes:
+def _turned(values: Unsigned, bits: int) -> Unsigned:
     return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
 
 
-def _avalanched(hashes: Hashes) -> Hashes:
+def _avalanched(hashes: Unsigned) -> Unsigned:
     hashes = (hashes ^ (hashes >> np.uint64(33))) * _P2
     hashes = (hashes ^ (hashes >> np.uint64(29))) * _P3
     return hashes ^ (hashes >> np.uint64(32))

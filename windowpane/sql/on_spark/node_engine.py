@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Unsigned
 from windowpane.engines.common.tagged import tag
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -65,7 +65,7 @@ class _Batch:
         return int(tag(self.clock, "bucket") or 0)
 
     @property
-    def hashes(self) -> npt.NDArray[np.uint64]:
+    def hashes(self) -> Unsigned:
         """The hashes of all rows."""
         arrays = [table[HASH].to_numpy() for tables in self.tables for table in tables]
         return np.unique(np.concatenate(arrays)).astype(np.uint64) if arrays else np.empty(0, np.uint64)
@@ -143,7 +143,7 @@ class PagedNode:
             return Joined(self._node, self._storage, _OWNER, clock, whole=False)
         return Keyed(self._node, self._storage, _OWNER, clock)
 
-    def _places(self, pages: HashPages, hashes: npt.NDArray[np.uint64], clock: ToldClock) -> list[int]:
+    def _places(self, pages: HashPages, hashes: Unsigned, clock: ToldClock) -> list[int]:
         """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""
         touched = set(pages.locate(hashes).tolist())
         limits = [clock.of(self._node.watermarks[name]) for name in self._closing]
@@ -180,8 +180,8 @@ class PagedNode:
         return PageSummary(MAX if first is None else first, page.num_rows)
 
 
-def _hashes(rows: pa.Table) -> npt.NDArray[np.uint64]:
-    hashes: npt.NDArray[np.uint64] = rows[HASH].to_numpy().astype(np.uint64)
+def _hashes(rows: pa.Table) -> Unsigned:
+    hashes: Unsigned = rows[HASH].to_numpy().astype(np.uint64)
     return hashes
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.sql.embedded.storage import Storage
@@ -107,7 +107,7 @@ def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
     return rows.take(pa.array(order)).append_column(CHANGE_TYPE, named)
 
 
-def _key_numbers(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
+def _key_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
     """Return a number for the key of each row, dense from 0."""
     if any(pa.types.is_nested(column.type) or pa.types.is_interval(column.type) for column in columns):
         columns = [pa.array([repr(cell) for cell in cells(column)]) for column in columns]

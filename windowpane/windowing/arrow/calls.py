@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.errors import ArrowResultError, UserFunctionError, WindowpaneError
 from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction, ArrowWindowFunction
-
-Groups = npt.NDArray[np.int64]
 
 
 def called(what: object, function: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
@@ -70,7 +68,7 @@ def windows_applied(function: ArrowWindowFunction, rows: pa.Table, schema: pa.Sc
     return fitted(function.function, called(function.function, function.function, rows), schema)
 
 
-def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, groups: Groups, count: int) -> pa.StructArray:
+def partials_of(function: ArrowAggregateFunction, step: str, table: pa.Table, groups: Integers, count: int) -> pa.StructArray:
     """Return what ``partial`` or ``merge`` gives for rows of ``count`` groups, a struct a group, in their order.
 
     Raises:

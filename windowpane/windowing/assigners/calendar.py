@@ -13,9 +13,10 @@ from math import gcd
 from typing import Any, Literal, Self, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from windowpane.arrays import Integers
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
-from windowpane.windowing.calendars import Calendar, Integers
+from windowpane.windowing.calendars import Calendar
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.triggers import EventTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow

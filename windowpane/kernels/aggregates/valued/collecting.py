@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.distinct import first_of_each
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
-from windowpane.kernels.grouping.segments import Integers, Segments, flat
+from windowpane.kernels.grouping.segments import Segments, flat
 from windowpane.kernels.keys.codes import canonical
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Integers
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
-from windowpane.kernels.grouping.segments import Integers, Segments, flat
+from windowpane.kernels.grouping.segments import Segments, flat
 from windowpane.kernels.keys.codes import equality_codes
 
 

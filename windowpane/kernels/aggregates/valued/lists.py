@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.grouping.segments import Integers, Segments, flat
+from windowpane.arrays import Integers
+from windowpane.kernels.grouping.segments import Segments, flat
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Doubles, Integers
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists
-from windowpane.kernels.grouping.segments import Integers, Segments
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.codes import order_codes
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
-
-Doubles = npt.NDArray[np.float64]
 
 
 class Quantile(SegmentAggregate):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Doubles, Mask
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Segments
@@ -22,7 +22,6 @@ from windowpane.windowing.aggregates.algorithms.moments import StandardDeviation
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 from windowpane.windowing.over.spec import OverCall
 
-Doubles = npt.NDArray[np.float64]
 ByFrame = Callable[[pa.Table, Segments], pa.Array]
 """The value of each segment of rows; segments hold a row."""
 
@@ -71,13 +70,13 @@ def values_by_frame(rows: SortedRows, call: OverCall, bound: BoundAggregate, com
     return values.take(pa.array(picked, mask=~rows.wanted))
 
 
-def _doubles(column: pa.ChunkedArray) -> tuple[Doubles, npt.NDArray[np.bool_]]:
+def _doubles(column: pa.ChunkedArray) -> tuple[Doubles, Mask]:
     """Return a column as doubles, and where it has a value."""
     values = column.combine_chunks()
     return doubles_of(values), validity(values)
 
 
-def _float_sums(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segments, is_mean: bool) -> pa.Array:
+def _float_sums(column: tuple[Doubles, Mask], segments: Segments, is_mean: bool) -> pa.Array:
     values, valid = column
     elements = np.where(valid, values, -0.0)[segments.order]
     lengths = np.diff(segments.offsets)
@@ -91,7 +90,7 @@ def _float_sums(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segment
     return pa.array(total / np.maximum(counts, 1) if is_mean else total, mask=counts == 0)
 
 
-def _moments(column: tuple[Doubles, npt.NDArray[np.bool_]], segments: Segments, variance: Variance) -> pa.Array:
+def _moments(column: tuple[Doubles, Mask], segments: Segments, variance: Variance) -> pa.Array:
     """Return variances by Welford's update, all frames a row a step; in the order of operations of the bound aggregate."""
     values, valid = column[0][segments.order], column[1][segments.order]
     count, mean, m2 = (np.zeros(segments.count) for _ in range(3))

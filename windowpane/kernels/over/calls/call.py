@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.keys.ordered_codes import Codes, Mask, decoded, has_codes, has_ranks, ordered_codes, ranked_codes
+from windowpane.kernels.keys.ordered_codes import decoded, has_codes, has_ranks, ordered_codes, ranked_codes
 from windowpane.kernels.over.calls import numbering, picks
 from windowpane.kernels.over.calls.by_frame import by_frame, values_by_frame
 from windowpane.kernels.over.calls.decimals import decimal_means, decimal_sums
@@ -183,7 +183,7 @@ class _Aggregate(CallKernel):
         return self.over(rows, counted, counts(counted, rows.spans(self.call.frame)))
 
     @abstractmethod
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         """Return the value of each row, given which rows count and how many of them each frame holds."""
 
     def argument(self, rows: SortedRows) -> pa.Array:
@@ -192,12 +192,12 @@ class _Aggregate(CallKernel):
 
 
 class _Count(_Aggregate):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(count)
 
 
 class _Extreme(_Aggregate):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         largest = self.call.function in ("max", "bool_or")
         column = self.argument(rows)
         codes, values = (ordered_codes(column), None) if has_codes(column.type) else ranked_codes(column)
@@ -206,13 +206,13 @@ class _Extreme(_Aggregate):
             return decoded(found, count > 0, column.type)
         return picks.taken(values, np.where(count > 0, found, picks.NOWHERE))
 
-    def _spans(self, rows: SortedRows) -> list[tuple[Codes, Codes]]:
+    def _spans(self, rows: SortedRows) -> list[tuple[Integers, Integers]]:
         assert self.call.frame is not None, "aggregates have a frame"
         return rows.spans(self.call.frame)
 
 
 class _IntegerSum(_Aggregate):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         assert self.call.frame is not None, "aggregates have a frame"
         values = np.where(counted, ordered_codes(self.argument(rows)), 0)
         spans = rows.spans(self.call.frame)
@@ -223,7 +223,7 @@ class _IntegerSum(_Aggregate):
 
 
 class _IntegerMean(_Aggregate):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         assert self.call.frame is not None, "aggregates have a frame"
         values = np.where(counted, ordered_codes(self.argument(rows)), 0)
         spans = rows.spans(self.call.frame)
@@ -232,37 +232,37 @@ class _IntegerMean(_Aggregate):
 
 
 class _DecimalSum(_Aggregate):
-    def halves(self, rows: SortedRows, counted: Mask) -> tuple[Codes, Codes]:
+    def halves(self, rows: SortedRows, counted: Mask) -> tuple[Integers, Integers]:
         """Return the halves of the total of each frame, in whole numbers of the last decimal place."""
         assert self.call.frame is not None, "aggregates have a frame"
         values, spans = np.where(counted, ordered_codes(self.argument(rows)), 0), rows.spans(self.call.frame)
         high, low = halves(values)
         return sums(running(high), spans), sums(running(low), spans)
 
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return decimal_sums(*self.halves(rows, counted), count > 0, self.result_type)
 
 
 class _DecimalMean(_DecimalSum):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         assert self.kind is not None, "it has an argument"
         wanted = np.where(rows.wanted, count, 0)
         return decimal_means(*self.halves(rows, counted), wanted, self.kind.scale, self.result_type, str(self.call))
 
 
 class _FloatSum(_Aggregate):
-    def summed(self, rows: SortedRows, counted: Mask) -> npt.NDArray[np.float64]:
+    def summed(self, rows: SortedRows, counted: Mask) -> Doubles:
         """Return the total of each frame."""
         assert self.call.frame is not None, "aggregates have a frame"
         numbers = self.argument(rows).cast(pa.float64()).fill_null(0.0).to_numpy()
         return float_sums(np.where(counted, numbers, -0.0), rows.spans(self.call.frame))
 
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(self.summed(rows, counted), mask=count == 0)
 
 
 class _FloatMean(_FloatSum):
-    def over(self, rows: SortedRows, counted: Mask, count: Codes) -> pa.Array:
+    def over(self, rows: SortedRows, counted: Mask, count: Integers) -> pa.Array:
         return pa.array(self.summed(rows, counted) / np.maximum(count, 1), mask=count == 0)
 
 

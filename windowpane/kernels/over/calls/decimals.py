@@ -7,12 +7,12 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum
 from windowpane.windowing.aggregates.decimals import EXACT, fitted, mean
 
 
-def decimal_sums(high: Codes, low: Codes, valid: Mask, kind: pa.DataType) -> pa.Array:
+def decimal_sums(high: Integers, low: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
     """Return totals as decimals of ``kind``, ten digits longer than the values: ten billion rows fit."""
     words = np.empty((len(high), 2), np.int64)
     words[:, 0] = (high << LOW_BITS) + low
@@ -21,7 +21,7 @@ def decimal_sums(high: Codes, low: Codes, valid: Mask, kind: pa.DataType) -> pa.
     return pa.Array.from_buffers(kind, len(high), [bitmap, pa.py_buffer(words)])
 
 
-def decimal_means(high: Codes, low: Codes, counts: Codes, scale: int, kind: pa.DataType, label: str) -> pa.Array:
+def decimal_means(high: Integers, low: Integers, counts: Integers, scale: int, kind: pa.DataType, label: str) -> pa.Array:
     """Return means as Spark rounds them; NULL where the count is 0.
 
     Args:

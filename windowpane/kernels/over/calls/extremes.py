@@ -10,13 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Positions
 from windowpane.windowing.times import MAX, MIN
 
 
-def extremes(codes: Codes, frame_spans: Sequence[Span], largest: bool) -> Codes:
+def extremes(codes: Integers, frame_spans: Sequence[Span], largest: bool) -> Integers:
     """Return the largest or smallest code in the spans of each row; give rows that do not count the neutral code."""
     pick = np.maximum if largest else np.minimum
     found = np.full(len(frame_spans[0][0]), neutral(largest))
@@ -30,7 +29,7 @@ def neutral(largest: bool) -> int:
     return MIN if largest else MAX
 
 
-def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes:
+def _of_span(codes: Integers, lo: Integers, hi: Integers, largest: bool) -> Integers:
     pick = np.maximum if largest else np.minimum
     found = np.full(len(lo), neutral(largest))
     lengths = hi - lo
@@ -51,7 +50,7 @@ def _of_span(codes: Codes, lo: Positions, hi: Positions, largest: bool) -> Codes
     return found
 
 
-def _distance(lo: Positions, widest: Mask) -> int | None:
+def _distance(lo: Integers, widest: Mask) -> int | None:
     """Return how far behind its row each of the widest spans begins, if that is the same for all and most spans are such."""
     at = np.flatnonzero(widest)
     if 2 * len(at) < len(lo):
@@ -60,7 +59,7 @@ def _distance(lo: Positions, widest: Mask) -> int | None:
     return int(distances[0]) if (distances == distances[0]).all() else None
 
 
-def _fill(found: Codes, widest: Mask, spans: Codes, behind: int) -> None:
+def _fill(found: Integers, widest: Mask, spans: Integers, behind: int) -> None:
     """Give the widest spans their extremes, given those of all spans as wide, by where they begin."""
     here = slice(max(behind, 0), min(len(found), len(spans) + behind))
     np.copyto(found[here], spans[here.start - behind : here.stop - behind], where=widest[here])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Codes
+from windowpane.arrays import Integers
 from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum
 from windowpane.sizes import Size
 
@@ -13,7 +13,7 @@ _EXACT_HIGH = Size("high half of an exact total of a mean", 1 << 20, (1, 2))
 """Totals with such a high half have less than 53 bits: a double holds them, so one division rounds once."""
 
 
-def integer_means(high: Codes, low: Codes, counts: Codes) -> pa.Array:
+def integer_means(high: Integers, low: Integers, counts: Integers) -> pa.Array:
     """Return the mean of each row from the halves of its total and its count; NULL where the count is 0."""
     carried = low >> LOW_BITS
     high, low = high + carried, low - (carried << LOW_BITS)

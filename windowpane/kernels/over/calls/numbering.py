@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from windowpane.kernels.over.layout import Layout, Positions
-
-Doubles = npt.NDArray[np.float64]
+from windowpane.arrays import Doubles, Integers
+from windowpane.kernels.over.layout import Layout
 
 
 def percent_rank(layout: Layout) -> Doubles:
@@ -22,7 +20,7 @@ def cume_dist(layout: Layout) -> Doubles:
     return shares
 
 
-def ntile(layout: Layout, buckets: int) -> Positions:
+def ntile(layout: Layout, buckets: int) -> Integers:
     """Return the bucket of each row, where the first buckets are one row larger if the rows do not go up evenly."""
     at, rows = layout.numbers - layout.first, layout.end - layout.first
     small, larger = rows // buckets, rows % buckets

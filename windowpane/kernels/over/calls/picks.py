@@ -10,32 +10,32 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.over.calls.sums import running, widths
 from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Layout, Positions
+from windowpane.kernels.over.layout import Layout
 
 NOWHERE = -1
 
 
-def nth(frame_spans: Sequence[Span], number: int, counted: Mask | None = None) -> Positions:
+def nth(frame_spans: Sequence[Span], number: int, counted: Mask | None = None) -> Integers:
     """Return the row that comes as the ``number``-th (from 0) in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, np.full(len(inner[0][0]), number))
 
 
-def first(frame_spans: Sequence[Span], counted: Mask | None = None) -> Positions:
+def first(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
     """Return the row that comes first in the spans of each row."""
     return nth(frame_spans, 0, counted)
 
 
-def last(frame_spans: Sequence[Span], counted: Mask | None = None) -> Positions:
+def last(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
     """Return the row that comes last in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, widths(inner) - 1)
 
 
-def at_offset(layout: Layout, steps: int, counted: Mask | None = None) -> Positions:
+def at_offset(layout: Layout, steps: int, counted: Mask | None = None) -> Integers:
     """Return the row ``steps`` after each row in its segment (before it, if negative)."""
     if steps == 0:
         return layout.numbers
@@ -44,7 +44,7 @@ def at_offset(layout: Layout, steps: int, counted: Mask | None = None) -> Positi
     return _kth(rows, inner, widths(inner) + steps if steps < 0 else np.full(layout.size, steps - 1))
 
 
-def _counted(frame_spans: Sequence[Span], counted: Mask | None) -> tuple[Positions | None, Sequence[Span]]:
+def _counted(frame_spans: Sequence[Span], counted: Mask | None) -> tuple[Integers | None, Sequence[Span]]:
     """Return the rows that count, and the spans in numbers of those; without ``counted`` every row does."""
     if counted is None or counted.all():
         return None, frame_spans
@@ -52,7 +52,7 @@ def _counted(frame_spans: Sequence[Span], counted: Mask | None) -> tuple[Positio
     return np.flatnonzero(counted), [(before[lo], before[hi]) for lo, hi in frame_spans]
 
 
-def _kth(rows: Positions | None, frame_spans: Sequence[Span], number: Positions) -> Positions:
+def _kth(rows: Integers | None, frame_spans: Sequence[Span], number: Integers) -> Integers:
     picked = np.full(len(number), NOWHERE)
     for lo, hi in frame_spans:
         here = (picked == NOWHERE) & (number >= 0) & (number < hi - lo)
@@ -63,7 +63,7 @@ def _kth(rows: Positions | None, frame_spans: Sequence[Span], number: Positions)
     return np.where(picked == NOWHERE, NOWHERE, rows[np.maximum(picked, 0)])
 
 
-def taken(column: pa.Array, picked: Positions) -> pa.Array:
+def taken(column: pa.Array, picked: Integers) -> pa.Array:
     """Return the values of the picked rows, NULL where there is none."""
     nowhere = picked == NOWHERE
     return column.take(pa.array(picked, mask=nowhere if nowhere.any() else None))

@@ -12,14 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from windowpane.kernels.keys.ordered_codes import Codes, Mask
+from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.kernels.over.frames import Span
-from windowpane.kernels.over.layout import Positions
 from windowpane.sizes import Size
-
-Doubles = npt.NDArray[np.float64]
 
 STEPS = Size("rows of a frame whose doubles are added one by one", 512, (1, 3))
 """The widest frame whose doubles are added one by one."""
@@ -27,7 +23,7 @@ LOW_BITS = np.int64(32)
 LOW = np.int64((1 << 32) - 1)
 
 
-def running(values: Codes) -> Codes:
+def running(values: Integers) -> Integers:
     """Return 0 and the total up to each value, modulo 2**64."""
     totals = np.empty(len(values) + 1, np.int64)
     totals[0] = 0
@@ -35,7 +31,7 @@ def running(values: Codes) -> Codes:
     return totals
 
 
-def sums(totals: Codes, frame_spans: Sequence[Span]) -> Codes:
+def sums(totals: Integers, frame_spans: Sequence[Span]) -> Integers:
     """Return the sum over the spans of each row, from running totals."""
     first, *others = [totals[hi] - totals[lo] for lo, hi in frame_spans]
     for other in others:
@@ -43,14 +39,14 @@ def sums(totals: Codes, frame_spans: Sequence[Span]) -> Codes:
     return first
 
 
-def counts(valid: Mask, frame_spans: Sequence[Span]) -> Codes:
+def counts(valid: Mask, frame_spans: Sequence[Span]) -> Integers:
     """Return how many rows of the spans are valid."""
     if valid.all():
         return widths(frame_spans)
     return sums(running(valid.astype(np.int64)), frame_spans)
 
 
-def widths(frame_spans: Sequence[Span]) -> Positions:
+def widths(frame_spans: Sequence[Span]) -> Integers:
     """Return how many rows the spans of each row hold."""
     first, *others = [hi - lo for lo, hi in frame_spans]
     for other in others:
@@ -58,7 +54,7 @@ def widths(frame_spans: Sequence[Span]) -> Positions:
     return first
 
 
-def halves(values: Codes) -> tuple[Codes, Codes]:
+def halves(values: Integers) -> tuple[Integers, Integers]:
     """Return the high halves and the low ones, whose sums cannot overflow: value = high * 2**32 + low, low >= 0."""
     return values >> LOW_BITS, values & LOW
 
@@ -68,7 +64,7 @@ def exact_sum(high: int, low: int) -> int:
     return (int(high) << int(LOW_BITS)) + int(low)
 
 
-def overflowing(values: Codes, frame_spans: Sequence[Span]) -> list[tuple[int, int]]:
+def overflowing(values: Integers, frame_spans: Sequence[Span]) -> list[tuple[int, int]]:
     """Return (row, exact sum) where the sum over the spans does not fit into int64."""
     rows = widths(frame_spans)
     if not len(rows) or int(rows.max()) * max(abs(int(values.max())), abs(int(values.min()))) < 1 << 63:
@@ -92,7 +88,7 @@ def float_sums(values: Doubles, frame_spans: Sequence[Span]) -> Doubles:
     return total
 
 
-def _add_stepwise(total: Doubles, values: Doubles, lo: Positions, hi: Positions) -> None:
+def _add_stepwise(total: Doubles, values: Doubles, lo: Integers, hi: Integers) -> None:
     lengths = hi - lo
     most = int(lengths.max(initial=0))
     for step in range(most):

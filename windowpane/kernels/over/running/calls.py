@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.errors import AggregateOverflowError
 from windowpane.hidden_columns import ROWS, hidden
-from windowpane.kernels.keys.ordered_codes import Codes, Mask, decoded, ordered_codes
+from windowpane.kernels.keys.ordered_codes import decoded, ordered_codes
 from windowpane.kernels.over.calls.extremes import neutral
 from windowpane.kernels.over.calls.means import integer_means
 from windowpane.kernels.over.calls.sums import LOW_BITS, exact_sum, halves
-from windowpane.kernels.over.layout import Positions
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.running.scans import segment_scan
 from windowpane.windowing.over.spec import OverCall
@@ -76,7 +75,7 @@ class _Numbering(Running):
         return pa.schema([(self.name, pa.int64())])
 
     @abstractmethod
-    def places(self, rows: SortedRows) -> Positions:
+    def places(self, rows: SortedRows) -> Integers:
         """Return what goes up by one at each row, or group."""
 
     def scan(self, rows: SortedRows) -> None:
@@ -97,7 +96,7 @@ class RowNumber(_Numbering):
 
     name = ROWS
 
-    def places(self, rows: SortedRows) -> Positions:
+    def places(self, rows: SortedRows) -> Integers:
         return rows.layout.numbers
 
 
@@ -106,7 +105,7 @@ class DenseRank(_Numbering):
 
     name = DENSE
 
-    def places(self, rows: SortedRows) -> Positions:
+    def places(self, rows: SortedRows) -> Integers:
         return rows.layout.group
 
 
@@ -137,7 +136,7 @@ class Rank(RowNumber):
 class FrameEnds:
     """Where each frame ends: its last row, and whether it has one."""
 
-    row: Positions
+    row: Integers
     some: Mask
 
 
@@ -164,7 +163,7 @@ class RunningCount(Running):
             counted = rows.counted(self.call.arguments, self.call.filter).astype(np.int64)
             rows.carries[self.name] = pa.array(running_total(rows, counted, self.name))
 
-    def totals(self, rows: SortedRows) -> Codes:
+    def totals(self, rows: SortedRows) -> Integers:
         """Return how many values each frame holds."""
         ends = frame_ends(rows, self.call)
         counts = rows.carries[self.name].to_numpy()
@@ -174,7 +173,7 @@ class RunningCount(Running):
         return pa.array(self.totals(rows))
 
 
-def running_total(rows: SortedRows, values: Codes, name: str) -> Codes:
+def running_total(rows: SortedRows, values: Integers, name: str) -> Integers:
     """Return totals of each segment, that begin with the carry column ``name`` of its first row where it is seeded."""
     seeds = rows.seeds(name)[0].fill_null(0).to_numpy() if rows.seeded.any() else np.empty(0, np.int64)
     return rows.rebased(np.cumsum(values), values, seeds)
@@ -203,7 +202,7 @@ class RunningIntegerSum(RunningCount):
         rows.carries[self.halves[0]] = pa.array(high + carried)
         rows.carries[self.halves[1]] = pa.array(low - (carried << LOW_BITS))
 
-    def summed(self, rows: SortedRows) -> tuple[Codes, Codes]:
+    def summed(self, rows: SortedRows) -> tuple[Integers, Integers]:
         """Return the halves of the total of each frame."""
         ends = frame_ends(rows, self.call)
         high, low = (rows.carries[name].to_numpy() for name in self.halves)
@@ -248,9 +247,9 @@ class RunningFloatSum(RunningCount):
                 numbers[rows.seeded_firsts] = rows.seeds(self.total)[0].to_numpy()
             rows.carries[self.total] = pa.array(segment_scan(np.add, numbers, rows.layout))
 
-    def summed(self, rows: SortedRows) -> npt.NDArray[np.float64]:
+    def summed(self, rows: SortedRows) -> Doubles:
         """Return the total of each frame."""
-        sums: npt.NDArray[np.float64] = rows.carries[self.total].to_numpy()
+        sums: Doubles = rows.carries[self.total].to_numpy()
         return sums[frame_ends(rows, self.call).row] if len(sums) else sums
 
     def value(self, rows: SortedRows) -> pa.Array:

@@ -6,10 +6,9 @@ While many segments go on, each step updates all of them together; the last few 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.kernels.keys.ordered_codes import Mask
+from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.kernels.over.calls.doubles import doubles_of
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
@@ -17,8 +16,6 @@ from windowpane.kernels.over.running.calls import Running, column_name, frame_en
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.algorithms.moments import StandardDeviation, Variance
 from windowpane.windowing.over.types import bind_call
-
-Doubles = npt.NDArray[np.float64]
 
 MANY = Size("segments worth a step of moments", 16, (1, 2))
 """So many segments at least are worth a step of numpy's."""
@@ -79,7 +76,7 @@ def _scan(moments: Doubles, values: Doubles, counted: Mask, layout: Layout, seed
             _fold(moments, values, counted, start + step, start + length)
 
 
-def _update(moments: Doubles, before: Doubles, values: Doubles, counted: Mask, rows: npt.NDArray[np.int64]) -> None:
+def _update(moments: Doubles, before: Doubles, values: Doubles, counted: Mask, rows: Integers) -> None:
     count, mean, squares = before
     delta = values[rows] - mean
     step = delta / (count + 1.0)
