@@ -23,6 +23,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.settings import Buckets, choose_settings
+from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
