@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError
@@ -24,6 +25,7 @@ from windowpane.operators.window.merging_window_set import Merge
 from windowpane.operators.window.pane_output import PaneOutput
 from windowpane.operators.window.placement import MergingPlacement, Placement, PlainPlacement
 from windowpane.operators.window.timer_service import TimerService
+from windowpane.operators.window.user_code import UserCode
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner
@@ -103,11 +105,12 @@ class WindowOperator:
             self._placement = MergingPlacement(spec.assigner, state, self._on_merge)
         self._pane_trigger = spec.trigger if isinstance(spec.trigger, PaneTrigger) else None
         self._panes = PaneOutput(state, spec.panes.retracts) if spec.panes != NO_PANES else None
-        self._firing = Firing()
         self._refinements: dict[tuple[bytes, Window], tuple[Any, TriggerResult]] = {}
-        self._window: Window | None = None
-        self._running: object = spec
         self._element: tuple[Any] | None = None
+        self._in_assigner, self._in_trigger = UserCode(spec.assigner, state), UserCode(spec.trigger, state)
+        self._in_accumulator, self._in_process = UserCode(spec.function.accumulate, state), UserCode(spec.function.process, state)
+        self._in_evictor = UserCode(spec.evictor, state)
+        self._in_firing = self._in_accumulator if spec.evictor is None else self._in_evictor
         self._clockwork = EndlessTimerGuard(spec.trigger)
         if isinstance(spec.function.process, RichFunction):
             spec.function.process.open()
@@ -164,10 +167,11 @@ class WindowOperator:
         missed: list[Window] = []
         finished: list[Window] = []
         accepted = False
-        self._running = self._assigner
-        for assigned in self._assigner.assign_windows(value, timestamp, self):
-            self._window = assigned
-            window = self._placement.place(assigned)
+        with self._in_assigner.of(None):
+            windows = list(self._assigner.assign_windows(value, timestamp, self))
+        for assigned in windows:
+            with self._in_assigner.of(assigned):
+                window = self._placement.place(assigned)
             if self._is_late(window):
                 self._placement.retire(window)
                 missed.append(window)
@@ -194,13 +198,13 @@ class WindowOperator:
         state_window = self._placement.state_window(window)
         assert state_window is not None, f"{window} was just placed, and is not late"
         self._evict_held_back(window, state_window)
-        self._window, self._running = window, self._trigger
-        self._trigger.check_window(window)
-        self._running = self.spec.function.accumulate
-        self.counters.windows_opened += self._contents.add(state_window, value, timestamp)
-        self.counters.windows_closed += self._contents.is_empty(state_window)
-        self._running = self._trigger
-        result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
+        with self._in_trigger.of(window):
+            self._trigger.check_window(window)
+        with self._in_accumulator.of(window):
+            self.counters.windows_opened += self._contents.add(state_window, value, timestamp)
+            self.counters.windows_closed += self._contents.is_empty(state_window)
+        with self._in_trigger.of(window):
+            result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
         if result.is_fire and self._holds_back(window):
             self._refinements[self._state.current_key_bytes, window] = (self._state.current_key, result)
         else:
@@ -214,31 +218,29 @@ class WindowOperator:
 
     def _act(self, result: TriggerResult, window: Window, state_window: Window, at_end: bool = False) -> None:
         if result.is_fire:
-            self._running = self.spec.evictor or self.spec.function.accumulate
-            self._firing = self._trigger_context.announced() or Firing(is_on_time=at_end)
-            if self._firing.may_be_empty and self._contents.is_empty(state_window):
-                self._emit(self._contents.of_nothing())
-                fired = True
-            else:
-                fired = self._contents.fire(state_window, window, self._emit)
+            firing = self._trigger_context.announced() or Firing(is_on_time=at_end)
+            with self._in_firing.of(window):
+                if firing.may_be_empty and self._contents.is_empty(state_window):
+                    self._emit(window, firing, self._contents.of_nothing())
+                    fired = True
+                else:
+                    fired = self._contents.fire(state_window, window, partial(self._emit, window, firing))
             self.counters.firings += fired
             self.counters.windows_closed += fired and self.spec.evictor is not None and self._contents.is_empty(state_window)
         if result.is_purge:
             self._clear_contents(state_window)
 
-    def _emit(self, elements: Sequence[Any]) -> None:
-        assert self._window is not None
-        key, around = self._state.current_key, self._running
-        self._running = self.spec.function.process
-        rows = self.spec.function.process.process(key, self._process_context.at(self._window), elements)
-        if self._panes is None:
-            for row in rows or ():
-                self._collector.emit(key, self._window, row)
-        else:
-            is_end_reached = self._window.max_timestamp <= self.timers.watermark
-            for entry in self._panes.rows(self._window, list(rows or ()), self._firing, is_end_reached):
+    def _emit(self, window: Window, firing: Firing, elements: Sequence[Any]) -> None:
+        key = self._state.current_key
+        with self._in_process.of(window):
+            rows = self.spec.function.process.process(key, self._process_context.at(window), elements)
+            if self._panes is None:
+                for row in rows or ():
+                    self._collector.emit(key, window, row)
+                return
+            is_end_reached = window.max_timestamp <= self.timers.watermark
+            for entry in self._panes.rows(window, list(rows or ()), firing, is_end_reached):
                 self._collector.emit(key, entry.window, entry.value, entry.pane, entry.change)
-        self._running = around
 
     def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
         self._collector.side_output(tag, self._state.current_key, window, value)
@@ -252,8 +254,8 @@ class WindowOperator:
             and not spec.fires_each_batch
             and (self._state.current_key_bytes, window) in self._refinements
         ):
-            self._running = spec.evictor
-            self._contents.evict(state_window, window)
+            with self._in_evictor.of(window):
+                self._contents.evict(state_window, window)
             self.counters.windows_closed += self._contents.is_empty(state_window)
 
     def finish_batch(self) -> None:
@@ -261,7 +263,7 @@ class WindowOperator:
         pending, self._refinements = self._refinements, {}
         for (key_bytes, window), (key, result) in pending.items():
             self._enter(key, key_bytes)
-            self._window, self._element = window, None
+            self._element = None
             self._guarded(lambda window=window, result=result: self._refine(window, result))  # type: ignore[misc]
 
     def _refine(self, window: Window, result: TriggerResult) -> None:
@@ -293,9 +295,9 @@ class WindowOperator:
         state_window = self._placement.state_window(window)
         if state_window is None:
             return  # a leftover timer of a retired session
-        self._window, self._running = window, self._trigger
         callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
-        result = callback(time, window, self._trigger_context.at(window))
+        with self._in_trigger.of(window):
+            result = callback(time, window, self._trigger_context.at(window))
         self._act(result, window, state_window, at_end=event_time and time == window.max_timestamp)
         if event_time == self._assigner.is_event_time and time == self._cleanup_time(window):
             self._clear(window, state_window)
@@ -323,20 +325,20 @@ class WindowOperator:
     def _on_merge(self, merge: Merge) -> None:
         self._check_merge(merge.target)
         self.counters.merges += 1
-        self._window, self._running = merge.target, self._trigger
-        self._trigger.on_merge(merge.target, self._trigger_context.at(merge.target, merge.sources))
+        with self._in_trigger.of(merge.target):
+            self._trigger.on_merge(merge.target, self._trigger_context.at(merge.target, merge.sources))
         if self._panes is not None:
             self._panes.merge(merge.target, merge.sources)
         state_windows = (merge.state_window, *merge.merged_state_windows)
         for source, state_window in zip(merge.sources, state_windows, strict=True):
             self._evict_held_back(source, state_window)
-            self._running = self._trigger
-            self._trigger.clear(source, self._trigger_context.at(source))
+            with self._in_trigger.of(source):
+                self._trigger.clear(source, self._trigger_context.at(source))
             self._delete_cleanup(source)
             self._refinements.pop((self._state.current_key_bytes, source), None)
-        self._running = self.spec.function.accumulate
         if merge.merged_state_windows:
-            self.counters.windows_closed += self._contents.merge(merge.state_window, merge.merged_state_windows)
+            with self._in_accumulator.of(merge.target):
+                self.counters.windows_closed += self._contents.merge(merge.state_window, merge.merged_state_windows)
 
     def _check_merge(self, target: Window) -> None:
         """Refuse a merged window that is over already. Flink's sum of max timestamp and lateness overflows, and so does ours."""
@@ -364,15 +366,15 @@ class WindowOperator:
 
     def _clear(self, window: Window, state_window: Window) -> None:
         self._clear_contents(state_window)
-        self._running = self._trigger
-        self._trigger.clear(window, self._trigger_context.at(window))
+        with self._in_trigger.of(window):
+            self._trigger.clear(window, self._trigger_context.at(window))
         if self._panes is not None:
             self._panes.clear(window)
-        self._running = self.spec.function.process
-        self.spec.function.process.clear(self._process_context.at(window))
+        with self._in_process.of(window):
+            self.spec.function.process.clear(self._process_context.at(window))
         self._placement.retire(window)
 
-    # Entering a key, and guarding what users wrote.
+    # Entering a key, and saying where an error happened.
 
     def _enter(self, key: Any, key_bytes: bytes | None) -> None:
         self._state.set_current_key(key, key_bytes)
@@ -381,11 +383,10 @@ class WindowOperator:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
+        except UserFunctionError as error:
+            raise error.located(**self._where()) from error.__cause__
         except WindowpaneError as error:
             raise error.located(key=self._state.current_key, **self._where()) from error.__cause__
-        except Exception as error:
-            failed = UserFunctionError(self._running, self._state.current_key, self._window, error)
-            raise failed.located(**self._where()) from error
 
     def _where(self) -> dict[str, object]:
         return {} if self._element is None else {"element": self._element[0]}
