@@ -1,4 +1,4 @@
-"""The net changes of a batch: which rows go, which come, each key at most once.
+"""The net changes of a batch: which rows are deleted, which are inserted, each key at most once.
 
 The rules are those of ``operators.consolidation``. A key with one change stands for itself; only keys with several go through
 the reference, one by one.
@@ -32,10 +32,10 @@ Report = Callable[[InconsistentChangeError], None]
 
 @dataclass(frozen=True)
 class NetChanges:
-    """Tables of the rows that go and of those that come."""
+    """The rows that are deleted, and those that are inserted."""
 
-    gone: pa.Table
-    came: pa.Table
+    deleted: pa.Table
+    inserted: pa.Table
 
 
 def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChanges:
@@ -46,11 +46,11 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
     """
     appears = _appearing(program, rows)
     repeated = _repeated([rows[name].combine_chunks() for name in program.spec.key], rows.num_rows)
-    came, gone = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
+    inserted, deleted = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
     if repeated.any():
-        more_gone, more_came = _merged(program, rows, np.flatnonzero(repeated), report)
-        came, gone = np.append(came, more_came), np.append(gone, more_gone)
-    return NetChanges(rows.take(pa.array(gone)), rows if len(came) == rows.num_rows else rows.take(pa.array(came)))
+        more_deleted, more_inserted = _merged(program, rows, np.flatnonzero(repeated), report)
+        inserted, deleted = np.append(inserted, more_inserted), np.append(deleted, more_deleted)
+    return NetChanges(rows.take(pa.array(deleted)), rows if len(inserted) == rows.num_rows else rows.take(pa.array(inserted)))
 
 
 def _repeated(key: list[pa.Array], rows: int) -> Mask:
@@ -80,7 +80,7 @@ def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
 
 
 def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Report) -> tuple[Integers, Integers]:
-    """Return the rows that go and those that come, of keys with several changes."""
+    """Return the deleted and the inserted rows of keys with several changes."""
     some = rows.take(pa.array(repeated)).append_column(_AT, pa.array(repeated))
     if PARTITION in some.column_names:
         some = some.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
@@ -88,6 +88,6 @@ def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Re
     entries: list[tuple[str, dict[str, Any]]] = list(zip(words, python_rows(some), strict=True))
     key, same = RowForms(program.columns, program.spec.key).frozen, RowForms(program.columns).same
     changes = consolidate(entries, key, same, report)
-    gone = [change.before[_AT] for change in changes if change.before is not None]
-    came = [change.after[_AT] for change in changes if change.after is not None]
-    return np.array(gone, np.int64), np.array(came, np.int64)
+    deleted = [change.before[_AT] for change in changes if change.before is not None]
+    inserted = [change.after[_AT] for change in changes if change.after is not None]
+    return np.array(deleted, np.int64), np.array(inserted, np.int64)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
-from windowpane.engines.over.spans import Spans
+from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.row_differences import differing
 from windowpane.kernels.sorting.sort_keys import SortKeys
@@ -22,31 +22,31 @@ from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDAT
 Columns = Mapping[str, pa.Array]
 
 
-def changelog(program: OverProgram, spans: Spans, there: Integers, current: Columns, was: Columns) -> pa.Table:
+def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Columns, was: Columns) -> pa.Table:
     """Return the changelog.
 
     Args:
         program: names the columns.
         spans: the rows.
-        there: the positions of the rows that are there now.
+        live: the rows that are there now.
         current: their outputs.
         was: the outputs emitted for them before, where they or what they overwrite were there.
     """
-    source, before = spans.source[there], spans.before[there]
+    source, before = spans.source[live], spans.before[live]
     fresh = np.flatnonzero(before < 0)
     updated = np.flatnonzero((before >= 0) & _differ(program, spans, source, before, current, was))
-    deleted = np.flatnonzero(spans.went)
-    moved, arrived = _moves(program, spans, deleted, there[fresh])
+    deleted = np.flatnonzero(spans.deleted)
+    moved, arrived = _moves(program, spans, deleted, live[fresh])
     appearing = _Rows(source, current, program, spans)
     vanishing = _Rows(before, was, program, spans)
-    gone = _Rows(spans.source, {name: spans.table[name] for name in program.outputs.names}, program, spans, stored=True)
+    stored = _Rows(spans.source, {name: spans.table[name] for name in program.outputs.names}, program, spans, stored=True)
     parts = [
-        (vanishing.table(updated, UPDATE_PREIMAGE), 2 * there[updated]),
-        (appearing.table(updated, UPDATE_POSTIMAGE), 2 * there[updated] + 1),
-        (gone.table(deleted[moved], UPDATE_PREIMAGE), 2 * there[fresh[arrived]]),
-        (appearing.table(fresh[arrived], UPDATE_POSTIMAGE), 2 * there[fresh[arrived]] + 1),
-        (gone.table(np.delete(deleted, moved), DELETE), 2 * np.delete(deleted, moved)),
-        (appearing.table(np.delete(fresh, arrived), INSERT), 2 * there[np.delete(fresh, arrived)]),
+        (vanishing.table(updated, UPDATE_PREIMAGE), 2 * live[updated]),
+        (appearing.table(updated, UPDATE_POSTIMAGE), 2 * live[updated] + 1),
+        (stored.table(deleted[moved], UPDATE_PREIMAGE), 2 * live[fresh[arrived]]),
+        (appearing.table(fresh[arrived], UPDATE_POSTIMAGE), 2 * live[fresh[arrived]] + 1),
+        (stored.table(np.delete(deleted, moved), DELETE), 2 * np.delete(deleted, moved)),
+        (appearing.table(np.delete(fresh, arrived), INSERT), 2 * live[np.delete(fresh, arrived)]),
     ]
     some = [(table, places) for table, places in parts if table.num_rows]
     if not some:

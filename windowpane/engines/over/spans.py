@@ -1,14 +1,17 @@
 """The part of a bucket's rows that a batch reads: pages in runs, with the batch's changes merged in.
 
 A run is a row of neighbouring pages. Rows of a partition may be missing before the first row of a run and behind its last one; a
-segment is *cut* there. ``needs`` of the engine says on which side of which run more must be read; ``extended`` reads it.
+segment is *cut* there. ``MorePages`` says on which side of which segment more must be read, and ``extended`` finds the pages.
+
+Rows are numbered in four ways, and each array of numbers says by its type in which: among the rows of the spans (``InSpans``),
+among those of them that stay (``Live``), in the table behind the spans (``InTable``), and by segment (``Segments``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +22,42 @@ from windowpane.kernels.over.sorting import starts as partition_starts
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.row_pages import RowPages
 
+InSpans: TypeAlias = Integers
+"""Positions among the rows of the spans in their order, deleted ones among them."""
+Live: TypeAlias = Integers
+"""Positions among the rows of the spans that are not deleted: arrays of computed values have this order."""
+InTable: TypeAlias = Integers
+"""Positions in ``Spans.table``: the stored rows of the pages, then the rows that a batch inserts."""
+Segments: TypeAlias = Integers
+"""Numbers of segments: the rows of one partition in one run of pages."""
+
+
+@dataclass(frozen=True)
+class MorePages:
+    """On which sides of which segments more pages must be read; noted as it is found out.
+
+    Args:
+        left: for each segment, whether rows before its first are needed.
+        right: whether rows behind its last are.
+    """
+
+    left: Mask
+    right: Mask
+
 
 @dataclass(frozen=True)
 class Delta:
     """The changes of a batch, each side sorted by sort key.
 
     Args:
-        gone: the sort keys of the rows that go.
-        came: those of the rows that come.
-        rows: the rows that come.
+        deleted_keys: the sort keys of the rows that are deleted.
+        inserted_keys: those of the rows that are inserted.
+        inserted: the rows that are inserted.
     """
 
-    gone: Bytes
-    came: Bytes
-    rows: pa.Table
+    deleted_keys: Bytes
+    inserted_keys: Bytes
+    inserted: pa.Table
 
     @classmethod
     def none(cls, schema: pa.Schema) -> Self:
@@ -42,7 +67,7 @@ class Delta:
     @cached_property
     def keys(self) -> Bytes:
         """All changed sort keys, ascending."""
-        return np.sort(np.concatenate([self.gone, self.came])) if len(self.gone) else self.came
+        return np.sort(np.concatenate([self.deleted_keys, self.inserted_keys])) if len(self.deleted_keys) else self.inserted_keys
 
 
 class PageCache:
@@ -87,10 +112,34 @@ class PageCache:
 
 
 class Spans:
-    """The rows of some pages with a delta merged in; all arrays are in the order of the rows, those that went among them.
+    """The rows of some pages with a delta merged in; all arrays are in the order of the rows, those that are deleted among them.
 
-    ``source`` is the row's number in ``table``, which holds the stored rows of the pages, then the rows of the delta.
+    Attributes:
+        table: the stored rows of the pages, then the rows of the delta.
+        source: the row of ``table`` that each row is.
+        before: the row of ``table`` that was there before, for an insert what it overwrites; -1 for none.
+        deleted: whether a row is deleted.
+        inserted: whether it is of the delta.
+        page: the ordinal of its page.
+        starts: whether it is the first of its segment.
+        firsts, lasts: the first and last row of each segment.
+        cut_left, cut_right: whether rows of the segment's partition may stand before it, and behind it, in pages not read.
+        is_known: of each delete, whether there is such a row; ``is_double`` of each insert.
     """
+
+    table: pa.Table
+    source: InTable
+    before: InTable
+    deleted: Mask
+    inserted: Mask
+    page: Integers
+    starts: Mask
+    firsts: InSpans
+    lasts: InSpans
+    cut_left: Mask
+    cut_right: Mask
+    is_known: Mask
+    is_double: Mask
 
     def __init__(self, cache: PageCache, ordinals: Integers, delta: Delta) -> None:
         """Merge ``delta`` into the pages at ``ordinals``, which ascend."""
@@ -100,27 +149,27 @@ class Spans:
         self._sort_keys = cache.sort_keys
         held, held_keys = cache.rows(ordinals)
         self.held = held.num_rows
-        joined = pa.concat_tables([held, delta.rows], promote_options="default").select(cache.schema.names)
+        joined = pa.concat_tables([held, delta.inserted], promote_options="default").select(cache.schema.names)
         self.table = joined.combine_chunks()
-        at, exists = _places(held_keys, delta.came)
-        out, self.is_known = _places(held_keys, delta.gone)
+        at, exists = _places(held_keys, delta.inserted_keys)
+        out, self.is_known = _places(held_keys, delta.deleted_keys)
         dropped = np.zeros(self.held, np.bool_)
         dropped[out[self.is_known]] = True
         self.is_double = exists & ~np.append(dropped, False)[at]
         dropped[at[exists]] = True
-        self._held_keys, self._came_keys = held_keys, delta.came
+        self._held_keys, self._inserted_keys = held_keys, delta.inserted_keys
         self._arrange(at, exists, dropped)
         sizes = [cache[ordinal].num_rows for ordinal in ordinals.tolist()]
-        self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.came))
+        self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.inserted_keys))
 
     def key_at(self, row: int) -> bytes:
         """Return the sort key of a row."""
         source = int(self.source[row])
-        return bytes(self._held_keys[source] if source < self.held else self._came_keys[source - self.held])
+        return bytes(self._held_keys[source] if source < self.held else self._inserted_keys[source - self.held])
 
-    def keys_at(self, rows: Integers) -> Bytes:
+    def keys_at(self, rows: InSpans) -> Bytes:
         """Return the sort keys of rows."""
-        keys: Bytes = np.concatenate([self._held_keys, self._came_keys])[self.source[rows]]
+        keys: Bytes = np.concatenate([self._held_keys, self._inserted_keys])[self.source[rows]]
         return keys
 
     def _arrange(self, at: Integers, exists: Mask, dropped: Mask) -> None:
@@ -130,17 +179,17 @@ class Spans:
             replaced[at[exists]] = True
             merged = merged[~replaced[merged]]
         self.source = merged
-        self.came = merged >= self.held
-        self.went = np.append(dropped, np.zeros(len(at), np.bool_))[merged]
+        self.inserted = merged >= self.held
+        self.deleted = np.append(dropped, np.zeros(len(at), np.bool_))[merged]
         self.before = np.full(len(merged), -1)
-        self.before[~self.came] = merged[~self.came]
+        self.before[~self.inserted] = merged[~self.inserted]
         if exists.any():
             doubles = np.where(exists, at, -1)
-            self.before[self.came] = doubles[merged[self.came] - self.held]
+            self.before[self.inserted] = doubles[merged[self.inserted] - self.held]
 
-    def _segment(self, page_of_held: Integers, came_pages: Integers) -> None:
+    def _segment(self, page_of_held: Integers, inserted_pages: Integers) -> None:
         """Find where segments start and end, and where they are cut."""
-        self.page = np.append(page_of_held, came_pages)[self.source]
+        self.page = np.append(page_of_held, inserted_pages)[self.source]
         gaps = np.diff(self.ordinals) > 1
         self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
         self._run_lasts = self.ordinals[np.append(gaps, True)[: len(self.ordinals)]]
@@ -151,9 +200,9 @@ class Spans:
         self.starts = starts
         firsts = np.flatnonzero(starts)
         lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
-        self.cut_left: Mask = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
+        self.cut_left = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
         ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
-        self.cut_right: Mask = ends_run.copy()
+        self.cut_right = ends_run.copy()
         self.cut_right[ends_run] = self._go_on(lasts[ends_run])
         self.firsts, self.lasts = firsts, lasts
 
@@ -161,7 +210,7 @@ class Spans:
         """Return the number of a row's run."""
         return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
 
-    def _go_on(self, lasts: Integers) -> Mask:
+    def _go_on(self, lasts: InSpans) -> Mask:
         """Return of which runs, told by their last rows, the last partition may go on in the page behind the run."""
         run = np.searchsorted(self._run_firsts, self.page[lasts], side="right") - 1
         following = self._run_lasts[run] + 1 if len(self._run_lasts) else np.full(len(lasts), self.count)
@@ -172,13 +221,13 @@ class Spans:
             goes_on[goes_on] = fences == self.keys_at(lasts[goes_on]).astype(f"S{width}")
         return goes_on
 
-    def extended(self, left: Mask, right: Mask, pages: int) -> Integers:
+    def extended(self, more: MorePages, pages: int) -> Integers:
         """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
         wanted = [self.ordinals]
-        for segment in np.flatnonzero(left).tolist():
+        for segment in np.flatnonzero(more.left).tolist():
             first = int(self._run_firsts[self._run(int(self.firsts[segment]))])
             wanted.append(np.arange(max(first - pages, 0), first))
-        for segment in np.flatnonzero(right).tolist():
+        for segment in np.flatnonzero(more.right).tolist():
             end = int(self._run_lasts[self._run(int(self.lasts[segment]))]) + 1
             wanted.append(np.arange(end, min(end + pages, self.count)))
         return np.unique(np.concatenate(wanted))
@@ -212,7 +261,7 @@ def stored_keys(column: pa.ChunkedArray) -> Bytes:
 
 
 def _interleaved(held: int, at: Integers) -> Integers:
-    """Return the numbers of rows held, with those of rows that come, which follow them, before the places ``at``."""
+    """Return the numbers of rows held, with those of inserted rows, which follow them, before the places ``at``."""
     merged = np.empty(held + len(at), np.int64)
     fresh = at + np.arange(len(at))
     merged[fresh] = np.arange(held, held + len(at))

@@ -29,7 +29,7 @@ from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.over.spans import Delta, PageCache, Spans, around
+from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
 from windowpane.engines.over.sweep import swept
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
@@ -87,18 +87,18 @@ class _Computed:
     """The rows that stay after the changes, computed.
 
     Args:
-        there: which of the spans' rows they are.
+        live: which of the spans' rows they are.
         by_frames: where the values of calls that do not run are new; of other rows they may be anything.
         by_running: where those of running calls are.
         values: the values.
         dropped: which of the spans' rows were there, and go because no row to come can reach them.
     """
 
-    there: Integers
+    live: InSpans
     by_frames: Mask
     by_running: Mask
     values: Values
-    dropped: Integers
+    dropped: InSpans
 
 
 class _Batch:
@@ -139,19 +139,19 @@ class _Batch:
             return None
         changes = net_changes(self._program, rows, self._arrivals.report)
         names, sort_keys = self._engine.arriving.names, self._engine.sort_keys
-        (gone, gone_keys), (came, came_keys) = (
-            sort_keys.sorted(table.select(names).combine_chunks()) for table in (changes.gone, changes.came)
+        (deleted, deleted_keys), (inserted, inserted_keys) = (
+            sort_keys.sorted(table.select(names).combine_chunks()) for table in (changes.deleted, changes.inserted)
         )
-        delta = Delta(gone_keys, came_keys, came)
+        delta = Delta(deleted_keys, inserted_keys, inserted)
         if not len(delta.keys):
             return None
         cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
         ordinals = _distinct(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
         spans = Spans(cache, around(cache, ordinals, delta.keys, self._engine.reach), delta)
-        self._check(spans, gone, came)
+        self._check(spans, deleted, inserted)
         computed, pages = self._compute(spans), 1
-        while not isinstance(computed, _Computed):
-            spans = Spans(cache, spans.extended(*computed, pages), delta)
+        while isinstance(computed, MorePages):
+            spans = Spans(cache, spans.extended(computed, pages), delta)
             computed, pages = self._compute(spans), 2 * pages
         return self._settle(cache, spans, computed)
 
@@ -161,63 +161,64 @@ class _Batch:
             return
         cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
         spans = Spans(cache, swept(len(self._pages), self._horizon), Delta.none(self._engine.arriving))
-        there, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
-        rows = self._sorted(spans, there, spans.starts)
+        live, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
+        rows = self._sorted(spans, live, spans.starts)
         dropped = self._dropped(spans, rows, rows.layout.segment)
         if dropped.any():
             names = [*self._program.outputs.names, *self._engine.window.carries.names]
-            stays = there[~dropped]
+            stays = live[~dropped]
             current = {name: spans.table[name].take(pa.array(stays)).combine_chunks() for name in names}
-            computed = _Computed(stays, unchanged[stays], unchanged[stays], Values([], []), there[dropped])
+            computed = _Computed(stays, unchanged[stays], unchanged[stays], Values([], []), live[dropped])
             self._write(cache, spans, computed, current, unchanged[stays])
 
-    def _check(self, spans: Spans, gone: pa.Table, came: pa.Table) -> None:
+    def _check(self, spans: Spans, deleted: pa.Table, inserted: pa.Table) -> None:
         """Report deletes of absent rows and second inserts."""
         for word, rows, wrong, reason in (
-            (DELETE, gone, ~spans.is_known, "there is no such row in its partition"),
-            (INSERT, came, spans.is_double, "its partition already has such a row"),
+            (DELETE, deleted, ~spans.is_known, "there is no such row in its partition"),
+            (INSERT, inserted, spans.is_double, "its partition already has such a row"),
         ):
             for row in python_rows(rows.filter(pa.array(wrong)).select(self._program.columns.names)) if wrong.any() else ():
                 self._arrivals.report(InconsistentChangeError(word, row, reason))
 
     # --- what is computed -----------------------------------------------------------------------------------------------
 
-    def _compute(self, spans: Spans) -> _Computed | tuple[Mask, Mask]:
-        """Return the rows of the spans computed; or on which sides of which segments more must be read."""
-        merged = Merged(self._sorted(spans, np.arange(len(spans.source)), spans.starts), spans.went, spans.came)
-        by_frames = affected_by_frames(merged, self._engine.framed) if self._engine.framed else spans.went | spans.came
+    def _compute(self, spans: Spans) -> _Computed | MorePages:
+        """Return the rows of the spans computed, or what must be read before they can be."""
+        merged = Merged(self._sorted(spans, np.arange(len(spans.source)), spans.starts), spans.deleted, spans.inserted)
+        by_frames = affected_by_frames(merged, self._engine.framed) if self._engine.framed else spans.deleted | spans.inserted
         by_running = affected_by_running(merged) if self._engine.running else by_frames
-        there = np.flatnonzero(~spans.went)
-        segment = merged.rows.layout.segment[there]
-        rows = merged.rows if len(there) == len(spans.source) else self._sorted(spans, there, _starts(segment))
-        by_frames, by_running = by_frames[there], by_running[there]
+        live = np.flatnonzero(~spans.deleted)
+        segment = merged.rows.layout.segment[live]
+        rows = merged.rows if len(live) == len(spans.source) else self._sorted(spans, live, _starts(segment))
+        by_frames, by_running = by_frames[live], by_running[live]
         rows.wanted = by_frames | by_running
-        left, right = self._changed_edges(spans)
-        sides = _Sides(spans, rows, segment, left, right)
+        more = self._changed_edges(spans)
+        sides = _Sides(spans, rows, segment, more)
         sides.need(by_frames, self._engine.framed)
         sides.need_counters(by_running, self._engine.running)
         dropped = self._dropped(spans, rows, segment)
-        self._add_droppable(spans, rows, segment, dropped, left, right)
-        if left.any():
-            return left, right
-        gone = there[dropped]
-        if len(gone):
+        self._add_droppable(spans, rows, segment, dropped, more)
+        if more.left.any():
+            return more
+        evicted = live[dropped]
+        if len(evicted):
             # A sweep may have dropped rows behind some of these, so running calls go on from the first that stays.
-            there, segment = there[~dropped], segment[~dropped]
+            live, segment = live[~dropped], segment[~dropped]
             by_frames, by_running = by_frames[~dropped], by_running[~dropped]
             goes_on = np.zeros(len(spans.firsts), np.bool_)
-            goes_on[merged.rows.layout.segment[gone]] = True
-            rows = self._sorted(spans, there, _starts(segment), goes_on)
+            goes_on[merged.rows.layout.segment[evicted]] = True
+            rows = self._sorted(spans, live, _starts(segment), goes_on)
             rows.wanted = by_frames | by_running
-        values = self._engine.window.values(rows) if not (right.any() and not self._engine.running) else None
-        if values is not None and self._engine.running:
-            by_running = self._stopped(spans, rows, segment, there, values, by_running, right)
-        if right.any():
-            return left, right
-        assert values is not None, "nothing is missing"
-        return _Computed(there, by_frames, by_running, values, gone)
+        if more.right.any() and not self._engine.running:
+            return more
+        values = self._engine.window.values(rows)
+        if self._engine.running:
+            by_running = self._stopped(spans, rows, segment, live, values, by_running, more)
+        if more.right.any():
+            return more
+        return _Computed(live, by_frames, by_running, values, evicted)
 
-    def _sorted(self, spans: Spans, positions: Integers, starts: Mask, goes_on: Mask | None = None) -> SortedRows:
+    def _sorted(self, spans: Spans, positions: InSpans, starts: Mask, goes_on: Mask | None = None) -> SortedRows:
         """Return some rows of the spans, ready to be computed.
 
         Args:
@@ -240,64 +241,65 @@ class _Batch:
             return np.zeros(len(spans.firsts), np.bool_)
         if self._engine.eviction is None:
             return spans.cut_left
-        unchanged: Mask = ~(spans.went | spans.came)[spans.firsts]
+        unchanged: Mask = ~(spans.deleted | spans.inserted)[spans.firsts]
         return spans.cut_left | unchanged
 
-    def _changed_edges(self, spans: Spans) -> tuple[Mask, Mask]:
+    def _changed_edges(self, spans: Spans) -> MorePages:
         """Where a change stands at a cut: what lies beyond may be affected, or hold what is needed."""
-        changed = spans.went | spans.came
-        return changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right
+        changed = spans.deleted | spans.inserted
+        return MorePages(changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right)
 
-    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: Integers, dropped: Mask, left: Mask, right: Mask) -> None:
+    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: Segments, dropped: Mask, more: MorePages) -> None:
         """Add where rows beyond a cut can be dropped: they are read, to go."""
         layout = rows.layout
         for side, cut, edge in (
-            (left, spans.cut_left, layout.segment_firsts),
-            (right, spans.cut_right, layout.segment_ends - 1),
+            (more.left, spans.cut_left, layout.segment_firsts),
+            (more.right, spans.cut_right, layout.segment_ends - 1),
         ):
             found = np.zeros(len(side), np.bool_)
             found[segment[edge]] = dropped[edge]
             side |= found & cut
 
-    def _dropped(self, spans: Spans, rows: SortedRows, segment: Integers) -> Mask:
+    def _dropped(self, spans: Spans, rows: SortedRows, segment: Segments) -> Mask:
         """Return which of the rows that are there no row to come can reach, given the segment of the spans that each is in."""
         if self._engine.eviction is None or self._horizon is None or not len(segment):
             return np.zeros(rows.layout.size, np.bool_)
         present = segment[rows.layout.segment_firsts]
         cuts = spans.cut_left[present], spans.cut_right[present]
-        return self._engine.eviction.dropped(rows, self._times(spans, ~spans.went), self._horizon, *cuts)
+        return self._engine.eviction.dropped(rows, self._times(spans, ~spans.deleted), self._horizon, *cuts)
 
-    def _times(self, spans: Spans, there: Mask) -> pa.ChunkedArray:
-        return spans.table[TIME].take(pa.array(spans.source[there]))
+    def _times(self, spans: Spans, rows: Mask) -> pa.ChunkedArray:
+        return spans.table[TIME].take(pa.array(spans.source[rows]))
 
     def _stopped(
         self,
         spans: Spans,
         rows: SortedRows,
-        segment: Integers,
-        there: Integers,
+        segment: Segments,
+        live: InSpans,
         values: Values,
         affected: Mask,
-        right: Mask,
+        more: MorePages,
     ) -> Mask:
         """Say where running calls must go on beyond a cut, and return the rows that are affected if they need not."""
-        if not len(there):
+        if not len(live):
             return affected
         lasts = rows.layout.segment_ends - 1
-        source = spans.source[there]
-        same = ~spans.came[there][lasts] & ~self._carry_changes(spans, source[lasts], values, lasts)
+        source = spans.source[live]
+        same = ~spans.inserted[live][lasts] & ~self._carry_changes(spans, source[lasts], values, lasts)
         stops = np.ones(len(spans.firsts), np.bool_)
         stops[segment[lasts]] = same | ~affected[lasts]
+        right = more.right
         right |= spans.cut_right & ~stops
         beyond = np.zeros(rows.layout.size, np.bool_)
         for call in self._engine.running:
             beyond |= call.reaches_end(rows)
         beyond &= spans.cut_right[segment] & affected
-        fresh = beyond & spans.came[there]
+        fresh = beyond & spans.inserted[live]
         right[segment[fresh]] = True
         return affected & ~beyond
 
-    def _carry_changes(self, spans: Spans, source: Integers, values: Values, at: Integers) -> Mask:
+    def _carry_changes(self, spans: Spans, source: InTable, values: Values, at: Live) -> Mask:
         """Return where the carry columns of rows differ from the stored ones."""
         found = np.zeros(len(at), np.bool_)
         for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
@@ -309,7 +311,7 @@ class _Batch:
 
     def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
         """Write what changed and return the changelog."""
-        source = spans.source[computed.there]
+        source = spans.source[computed.live]
         names = [*self._program.outputs.names, *self._engine.window.carries.names]
         stored = {name: spans.table[name].take(pa.array(source)).combine_chunks() for name in names}
         fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
@@ -317,8 +319,8 @@ class _Batch:
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
         current = {name: pc.if_else(pa.array(affected[name]), fresh[name], stored[name]) for name in names}
         was = self._before(spans, computed, stored)
-        emitted = changelog(self._program, spans, computed.there, current, was)
-        changed = spans.came[computed.there].copy()
+        emitted = changelog(self._program, spans, computed.live, current, was)
+        changed = spans.inserted[computed.live].copy()
         for name in names:
             changed |= affected[name] & differing(stored[name], current[name])
         self._write(cache, spans, computed, current, changed)
@@ -326,20 +328,20 @@ class _Batch:
 
     def _before(self, spans: Spans, computed: _Computed, stored: dict[str, pa.Array]) -> dict[str, pa.Array]:
         """Return the outputs that were emitted for the rows: those of the row itself, or of the one it overwrites."""
-        overwrites = spans.came[computed.there] & (spans.before[computed.there] >= 0)
+        overwrites = spans.inserted[computed.live] & (spans.before[computed.live] >= 0)
         if not overwrites.any():
             return {name: stored[name] for name in self._program.outputs.names}
-        before = spans.before[computed.there]
+        before = spans.before[computed.live]
         rows = pa.array(before, mask=before < 0)
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        page, marked = spans.page[computed.there], spans.went.copy()
-        marked[computed.there] = changed
+        page, marked = spans.page[computed.live], spans.deleted.copy()
+        marked[computed.live] = changed
         marked[computed.dropped] = True
         altered = Altered.of(spans.page, marked, spans.starts)
         rows = np.flatnonzero(altered.among(page))
-        places = computed.there[rows]
+        places = computed.live[rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
         picked = [current[name].take(pa.array(rows)) for name in current]
         stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(spans.keys_at(places).tolist(), pa.binary())]
@@ -349,13 +351,12 @@ class _Batch:
 
 @dataclass
 class _Sides:
-    """On which sides of which segments more must be read, as it is found out."""
+    """Notes on which sides of which segments more must be read, for the rows that are affected."""
 
     spans: Spans
     rows: SortedRows
-    segment: Integers
-    left: Mask
-    right: Mask
+    segment: Segments
+    more: MorePages
 
     def need(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
         """Note what the frames of affected rows need, and the edges they come up to."""
@@ -363,11 +364,11 @@ class _Sides:
             return
         layout = self.rows.layout
         firsts, lasts = layout.segment_firsts, layout.segment_ends - 1
-        self._note(self.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
-        self._note(self.right, self.segment[lasts[affected[lasts]]], self.spans.cut_right)
+        self._note(self.more.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
+        self._note(self.more.right, self.segment[lasts[affected[lasts]]], self.spans.cut_right)
         for call in calls:
-            self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
-            self._note(self.right, self.segment[affected & call.reaches_end(self.rows)], self.spans.cut_right)
+            self._note(self.more.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
+            self._note(self.more.right, self.segment[affected & call.reaches_end(self.rows)], self.spans.cut_right)
 
     def need_counters(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
         """Note where running calls need counters of rows before a cut, or peers of a change stand there: their frames hold it."""
@@ -375,11 +376,11 @@ class _Sides:
             return
         firsts = self.rows.layout.segment_firsts
         if any(call.call.frame is not None and call.call.frame.units is not Units.ROWS for call in calls):
-            self._note(self.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
+            self._note(self.more.left, self.segment[firsts[affected[firsts]]], self.spans.cut_left)
         for call in calls:
-            self._note(self.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
+            self._note(self.more.left, self.segment[affected & call.reaches_first(self.rows)], self.spans.cut_left)
 
-    def _note(self, side: Mask, segments: Integers, cut: Mask) -> None:
+    def _note(self, side: Mask, segments: Segments, cut: Mask) -> None:
         found = np.zeros(len(side), np.bool_)
         found[segments] = True
         side |= found & cut
@@ -389,7 +390,7 @@ def _distinct(ascending: Integers) -> Integers:
     return ascending[_starts(ascending)]
 
 
-def _starts(segment: Integers) -> Mask:
+def _starts(segment: Segments) -> Mask:
     starts = np.ones(len(segment), np.bool_)
     starts[1:] = segment[1:] != segment[:-1]
     return starts

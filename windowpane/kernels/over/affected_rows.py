@@ -1,8 +1,8 @@
 """Which rows a batch of changes can affect: those whose frame holds, or held, a changed place. The changes may lie far apart.
 
-Rows stand in ``Merged``: the rows before and after the changes in one order, those that went among them. All frames are taken
-as ones that hold the current row: a change between a row and its ROWS or GROUPS frame shifts the frame, and the rows that a
-change affects lie side by side up to the change, so whoever reads pages need only look beyond a page that ends with such a row.
+Rows stand in ``Merged``: the rows before and after the changes in one order, those that are deleted among them. All frames are
+taken as ones that hold the current row: a change between a row and its ROWS or GROUPS frame shifts the frame, and the rows that
+a change affects lie side by side up to the change, so whoever reads pages need only look beyond a page that ends with such a row.
 The answer may be too wide, never too narrow.
 """
 
@@ -28,20 +28,20 @@ class Merged:
 
     Args:
         rows: all of them, sorted, with the segments of both.
-        went: which are not there any more.
-        came: which are new, or overwritten.
+        deleted: which are not there any more.
+        inserted: which are new, or overwritten.
     """
 
     rows: SortedRows
-    went: Mask
-    came: Mask
+    deleted: Mask
+    inserted: Mask
 
 
 def affected_by_frames(merged: Merged, calls: Sequence[CallKernel]) -> Mask:
     """Return which rows of ``merged`` a change may affect through the frames of calls that do not run."""
     frames = {call.call.reach for call in calls if not call.is_running}
     rows_frames = [frame for frame in frames if frame.units is Units.ROWS]
-    changed = merged.went | merged.came
+    changed = merged.deleted | merged.inserted
     found = changed.copy()
     if rows_frames:
         found |= _by_rows(merged, merge_rows_frames(rows_frames))
@@ -56,7 +56,7 @@ def affected_by_frames(merged: Merged, calls: Sequence[CallKernel]) -> Mask:
 def affected_by_running(merged: Merged) -> Mask:
     """Return which rows a change may affect through running calls: all from the peers of the first change on."""
     layout = merged.rows.layout
-    changed = np.flatnonzero(merged.went | merged.came)
+    changed = np.flatnonzero(merged.deleted | merged.inserted)
     first = np.full(len(layout.segment_firsts), layout.size)
     np.minimum.at(first, layout.segment[changed], layout.peer_first[changed])
     return layout.numbers >= first[layout.segment]
@@ -73,18 +73,18 @@ def _with_current_row(frame: Frame) -> Frame:
 def _by_rows(merged: Merged, frame: Frame) -> Mask:
     """Mark, around each change, as many rows that are there as the frame reaches."""
     layout = merged.rows.layout
-    there = np.append(0, np.cumsum(~merged.went))
-    changed = np.flatnonzero(merged.went | merged.came)
-    place = there[changed]
-    stays = ~merged.went[changed]
+    live = np.append(0, np.cumsum(~merged.deleted))
+    changed = np.flatnonzero(merged.deleted | merged.inserted)
+    place = live[changed]
+    stays = ~merged.deleted[changed]
     back, ahead = (_FAR if reach is None else reach for reach in (frame.n_following, frame.n_preceding))
     segment = layout.segment[changed]
-    lowest, highest = there[layout.segment_firsts][segment], there[layout.segment_ends][segment]
+    lowest, highest = live[layout.segment_firsts][segment], live[layout.segment_ends][segment]
     start = np.clip(place - back, lowest, highest)
     end = np.clip(place + ahead + stays, start, highest)
-    marks = np.zeros(there[-1] + 1, np.int64)
+    marks = np.zeros(live[-1] + 1, np.int64)
     np.add.at(marks, start, 1)
     np.add.at(marks, end, -1)
     found = np.zeros(layout.size, np.bool_)
-    found[~merged.went] = np.cumsum(marks[:-1]) > 0
+    found[~merged.deleted] = np.cumsum(marks[:-1]) > 0
     return found
