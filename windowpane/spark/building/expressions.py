@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import functions as F
 
 from windowpane.errors import InvalidSpecError
+from windowpane.spark.internals.column_trees import column_order
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Operation, Sort
 
@@ -80,42 +80,7 @@ def sort_of(value: Any) -> Sort:
         return Sort(value)
     if not is_column(value):
         raise InvalidSpecError(f"order_by was given {value!r}, which is neither a column name nor a Column.")
-    return _classic_sort(value) if hasattr(value, "_jc") else _connect_sort(value)
-
-
-def _classic_sort(column: Any) -> Sort:
-    node = column._jc.node()
-    if node.getClass().getSimpleName() != "SortOrder":
-        return Sort(column)
-    descending = "Descending" in node.sortDirection().toString()
-    name = _node_name(node.child())
-    child = _classic_child(column) if name is None else Name(name)
-    return Sort(child, descending, "First" in node.nullOrdering().toString())
-
-
-def _classic_child(column: Any) -> Any:
-    """Return what a sort Column orders by as a Column: py4j cannot make one from a node, but from an expression."""
-    package = SparkContext._active_spark_context._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
-    converter = getattr(getattr(package, "ColumnNodeToExpressionConverter$"), "MODULE$")
-    return type(column)(package.ExpressionUtils.column(converter.apply(column._jc.node().child())))
-
-
-def _connect_sort(column: Any) -> Sort:
-    expression = column._expr
-    if type(expression).__name__ != "SortOrder":
-        return Sort(column)
-    return Sort(type(column)(expression._child), not expression._ascending, bool(expression._nullsFirst))
-
-
-def plain_name(column: Any) -> str | None:
-    """Return the name of the column that a Column refers to and nothing else, ``None`` if it computes something."""
-    if hasattr(column, "_jc"):
-        return _node_name(column._jc.node())
-    expression = column._expr
-    return str(expression._unparsed_identifier).strip("`") if type(expression).__name__ == "ColumnReference" else None
-
-
-def _node_name(node: Any) -> str | None:
-    if node.getClass().getSimpleName() != "UnresolvedAttribute" or node.nameParts().size() != 1:
-        return None
-    return str(node.nameParts().apply(0))
+    order = column_order(value)
+    if order is None:
+        return Sort(value)
+    return Sort(Name(order.by) if isinstance(order.by, str) else order.by, order.descending, order.nulls_first)

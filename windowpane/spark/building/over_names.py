@@ -16,7 +16,8 @@ from windowpane.engines.over.program import CHANGE_TYPE
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
-from windowpane.spark.building.expressions import column_of, is_column, plain_name, replaced, sort_of
+from windowpane.spark.building.expressions import column_of, is_column, replaced, sort_of
+from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema
@@ -105,7 +106,7 @@ class Names:
         """Return the name of the column that holds a value, which Spark computes before the first operator."""
         given = value.value if isinstance(value, Constant) and is_column(value.value) else value
         if is_column(given):
-            name = plain_name(given)
+            name = column_name(given)
             given = given if name is None or name not in self._dataframe.columns else Name(name)
         if isinstance(given, Name | str):
             return self.projection.add(given.name if isinstance(given, Name) else given, role, "")

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.internals.session import is_classic
 from windowpane.spark.stages.wire import COUNTERS
 
 _AVAILABLE_NOW = "AvailableNowTrigger"

@@ -11,7 +11,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.internals.session import is_classic
 
 _RELATION = "StreamingRelation"
 _RENAMED = "SubqueryAlias"

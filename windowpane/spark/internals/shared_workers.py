@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from windowpane.spark.queries.settings import is_classic, setting
+from windowpane.spark.internals.session import is_classic
+from windowpane.spark.queries.settings import setting
 
 _TRACEBACKS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.spark.internals.session import is_classic
 from windowpane.spark.internals.worker import import_needed
-from windowpane.spark.queries.settings import is_classic
 
 GROUP = "windowpane.warm_up"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
+
+from windowpane.spark.internals.session import is_classic, processors
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -100,16 +101,10 @@ def _cores(spark: Any) -> int | None:
     """Return the number of cores that tasks of a session run on; ``None`` where it is not known, or changes with the work."""
     local = _LOCAL.match(setting(spark, _MASTER) or "")
     if local is not None:
-        return _cores_here(spark) if local[1] == "*" else int(local[1] or 1)
+        return processors(spark) if local[1] == "*" else int(local[1] or 1)
     if not is_classic(spark) or setting(spark, "spark.dynamicAllocation.enabled") == "true":
         return None
     return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
-
-
-def _cores_here(spark: Any) -> int:
-    if is_classic(spark):
-        return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
-    return os.cpu_count() or 1
 
 
 def setting(spark: Any, name: str) -> str | None:
@@ -123,11 +118,6 @@ def setting(spark: Any, name: str) -> str | None:
 def is_local(spark: Any) -> bool:
     """Whether the tasks of a session run in the process of its driver."""
     return _LOCAL.match(setting(spark, _MASTER) or "") is not None
-
-
-def is_classic(spark: Any) -> bool:
-    """Whether a session has its JVM beside it, as a Spark Connect client has not."""
-    return hasattr(spark, "_jsparkSession")
 
 
 def _bounds_arrow_bytes(spark: Any) -> bool:

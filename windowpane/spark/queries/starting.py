@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.internals.session import is_classic
 
 _STARTS = 3
 _PATIENCE = 120.0

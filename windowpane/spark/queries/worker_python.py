@@ -14,7 +14,8 @@ from functools import cache
 from typing import Any
 
 from windowpane.errors import WorkerPythonError
-from windowpane.spark.queries.settings import is_classic, is_local
+from windowpane.spark.internals.session import is_classic
+from windowpane.spark.queries.settings import is_local
 
 _NEEDED = ("windowpane", "pyarrow", "pandas")
 _QUESTION = f"""

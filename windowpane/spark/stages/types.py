@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.spark.queries.settings import is_classic
+from windowpane.spark.internals.session import is_classic
 from windowpane.spark.stages.arrow_columns import arriving_type
 
 # Spark 4.3 asks for the zone of timestamps, earlier versions take UTC unasked.

@@ -39,7 +39,7 @@ class ViewQueries:
             answer: takes the batches of views.
             ingest: takes the batches of tables.
         """
-        from windowpane.spark.queries.settings import is_classic
+        from windowpane.spark.internals.session import is_classic
 
         if not is_classic(spark):
             raise InvalidSpecError(

@@ -1,0 +1,81 @@
+"""What a PySpark Column says: the name it stands for, and the order it asks for.
+
+PySpark has no public way to ask, so the tree behind a Column is read, through Py4J or as Spark Connect has it. Where a Spark has
+another tree a Column counts as one that computes something, which is right for every Column but one with a direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from windowpane.errors import InvalidSpecError
+
+_UNKNOWN = (AttributeError, TypeError, Py4JError)
+"""What reading a tree of another form raises."""
+
+
+class ColumnOrder(NamedTuple):
+    """What a Column with a direction orders by, a name or a Column, and how."""
+
+    by: Any
+    descending: bool
+    nulls_first: bool
+
+
+def column_name(column: Any) -> str | None:
+    """Return the name of the column that a Column refers to and nothing else, ``None`` if it computes something."""
+    try:
+        if hasattr(column, "_jc"):
+            return _node_name(column._jc.node())
+        expression = column._expr
+        return str(expression._unparsed_identifier).strip("`") if type(expression).__name__ == "ColumnReference" else None
+    except _UNKNOWN:
+        return None
+
+
+def column_order(column: Any) -> ColumnOrder | None:
+    """Return the order that a Column asks for, such as ``F.col("x").desc()``; ``None`` if it has no direction.
+
+    Raises:
+        InvalidSpecError: it has a direction, in a form that this windowpane does not know.
+    """
+    try:
+        return _classic_order(column) if hasattr(column, "_jc") else _connect_order(column)
+    except _UNKNOWN as error:
+        if str(column).endswith((" NULLS FIRST'>", " NULLS LAST'>")):
+            raise InvalidSpecError(
+                f"{column} has a direction that cannot be read on this Spark: write wp.col(...).desc() or .asc() instead."
+            ) from error
+        return None
+
+
+def _classic_order(column: Any) -> ColumnOrder | None:
+    node = column._jc.node()
+    if node.getClass().getSimpleName() != "SortOrder":
+        return None
+    descending = "Descending" in node.sortDirection().toString()
+    name = _node_name(node.child())
+    return ColumnOrder(name or _classic_child(column), descending, "First" in node.nullOrdering().toString())
+
+
+def _classic_child(column: Any) -> Any:
+    """Return what a Column orders by as a Column: Py4J cannot make one from a node, but from an expression."""
+    package = SparkContext._active_spark_context._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
+    converter = getattr(getattr(package, "ColumnNodeToExpressionConverter$"), "MODULE$")
+    return type(column)(package.ExpressionUtils.column(converter.apply(column._jc.node().child())))
+
+
+def _connect_order(column: Any) -> ColumnOrder | None:
+    expression = column._expr
+    if type(expression).__name__ != "SortOrder":
+        return None
+    return ColumnOrder(type(column)(expression._child), not expression._ascending, bool(expression._nullsFirst))
+
+
+def _node_name(node: Any) -> str | None:
+    if node.getClass().getSimpleName() != "UnresolvedAttribute" or node.nameParts().size() != 1:
+        return None
+    return str(node.nameParts().apply(0))
