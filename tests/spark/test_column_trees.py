@@ -42,7 +42,8 @@ def test_a_name_is_read_and_what_computes_has_none(spark: Any) -> None:
 )
 def test_a_direction_is_read(spark: Any, method: str, descending: bool, nulls_first: bool) -> None:
     of_name, of_sum = (column_order(getattr(column, method)()) for column in (F.col("id"), F.col("id") + 1))
-    assert of_name is not None and of_sum is not None
+    assert of_name is not None
+    assert of_sum is not None
     assert of_name == ("id", descending, nulls_first)
     assert of_sum[1:] == (descending, nulls_first)
     assert [row[0] for row in spark.range(3).select(of_sum.by).collect()] == [1, 2, 3]
