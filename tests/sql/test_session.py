@@ -239,3 +239,18 @@ def test_catalog_questions(session: Session) -> None:
     assert session.query("DESCRIBE p").rows() == [("k", "integer")]
     assert session.query("SHOW VIEWS").rows() == [("p",)]
     assert session.query("SHOW CREATE VIEW p").rows() == [("p", "CREATE VIEW p AS SELECT k FROM t")]
+
+
+def test_late_rows_are_counted_across_sessions_and_not_by_what_fails(tmp_path: Path) -> None:
+    path = str(tmp_path / "store.duckdb")
+    with Session(path) as session:
+        session.run(
+            "CREATE TABLE r (id int NOT NULL, at timestamp, WATERMARK FOR at AS at) APPEND ONLY;"
+            "INSERT INTO r VALUES (1, '2024-01-01 10:00:00');"
+            "INSERT INTO r VALUES (2, '2024-01-01 09:00:00'), (3, '2024-01-01 10:00:01')"
+        )
+        with pytest.raises(SqlRunError):
+            session.run("INSERT INTO r VALUES (4, '2024-01-01 09:00:00'), (NULL, '2024-01-01 11:00:00')")
+    with Session(path) as session:
+        session.run("INSERT INTO r VALUES (5, '2024-01-01 10:00:00')")
+        assert session.query("SHOW WATERMARKS").text_rows() == [["r", "2024-01-01 10:00:01", "2"]]

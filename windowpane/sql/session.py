@@ -323,6 +323,8 @@ class Session:
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
             return _bad_values(self._maintenance.bad_values.listed())
+        if statement.what.upper() == "WATERMARKS":
+            return _watermarks(self._clock.listed())
         return _columns(questions.show(self._catalog, self._parameters, statement))
 
     def _describe(self, statement: Describe, text: Text) -> Result:
@@ -359,6 +361,11 @@ def _bad_values(table: pa.Table) -> Result:
     names = ("View", "Expression", "Value", "Error", "Count", "First Seen")
     types = (VARCHAR, VARCHAR, VARCHAR, VARCHAR, BIGINT, TIMESTAMPTZ)
     return Result(f"SELECT {table.num_rows}", names, types, table, True)
+
+
+def _watermarks(table: pa.Table) -> Result:
+    table = table.set_column(0, "c0", pa.array([shown_name(name) for name in table["c0"].to_pylist()], pa.string()))
+    return Result(f"SELECT {table.num_rows}", ("Name", "Watermark", "Late Rows"), (VARCHAR, VARCHAR, BIGINT), table, True)
 
 
 def _shown(column: Column) -> str:

@@ -9,6 +9,7 @@ from windowpane.errors import InvalidSpecError, NonMergingTriggerError
 from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.evictors import CountEvictor, Evictor, TimeEvictor
 from windowpane.windowing.functions import FoldAggregate, WindowFunctionSpec
+from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import NO_PANES, PaneOptions
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
@@ -68,6 +69,11 @@ class WindowSpec:
     def merges(self) -> bool:
         """Whether windows of one key merge."""
         return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
+    def lateness(self) -> Lateness:
+        """When its windows are over, and which elements are late."""
+        return Lateness(self.allowed_lateness, self.assigner.is_event_time)
 
     @property
     def purges(self) -> bool:

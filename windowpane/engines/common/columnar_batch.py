@@ -22,7 +22,6 @@ from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.hidden_columns import JUDGING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.times import add_clamped
 from windowpane.windowing.windows import Window
 
 
@@ -46,7 +45,8 @@ class ColumnarBatch(ABC):
         self._arrivals = self.header.arrivals
         self.results = Results(program, fold)
         self.missed = MissedWindows(program)
-        self.is_event_time = program.spec.assigner.is_event_time
+        self.lateness = program.spec.lateness
+        self.is_event_time = self.lateness.is_event_time
 
     def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run the batch."""
@@ -93,8 +93,7 @@ class ColumnarBatch(ABC):
 
     def is_late(self, window: Window) -> bool:
         """Whether a window is cleaned up, or would be at once."""
-        lateness = self.program.spec.allowed_lateness if self.is_event_time else 0
-        return add_clamped(window.max_timestamp, lateness) <= self.clock
+        return self.lateness.is_over(window.max_timestamp, self.clock)
 
     def output(
         self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None, merges: int = 0

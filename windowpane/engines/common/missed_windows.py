@@ -63,7 +63,7 @@ class MissedWindows:
         in_gap = np.zeros(len(starts), bool)
         if slices.has_gaps:
             in_gap = ~slices.covers(rows[TIME].to_numpy(), starts)
-            behind = rows[TIME].to_numpy() + self._program.spec.allowed_lateness <= clock  # overflows as Flink's sum does
+            behind = self._program.spec.lateness.are_behind(rows[TIME].to_numpy(), clock)
             is_missing = np.where(in_gap, behind, is_missing)
         numbers = np.flatnonzero(is_missing).tolist()
         self._take(rows, numbers, [_IN_GAP if in_gap[number] else missed[int(starts[number])] for number in numbers])

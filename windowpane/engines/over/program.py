@@ -15,9 +15,10 @@ import pyarrow as pa
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.closing_delays import watermark_delay
 from windowpane.windowing.over.spec import OverSpec
-from windowpane.windowing.times import MAX, MIN, add_clamped
+from windowpane.windowing.times import MIN
 
 __all__ = [
     "CHANGE_TYPE",
@@ -113,7 +114,7 @@ class OverProgram:
             lateness = None if keeps_all else self.retain or 0
         if lateness is None:
             return None
-        return watermark if watermark in (MIN, MAX) else add_clamped(watermark, -lateness)
+        return horizon(watermark, lateness)
 
     @property
     def null_is_late(self) -> bool:
@@ -131,7 +132,5 @@ class OverProgram:
         """
         if self.mode is Emit.UPDATE:
             return MIN
-        horizon, delay = self.horizon(watermark), watermark_delay(self.spec)
-        if horizon is None or delay is None:
-            return MIN
-        return horizon if horizon in (MIN, MAX) else add_clamped(horizon, -delay)
+        late, delay = self.horizon(watermark), watermark_delay(self.spec)
+        return MIN if late is None or delay is None else horizon(late, delay)

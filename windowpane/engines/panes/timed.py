@@ -37,7 +37,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners import GlobalWindows
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.times import MAX, add_clamped
+from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -179,7 +179,7 @@ class _Batch(ColumnarBatch):
     def _is_over(self, window: Window) -> bool:
         """Whether a window is cleaned up: never where that would be at ``MAX``, so that the clock may fire it still."""
         by_clock = self.is_event_time and not self._rule.by_event_time
-        never = by_clock and add_clamped(window.max_timestamp, self.program.spec.allowed_lateness) == MAX
+        never = by_clock and self.lateness.cleanup_time(window.max_timestamp) == MAX
         return self.is_late(window) and not never
 
     def _fire_due(self, before: int, now: int, judged: int) -> None:

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
+from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.times import MAX
 
 
 @dataclass(frozen=True)
@@ -17,25 +17,32 @@ class SessionRule:
     """The rule of one program; clocks are the watermark for event time, the machine's clock for processing time.
 
     Args:
-        is_event_time: which clock.
-        lateness: microseconds a session is kept behind the watermark; 0 for processing time.
+        lateness: when sessions are over.
         purges: whether a firing drops what the session held.
     """
 
-    is_event_time: bool
-    lateness: int
+    lateness: Lateness
     purges: bool
 
     @classmethod
     def of(cls, spec: WindowSpec) -> Self:
         """Return the rule of a spec."""
-        by_event_time = spec.assigner.is_event_time
-        return cls(by_event_time, spec.allowed_lateness if by_event_time else 0, spec.purges)
+        return cls(spec.lateness, spec.purges)
+
+    @property
+    def is_event_time(self) -> bool:
+        """Whether the watermark ends sessions, or the clock of the machine."""
+        return self.lateness.is_event_time
+
+    @property
+    def outlives_firing(self) -> bool:
+        """Whether a session is kept after it has fired, open to late rows."""
+        return self.is_event_time and self.lateness.allowed > 0
 
     @property
     def keeps_empty(self) -> bool:
         """Whether a session may outlive what it held: purged, but open to late rows."""
-        return self.purges and self.lateness > 0
+        return self.purges and self.outlives_firing
 
     def fires(self, ends: Integers, before: int, now: int) -> Mask:
         """Return which sessions fire as the clock moves from ``before`` to ``now``."""
@@ -48,7 +55,7 @@ class SessionRule:
 
     def is_over(self, ends: Integers, now: int) -> Mask:
         """Return which sessions take no more rows."""
-        return self._cleanup(ends) <= now
+        return self.lateness.cleanup_times(ends - 1) <= now
 
     def is_late(self, ends: Integers, now: int) -> Mask:
         """Return which rows are late by themselves: their own session would be over. By the clock no row is late."""
@@ -56,7 +63,4 @@ class SessionRule:
 
     def next_time(self, ends: Integers, now: int) -> Integers:
         """Return when something next happens to each session: it fires, or it is over."""
-        return np.where(self.has_fired(ends, now), self._cleanup(ends), ends - 1)
-
-    def _cleanup(self, ends: Integers) -> Integers:
-        return np.minimum(ends - 1, MAX - self.lateness) + self.lateness
+        return np.where(self.has_fired(ends, now), self.lateness.cleanup_times(ends - 1), ends - 1)

@@ -34,6 +34,7 @@ from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.kernels.sessions.islands import find_islands, order_by
 from windowpane.kernels.sessions.merges_in_order import merges_in_order
 from windowpane.sizes import Size
+from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.times import MAX
 from windowpane.windowing.windows import TimeWindow
 
@@ -80,7 +81,7 @@ class SessionStep:
 
     def __init__(self, program: Program, rule: SessionRule, fold: GroupedFold, evictions: Evictions | None = None) -> None:
         self.rule = rule
-        self._evictions = evictions if rule.lateness and not rule.purges else None
+        self._evictions = evictions if rule.outlives_firing and not rule.purges else None
         self._program = program
         self._fold = fold
         self._groups = group_columns(program)
@@ -226,7 +227,7 @@ class SessionStep:
                 columns = {name: merging.key_column(name).slice(number, 1) for name in self._groups}
                 keys = pa.table(key_arrays(self._program, pa.table(columns)), self._program.keys)
                 key = python_keys(keys, keys.column_names)[0] if columns else None
-                raise MergeBehindWatermarkError(key, window, lateness, "watermark", now).located(key=key)
+                raise MergeBehindWatermarkError(key, window, lateness.allowed, "watermark", now).located(key=key)
 
 
 def _without(count: int, numbers: Integers) -> Integers:
@@ -239,11 +240,9 @@ def _order_of_rest(order: ArrivalOrder, rest: Integers, numbers: Integers) -> In
     return np.searchsorted(rest, order(rest[numbers]))
 
 
-def _wraps_behind(ends: Integers, lateness: int, now: int) -> Mask:
-    """Return which windows have a cleanup time that leaves int64 and comes out at or before ``now``."""
-    latest = ends - 1
-    wrapped = latest + np.int64(lateness)
-    is_behind: Mask = (latest > MAX - lateness) & (wrapped <= now)
+def _wraps_behind(ends: Integers, lateness: Lateness, now: int) -> Mask:
+    """Return which windows would be kept beyond int64 and are behind the watermark by the sum that overflows."""
+    is_behind: Mask = (ends - 1 > MAX - lateness.allowed) & lateness.are_behind(ends - 1, now)
     return is_behind
 
 

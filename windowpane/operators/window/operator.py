@@ -33,7 +33,7 @@ from windowpane.windowing.functions import RichFunction
 from windowpane.windowing.panes import NO_PANES, Firing, Pane
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.times import MAX, MIN, add_clamped, wrap_int64
+from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import TriggerResult
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import Window
@@ -94,6 +94,7 @@ class WindowOperator:
         self.counters = OperatorCounters()
         self.timers = timers
         self._assigner = spec.assigner
+        self._lateness = spec.lateness
         self._trigger = spec.trigger
         self._state = state
         self._collector = collector
@@ -172,7 +173,7 @@ class WindowOperator:
         for assigned in windows:
             with self._in_assigner.of(assigned):
                 window = self._placement.place(assigned)
-            if self._is_late(window):
+            if self._lateness.is_late(window.max_timestamp, self.timers.watermark):
                 self._placement.retire(window)
                 missed.append(window)
                 continue
@@ -299,23 +300,14 @@ class WindowOperator:
         with self._in_trigger.of(window):
             result = callback(time, window, self._trigger_context.at(window))
         self._act(result, window, state_window, at_end=event_time and time == window.max_timestamp)
-        if event_time == self._assigner.is_event_time and time == self._cleanup_time(window):
+        if event_time == self._assigner.is_event_time and time == self._lateness.cleanup_time(window.max_timestamp):
             self._clear(window, state_window)
         self._placement.leave_key()
 
-    # Lateness, merges, cleanup.
-
-    def _is_late(self, window: Window) -> bool:
-        return self._assigner.is_event_time and self._cleanup_time(window) <= self.timers.watermark
-
-    def _cleanup_time(self, window: Window) -> int:
-        if not self._assigner.is_event_time:
-            return window.max_timestamp
-        return add_clamped(window.max_timestamp, self.spec.allowed_lateness)
+    # Late elements, merges, cleanup.
 
     def _report_late(self, key: Any, value: Any, timestamp: int, missed: list[Window], accepted: bool) -> None:
-        behind = self._assigner.is_event_time and (wrap_int64(timestamp + self.spec.allowed_lateness) <= self.timers.watermark)
-        dropped = not accepted and behind
+        dropped = not accepted and self._lateness.is_behind(timestamp, self.timers.watermark)
         if not missed and not dropped:
             return
         self.counters.late_elements += 1
@@ -341,23 +333,22 @@ class WindowOperator:
                 self.counters.windows_closed += self._contents.merge(merge.state_window, merge.merged_state_windows)
 
     def _check_merge(self, target: Window) -> None:
-        """Refuse a merged window that is over already. Flink's sum of max timestamp and lateness overflows, and so does ours."""
-        key, end, lateness = self._state.current_key, target.max_timestamp, self.spec.allowed_lateness
-        if self._assigner.is_event_time:
-            if wrap_int64(end + lateness) <= self.timers.watermark:
-                raise MergeBehindWatermarkError(key, target, lateness, "watermark", self.timers.watermark)
-        elif end <= self.timers.processing_time:
+        """Refuse a merged window that is over already."""
+        key, end = self._state.current_key, target.max_timestamp
+        if self._lateness.is_behind(end, self.timers.watermark):
+            raise MergeBehindWatermarkError(key, target, self.spec.allowed_lateness, "watermark", self.timers.watermark)
+        if not self._assigner.is_event_time and end <= self.timers.processing_time:
             raise MergeBehindWatermarkError(key, target, 0, "processing time", self.timers.processing_time)
 
     def _register_cleanup(self, window: Window) -> None:
-        time = self._cleanup_time(window)
+        time = self._lateness.cleanup_time(window.max_timestamp)
         if time == MAX:
             return
         register = self.timers.register_event_time if self._assigner.is_event_time else self.timers.register_processing_time
         register(time, self._state.current_key_bytes, window)
 
     def _delete_cleanup(self, window: Window) -> None:
-        time = self._cleanup_time(window)
+        time = self._lateness.cleanup_time(window.max_timestamp)
         delete = self.timers.delete_event_time if self._assigner.is_event_time else self.timers.delete_processing_time
         delete(time, self._state.current_key_bytes, window)
 

@@ -58,7 +58,7 @@ def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> di
     if statement.what.lower() in parameters:
         return {statement.what.lower(): [parameters[statement.what.lower()]]}
     place = statement.place
-    known = f"SHOW ERRORS, {', '.join(_KINDS)}, CREATE kind name, ALL and a parameter are."
+    known = f"SHOW ERRORS, WATERMARKS, {', '.join(_KINDS)}, CREATE kind name, ALL and a parameter are."
     message = f"SHOW {statement.what} is not supported. {known}"
     raise UnsupportedSqlError(message, place.line, place.column)
 

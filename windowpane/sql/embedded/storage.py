@@ -39,6 +39,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.catalog (position BIGINT, name VARCHAR, text VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.plans (view VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.watermarks (relation VARCHAR, value VARCHAR)",
+    "ALTER TABLE windowpane.watermarks ADD COLUMN IF NOT EXISTS late BIGINT DEFAULT 0",
     "CREATE TABLE IF NOT EXISTS windowpane.counters (name VARCHAR, value BIGINT, flushed BIGINT)",
     "ALTER TABLE windowpane.counters ADD COLUMN IF NOT EXISTS flushed BIGINT",
     "CREATE TABLE IF NOT EXISTS windowpane.files (relation VARCHAR, path VARCHAR)",

@@ -382,7 +382,7 @@ class TableWriter:
                 )
 
     def _on_time(self, rows: str, info: TableInfo) -> str:
-        """Return the rows that are not late; the chunk then raises the watermark, late rows included."""
+        """Return the rows that are not late, and count the others; the chunk then raises the watermark, late rows included."""
         if info.watermark is None:
             return rows
         column, name = quoted(info.watermark.column), info.relation.name
@@ -390,7 +390,10 @@ class TableWriter:
         kept = rows if held is None else self._storage.temporary(f"SELECT * FROM {rows} WHERE {column} >= {held}")
         highest = f"max({info.watermark.sql})"
         reached = highest if held is None else f"greatest({highest}, {held})"
-        self._clock.raise_to(name, self._storage.value(f"SELECT CAST({reached} AS VARCHAR) FROM {rows}"), info.watermark.type)
+        late = "0" if held is None else f"count(*) - count(*) FILTER (WHERE {column} >= {held})"
+        ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {late} FROM {rows}")
+        self._clock.raise_to(name, risen, info.watermark.type)
+        self._clock.count_late(name, dropped)
         return kept
 
     def _store(self, rows: str, info: TableInfo) -> None:

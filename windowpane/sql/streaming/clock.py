@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import pyarrow as pa
+
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import text_literal
 from windowpane.sql.expressions.types import SqlType
@@ -73,10 +75,25 @@ class Watermarks:
         literal = f"CAST({text_literal(value)} AS {kind.duckdb})"
         held = self._values.get(relation)
         if held is None:
-            self._storage.run("INSERT INTO windowpane.watermarks VALUES (?, ?)", [relation, literal])
+            self._storage.run("INSERT INTO windowpane.watermarks (relation, value) VALUES (?, ?)", [relation, literal])
         elif held != literal:
             self._storage.run("UPDATE windowpane.watermarks SET value = ? WHERE relation = ?", [literal, relation])
         self._values[relation] = literal
+
+    def count_late(self, relation: str, rows: int) -> None:
+        """Count rows of a base relation that were below its watermark, and so were dropped."""
+        if rows:
+            self._storage.run("UPDATE windowpane.watermarks SET late = late + ? WHERE relation = ?", [rows, relation])
+
+    def listed(self) -> pa.Table:
+        """Return what ``SHOW WATERMARKS`` shows."""
+        late = dict(self._storage.run("SELECT relation, late FROM windowpane.watermarks"))
+        shown = [
+            (name, self._storage.value(f"SELECT CAST({self._values[name]} AS VARCHAR)"), late[name]) for name in sorted(late)
+        ]
+        columns = zip(*shown, strict=True) if shown else ([], [], [])
+        kinds = (pa.string(), pa.string(), pa.int64())
+        return pa.table({f"c{number}": pa.array(list(each), kinds[number]) for number, each in enumerate(columns)})
 
     def drop(self, relation: str) -> None:
         """Forget a base relation."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.panes import AccumulationMode, Firing, PaneBehavior
-from windowpane.windowing.times import MAX, add_clamped
 from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
 from windowpane.windowing.triggers.composable.base import ComposableTrigger, Moment
 from windowpane.windowing.triggers.composable.flink_trigger import FlinkTrigger, fires
@@ -134,7 +134,7 @@ class PaneTrigger(Trigger):
         return Moment(window, context, window.max_timestamp <= context.current_watermark)
 
     def _cleanup_time(self, window: Window) -> int:
-        return min(add_clamped(window.max_timestamp, self.allowed_lateness), MAX)
+        return Lateness(self.allowed_lateness, is_event_time=True).cleanup_time(window.max_timestamp)
 
     def _merged(self, left: _WindowState, right: _WindowState) -> _WindowState:
         if left.is_finished or right.is_finished:
