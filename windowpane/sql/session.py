@@ -331,6 +331,12 @@ class Session:
         return _columns(questions.describe(self._catalog, statement.name, statement.place, self._definitions.binder(text)))
 
     def _set(self, statement: SetParameter, text: Text) -> Result:
+        if statement.name == "batch_expr_strict_mode" and statement.value.lower() in ("false", "off", "0"):
+            message = (
+                "SET batch_expr_strict_mode = false is not supported. In a SELECT a value that an expression fails on is an "
+                "error; in a materialized view it is NULL, and SHOW ERRORS lists it."
+            )
+            raise UnsupportedSqlError(message, statement.place.line, statement.place.column)
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")
 

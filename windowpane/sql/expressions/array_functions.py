@@ -162,11 +162,12 @@ def _of_elements(template: str) -> Builder:
 
 
 def _dimensions(arguments: Sequence[Expr]) -> Expr:
+    """Return how deep the type of an array is, whatever it holds: RisingWave's rule; PostgreSQL says NULL of no elements."""
     counted(arguments, 1, 1)
     depth, kind = 1, _element_of(arguments[0])
     while kind.element is not None:
         depth, kind = depth + 1, kind.element
-    return build(INTEGER, f"CAST(CASE WHEN len({{0}}) > 0 THEN {depth} END AS INTEGER)", arguments[0])
+    return build(INTEGER, f"CAST({depth} AS INTEGER)", arguments[0])
 
 
 def _bound(template: str) -> Builder:

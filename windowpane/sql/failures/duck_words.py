@@ -93,6 +93,10 @@ _WORDS: tuple[tuple[str, Build], ...] = (
         r"(?:date|time|timestamp) field value out of range: \"(?P<value>.*?)\"",
         _out_of_range('date/time field value out of range: "{value}".'),
     ),
+    (
+        r"Interval with mix of negative/positive entries not supported",
+        _fixed(UnsupportedValueError, "a step of a series goes in one direction: its months, days and time have one sign."),
+    ),
     (r"Unknown TimeZone '(?P<value>.*?)'", _fixed(InvalidValueError, 'time zone "{value}" is not known.')),
     (r"Could not convert string .* to INTERVAL", _fixed(InvalidValueError, "invalid input syntax for type interval.")),
     (r"Type VARCHAR with value '(?P<value>.*)' can't be cast to the destination type (?P<type>[^ ]+)", _invalid("")),
@@ -195,7 +199,11 @@ def _of_number(message: str) -> SqlRunError:
     return OutOfRangeError(message) if is_outside else InvalidValueError(message)
 
 
-_NO_TYPE = ("NaN and infinity are values of double precision only", "its hours are more than 2562047")
+_NO_TYPE = (
+    "NaN and infinity are values of double precision only",
+    "its hours are more than 2562047",
+    "a timestamp holds microseconds",
+)
 """What is said of values that other databases hold and no type here."""
 
 

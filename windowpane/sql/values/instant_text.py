@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from windowpane.sql.expressions.types import DATE, SqlType
+from windowpane.sql.expressions.types import DATE, TIMESTAMP, SqlType
+from windowpane.sql.scalar.macros import refused
 
 _OFFSETS = {
     "z": "+00", "utc": "+00", "gmt": "+00", "zulu": "+00", "est": "-05", "edt": "-04", "cst": "-06", "cdt": "-05",
@@ -24,6 +25,10 @@ _OFFSET = r"[+-](?:0?\d|1[0-5])(?::[0-5]\d(?::[0-5]\d)?)?"
 _NO_OFFSET = rf"({_TIME})([+-](?:1[6-9]|[2-9]\d|\d+:[6-9]).*)$"
 """PostgreSQL's offsets are shorter than 16 hours."""
 _PLAIN = rf"(?:{_DATE}(?:[ T]+{_TIME}(?:{_OFFSET}|Z)?)?|\d+-\d+-\d+ \(BC\).*|-?infinity|epoch)"
+
+_FINER = r"\.\d{6}\d*[1-9]"
+"""A part of a second finer than a microsecond."""
+_TOO_FINE = refused("'a timestamp holds microseconds, and ' || t || ' is finer: cut the text with left(..., 26)'")
 
 NO_ZONE = " no zone: "
 """Put before a word that is no zone, so that DuckDB refuses the text."""
@@ -53,7 +58,10 @@ def _spelled(text: str) -> str:
 INSTANT_MACROS = (
     "CREATE OR REPLACE TEMP MACRO windowpane_instant(t) AS "
     f"(CASE WHEN regexp_full_match(t, '{_PLAIN}') THEN t ELSE {_spelled('t')} END)",
+    "CREATE OR REPLACE TEMP MACRO windowpane_micros(t) AS "
+    f"(CASE WHEN length(t) > 20 AND regexp_matches(t, '{_FINER}') THEN {_TOO_FINE} ELSE windowpane_instant(t) END)",
 )
+"""How a text is read; the second for a timestamp without time zone, of which RisingWave keeps the nanoseconds."""
 
 
 def instant_sql(text: str, kind: SqlType) -> str:
@@ -61,7 +69,7 @@ def instant_sql(text: str, kind: SqlType) -> str:
 
     A zone by its name is looked up for a timestamp without time zone, too, which has no other use for it.
     """
-    spelled = f"windowpane_instant({text})"
+    spelled = f"windowpane_{'micros' if kind == TIMESTAMP else 'instant'}({text})"
     if kind == DATE:
         return f"CAST(CAST({spelled} AS TIMESTAMP) AS DATE)"
     return f"CAST({spelled} AS {kind.duckdb})"
@@ -69,5 +77,5 @@ def instant_sql(text: str, kind: SqlType) -> str:
 
 def instant_literal(literal: str, text: str, kind: SqlType) -> str:
     """Return a literal, and the same as SQL, cast to a date or timestamp: as it stands where DuckDB reads it."""
-    is_plain = re.fullmatch(_PLAIN, literal) is not None
+    is_plain = re.fullmatch(_PLAIN, literal) is not None and (kind != TIMESTAMP or re.search(_FINER, literal) is None)
     return f"CAST({text} AS {kind.duckdb})" if is_plain else instant_sql(text, kind)

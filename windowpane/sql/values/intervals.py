@@ -171,5 +171,7 @@ def _iso(text: str) -> Interval:
         raise ValueError(f"{text!r} is not an interval")
     total = Interval()
     for number, unit in zip(match.groups(), _ISO_UNITS, strict=True):
+        if number is not None and unit == "second":
+            number = re.sub(r"(\.\d{6})\d+$", r"\1", number)  # RisingWave cuts what is finer
         total = total if number is None else _plus(total, _term(number, unit, text))
     return total
