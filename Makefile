@@ -7,7 +7,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.setup-stamp
 BENCH_STAMP := $(VENV)/.bench-stamp
-EXTRAS := spark,sql,dev,demo
+EXTRAS := spark,sql,dev,demo,docs
 WORKERS ?= 2
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
 # A recipe line that starts a JVM, or may, begins with this.
@@ -16,7 +16,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint docs pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml scripts/venv.sh
 	$(PY) -m pip install --quiet --editable ".[$(EXTRAS)]"
 	touch $@
 
-test: lint pytest  ## Lint, type-check, check the direction of imports, run the tests
+test: lint docs pytest  ## Lint, type-check, check the direction of imports, build the documentation, run the tests
 
 lint: setup
 	$(PY) -m ruff check .
@@ -45,6 +45,9 @@ pytest: lint
 test-all: lint  ## Run every test, those that make test leaves out for time, too
 	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark"
 	@$(WITH_JAVA) $(PY) -m pytest -q -m spark
+
+docs: setup  ## Build the documentation into site/: a broken link or a name without reference fails
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo
@@ -83,5 +86,5 @@ format: setup  ## Format the code and apply the linter's safe fixes
 	$(PY) -m ruff format .
 
 clean:  ## Remove environments, caches and build results
-	rm -rf $(VENV) .venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venvs build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import windowpane
+import windowpane.testing
 from tests.docs.documents import PAGES, ROOT, anchors, needs_spark, python_blocks, relative_links, run
 from windowpane import errors
 
@@ -89,5 +90,18 @@ def test_every_public_name_is_in_the_documents() -> None:
 
 def test_every_page_is_in_the_index() -> None:
     linked = {link.path for link in relative_links(ROOT / "docs" / "index.md")}
-    pages = {page for page in (ROOT / "docs").glob("*.md") if page.stem != "index"}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if page.stem != "index"}
     assert pages <= linked
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    named = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    assert sorted(named) == sorted(pages)
+
+
+@pytest.mark.parametrize("package", [windowpane, windowpane.testing], ids=lambda package: package.__name__)
+def test_every_public_name_is_in_the_reference_once(package: Any) -> None:
+    texts = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
+    shown = re.findall(rf"^::: {re.escape(package.__name__)}\.(\w+)$", "\n".join(texts), re.MULTILINE)
+    assert sorted(shown) == sorted(package.__all__)

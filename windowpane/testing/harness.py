@@ -75,8 +75,6 @@ class WindowTestHarness:
         InvalidSpecError: parts that do not fit together, as everywhere in windowpane.
 
     Example:
-        A custom trigger is tested like this:
-
         >>> class FireOnMarker(Trigger):
         ...     def on_element(self, element, timestamp, window, context):
         ...         return TriggerResult.FIRE if element["marker"] else TriggerResult.CONTINUE

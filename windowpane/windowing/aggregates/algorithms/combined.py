@@ -24,9 +24,8 @@ class CombinedAggregate(AggregateFunction):
     """An aggregate function from rows (dicts) to a row: one output column per aggregate.
 
     Args:
-        columns: For each output column its name, its bound aggregate, and the slots: the names under which a
-        row holds the
-            aggregate's arguments.
+        columns: for each output column its name, its bound aggregate, and the names under which a row holds the arguments
+            of that.
 
     Example:
         >>> from windowpane.windowing import aggregates as agg
