@@ -21,6 +21,8 @@ from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer, TimerQueue
 from windowpane.testing.records import (
+    ClockRecord,
+    ElementRecord,
     Emitted,
     LateRecord,
     OutputRecord,
@@ -29,6 +31,7 @@ from windowpane.testing.records import (
     WatermarkRecord,
     require_declared,
 )
+from windowpane.testing.timeline import Timeline
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import ProcessContext, ProcessWindowFunction, WindowFunctionSpec
@@ -129,17 +132,22 @@ class WindowTestHarness:
         Raises:
             WindowpaneError: whatever the operator refuses; the state is then as the failed element left it.
         """
-        self.operator.process_element(key, value, MIN if timestamp is None else timestamp)
+        at = MIN if timestamp is None else timestamp
+        self._collector.history.append(ElementRecord(key, value, at))
+        self.operator.process_element(key, value, at)
 
     def process_watermark(self, watermark: int) -> None:
         """Move the watermark: what is due fires, then the watermark is passed on. One that goes back is ignored."""
         if watermark < self._timers.watermark:
             return
+        passed = WatermarkRecord(watermark)
+        self._collector.history.append(passed)
         self.operator.advance_watermark(watermark)
-        self._collector.log.append(WatermarkRecord(watermark))
+        self._collector.log.append(passed)
 
     def set_processing_time(self, time: int) -> None:
         """Set the clock: what is due fires."""
+        self._collector.history.append(ClockRecord(time))
         self.operator.advance_processing_time(time)
 
     def finish_batch(self) -> None:
@@ -188,6 +196,16 @@ class WindowTestHarness:
         """Return everything emitted, in order, and forget it."""
         taken, self._collector.log = self._collector.log, []
         return taken
+
+    def timeline(self) -> Timeline:
+        """Return a picture of what has happened: elements, windows, the watermark, firings and late elements, as SVG.
+
+        A notebook shows it by itself; ``save`` writes it elsewhere.
+
+        Example:
+            >>> harness.timeline().save("windows.svg")
+        """
+        return Timeline(self._collector.history)
 
     # What is inside.
 

@@ -69,33 +69,59 @@ class WatermarkRecord:
     watermark: int
 
 
+@dataclass(frozen=True)
+class ElementRecord:
+    """An element that was given to the operator; ``MIN`` for one without a timestamp."""
+
+    key: Any
+    value: Any
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class ClockRecord:
+    """The processing time that was set."""
+
+    time: int
+
+
+Given = ElementRecord | WatermarkRecord | ClockRecord
 Emitted = OutputRecord | SideRecord | LateRecord | FinishedRecord | WatermarkRecord
 
 
 class RecordingCollector:
-    """Keeps what an operator emits in one log. Side outputs outside ``declared`` are refused; ``None`` accepts all."""
+    """Keeps what an operator emits in one log. Side outputs outside ``declared`` are refused; ``None`` accepts all.
+
+    ``log`` is what nobody has taken yet; ``history`` everything, each part behind the element or clock that brought it about.
+    """
 
     def __init__(self, declared: Sequence[str] | None = None) -> None:
         """Start with an empty log."""
         self.log: list[Emitted] = []
+        self.history: list[Given | Emitted] = []
         self._declared = declared
+
+    def record(self, emitted: Emitted) -> None:
+        """Record what was emitted."""
+        self.log.append(emitted)
+        self.history.append(emitted)
 
     def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
         """Record a result."""
-        self.log.append(OutputRecord(key, window, value, window.max_timestamp, pane, change))
+        self.record(OutputRecord(key, window, value, window.max_timestamp, pane, change))
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
         """Record a side output."""
         require_declared(tag.name, self._declared)
-        self.log.append(SideRecord(tag, key, window, value, window.max_timestamp))
+        self.record(SideRecord(tag, key, window, value, window.max_timestamp))
 
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Record an element that missed windows."""
-        self.log.append(LateRecord(key, value, timestamp, tuple(missed), dropped))
+        self.record(LateRecord(key, value, timestamp, tuple(missed), dropped))
 
     def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
         """Record an element that came to windows whose trigger is finished."""
-        self.log.append(FinishedRecord(key, value, timestamp, tuple(windows)))
+        self.record(FinishedRecord(key, value, timestamp, tuple(windows)))
 
 
 def require_declared(name: str, declared: Sequence[str] | None) -> None:
