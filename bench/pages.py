@@ -1,4 +1,4 @@
-"""Pages: the tables of docs/performance.md and README.md, written between markers from the results."""
+"""Pages: the tables of docs/performance.md, written between markers from the results."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _GOALS = ("case", "keys", "against", "goal", "reached", "with `read_in_arrow`", 
 
 
 def write_pages(results: Results, standings: Sequence[Standing], root: Path = ROOT) -> None:
-    """Put the tables between the markers; pages without markers stay as they are."""
+    """Put the tables between the markers."""
     goals = _table(_GOALS, [_goal_row(each) for each in standings])
     figures = f"{_figures(results)}\n\n![rows a second]({CHART.name})"
     blocks = {"machine": _machine(results), "goals": goals, "figures": figures}
-    for page in (root / "docs" / "performance.md", root / "README.md"):
-        text = page.read_text()
-        for name, body in blocks.items():
-            text = between(text, name, body)
-        page.write_text(text)
+    page = root / "docs" / "performance.md"
+    text = page.read_text()
+    for name, body in blocks.items():
+        text = between(text, name, body)
+    page.write_text(text)
 
 
 def between(text: str, name: str, body: str) -> str:
