@@ -16,7 +16,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint docs pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint docs release pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ test-all: lint  ## Run every test, those that make test leaves out for time, too
 
 docs: setup  ## Build the documentation into site/: a broken link or a name without reference fails
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+release: setup  ## Build wheel and sdist, check them, and run the demo from the wheel in an empty environment of each Python
+	@$(PY) -m pip install --quiet "build>=1.2" "twine>=6.0"
+	@$(WITH_JAVA) scripts/release.sh $(PY)
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo
