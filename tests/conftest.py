@@ -34,6 +34,8 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
 }
 
 
+pytest_plugins = ["windowpane.testing.pytest_plugin"]
+
 _numbers = itertools.count()
 
 # How fast an example runs says more about the machine than about the code.
@@ -78,6 +80,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def windowpane_spark(spark: SparkSession) -> SparkSession:
+    """The session that the project's own plugin uses: there is one for each test process."""
+    return spark
 
 
 @pytest.fixture(scope="session")

@@ -22,17 +22,15 @@ COLUMNS = "origin string, scheduled string, dep_delay int"
 
 
 @pytest.fixture
-def spark_names(spark: SparkSession, tmp_path: Path) -> dict[str, Any]:
+def spark_names(spark: SparkSession, stream_of: Callable[..., Any]) -> dict[str, Any]:
     """What the blocks of a page may use."""
 
     def with_time(rows: list[tuple[str, str, int]]) -> Any:
         return spark.createDataFrame(rows, COLUMNS).withColumn("scheduled", F.to_timestamp("scheduled")).coalesce(1)
 
-    for number, rows in enumerate([FLIGHTS, [LAST]]):
-        with_time(rows).write.parquet(str(tmp_path / "departures" / f"part={number}"))
-    source = spark.readStream.schema(with_time(FLIGHTS).schema).option("maxFilesPerTrigger", 1)
-    departures = source.parquet(str(tmp_path / "departures" / "part=*"))
-    return {"spark": spark, "F": F, "flights": with_time(FLIGHTS), "departures": departures}
+    flights = with_time(FLIGHTS)
+    departures = stream_of([with_time(rows).collect() for rows in (FLIGHTS, [LAST])], flights.schema)
+    return {"spark": spark, "F": F, "flights": flights, "departures": departures}
 
 
 @pytest.fixture
