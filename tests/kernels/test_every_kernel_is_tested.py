@@ -1,0 +1,39 @@
+"""Every module of kernels is imported by a test beside this one, or stands here with the test that runs it through its room."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parents[1] / "windowpane"
+
+THROUGH_THEIR_ROOM = {
+    "aggregates": "test_aggregates.py",
+    "aggregates/valued": "test_aggregates.py",
+    "over/running": "test_over_running_forms.py",
+    "over/calls": "test_over_window.py",
+}
+"""Folders whose modules are forms of one protocol, and the test that runs each form: a form is asked for by its call."""
+
+
+def imported_by_tests() -> set[str]:
+    found: set[str] = set()
+    for path in HERE.glob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return found
+
+
+def test_every_module_has_a_test() -> None:
+    tested = imported_by_tests()
+    modules = [path for path in (PACKAGE / "kernels").rglob("*.py") if path.name != "__init__.py"]
+    rooms = {path: path.parent.relative_to(PACKAGE / "kernels").as_posix() for path in modules}
+    names = {path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in modules}
+    assert [names[path] for path in modules if names[path] not in tested and rooms[path] not in THROUGH_THEIR_ROOM] == []
+
+
+def test_the_tests_named_here_are_there() -> None:
+    assert [name for name in THROUGH_THEIR_ROOM.values() if not (HERE / name).is_file()] == []
+    assert [room for room in THROUGH_THEIR_ROOM if not (PACKAGE / "kernels" / room).is_dir()] == []
