@@ -69,6 +69,7 @@ PROGRAMS ?= 2000
 fuzz: setup  ## Run random programs on the reference and on the engine the planner chooses: make fuzz PROGRAMS=2000
 	@$(PY) -m windowpane.testing.fuzz --programs $(PROGRAMS)
 	@$(PY) -m windowpane.testing.fuzz --over --engine columnar --programs $(PROGRAMS)
+	@$(PY) -m windowpane.testing.fuzz --functions --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -8,7 +8,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.engines.programs import LATE, Batch
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import Program, Upstream
@@ -21,6 +20,9 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.windowed_programs import LATE
+from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
+from windowpane.testing.fuzz.windowed_streams import small_stream
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32()), ("u", pa.uint64())])
@@ -66,6 +68,12 @@ evictors = st.one_of(
     st.builds(wp.TimeEvictor.of, small, st.booleans()),
 )
 lateness = st.sampled_from([0, 0, 3, 20])
+
+
+@st.composite
+def batches(draw: st.DrawFn, most_rows: int = 6) -> list[Batch]:
+    """Return a small stream of the fuzz, drawn so that hypothesis can make it smaller."""
+    return small_stream(draw(st.randoms(use_true_random=False)), most_rows)
 
 
 def program_of(assigner, trigger=None, evictor=None, lateness=0, keyed=True, late=True, aggregates=None, **rest) -> Program:

@@ -13,7 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.engines.programs import LATE, Batch, batches
+from tests.engines.columnar_programs import batches
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -36,6 +36,8 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.windowed_programs import LATE
+from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
 

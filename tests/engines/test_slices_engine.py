@@ -14,6 +14,7 @@ from tests.engines.columnar_programs import (
     AGGREGATES,
     KEPT,
     Pair,
+    batches,
     event_time_assigners,
     fixed_assigners,
     lateness,
@@ -21,7 +22,6 @@ from tests.engines.columnar_programs import (
     rows_of,
     table_of,
 )
-from tests.engines.programs import Batch, batches
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
@@ -30,6 +30,7 @@ from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.hidden_columns import SLICE, TIME
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.times import MAX
 
 purges = st.booleans()

@@ -13,6 +13,7 @@ from tests.engines.columnar_programs import (
     AGGREGATES,
     KEPT,
     Pair,
+    batches,
     event_time_assigners,
     evictors,
     fixed_assigners,
@@ -22,7 +23,6 @@ from tests.engines.columnar_programs import (
     small,
     table_of,
 )
-from tests.engines.programs import Batch, batches
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
@@ -30,6 +30,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.times import MAX
 
 kinds = st.sampled_from(["end", "event time", "processing time", "never"])

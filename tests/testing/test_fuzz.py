@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -11,16 +12,18 @@ import pyarrow as pa
 import pytest
 
 from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row import RowEngine
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import WindowpaneError
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages
-from windowpane.testing.fuzz import windowed
+from windowpane.testing.fuzz import functions, windowed
 from windowpane.testing.fuzz.__main__ import main, report
 from windowpane.testing.fuzz.columns import COLUMNS
 from windowpane.testing.fuzz.comparison import difference, identical
 from windowpane.testing.fuzz.windowed_programs import random_program
+from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates.registry import BINDERS
 
 BLOCK = 150
@@ -41,6 +44,50 @@ def test_every_type_is_a_key_and_an_argument() -> None:
     assert keys == {field.type for field in COLUMNS if not pa.types.is_map(field.type)}
     assert arguments == {field.type for field in COLUMNS}
     assert {aggregate.name for program in programs for _, aggregate, _ in program.aggregates} == set(BINDERS)
+
+
+def test_programs_of_functions_have_every_part() -> None:
+    specs = [functions.random_spec(Random(seed)) for seed in range(400)]
+    inner = [getattr(spec.trigger, "inner", spec.trigger) for spec in specs]
+    assert {type(spec.assigner) for spec in specs} == set(_assigners_of(assigners))
+    assert {type(each) for each in [*inner, *(spec.trigger for spec in specs)]} >= {
+        triggers.ContinuousEventTimeTrigger,
+        triggers.ContinuousProcessingTimeTrigger,
+        triggers.CountTrigger,
+        triggers.DeltaTrigger,
+        triggers.EndOfStreamTrigger,
+        triggers.EventTimeTrigger,
+        triggers.NeverTrigger,
+        triggers.ProcessingTimeTrigger,
+        triggers.ProcessingTimeoutTrigger,
+        triggers.PurgingTrigger,
+    }
+    assert {type(spec.evictor) for spec in specs} == {
+        type(None),
+        evictors.CountEvictor,
+        evictors.DeltaEvictor,
+        evictors.TimeEvictor,
+    }
+    assert len({type(spec.function.accumulate) for spec in specs}) == 3
+
+
+def _assigners_of(room: Any) -> list[type]:
+    made = [each for each in vars(room).values() if isinstance(each, type) and issubclass(each, room.WindowAssigner)]
+    return [each for each in made if not inspect.isabstract(each)]
+
+
+def test_a_row_engine_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def short_by_a_row(self: RowEngine, store: BlobStore, rows: list[pa.Table], clock: Clock) -> BucketOutput:
+        output = run(self, store, rows, clock)
+        return replace(output, tables=[(number, table.slice(1)) for number, table in output.tables])
+
+    run = RowEngine.run
+    monkeypatch.setattr(RowEngine, "run", short_by_a_row)
+    seed = next(seed for seed in range(100) if functions.run(seed).differences)
+    assert main(["--functions", "--programs", "1", "--seed", str(seed)]) == 1
+    printed = capsys.readouterr().out
+    assert f"FAILED seed {seed} (functions); again with: python -m windowpane.testing.fuzz --functions" in printed
+    assert "results: expected" in printed
 
 
 def _goes_together(seed: int) -> bool:

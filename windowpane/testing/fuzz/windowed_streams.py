@@ -101,3 +101,29 @@ def _parts(draw: Random, rows: pa.Table) -> tuple[pa.Table, ...]:
     """Return the rows as one or two tables, in no order."""
     at = draw.randint(0, rows.num_rows)
     return (rows.slice(at), rows.slice(0, at)) if draw.random() < 0.5 else (rows,)
+
+
+@dataclass(frozen=True)
+class SmallBatch:
+    """One micro-batch that is small enough to be written out: the clocks at its start, and its rows.
+
+    A row is (key, number, event time).
+    """
+
+    watermark: int
+    processing_time: int
+    rows: tuple[tuple[str | None, int, int], ...]
+
+
+def small_stream(draw: Random, most_rows: int = 6, unit: int = 1) -> list[SmallBatch]:
+    """Return a few batches of a few rows of two keys and NULL, at most so many a batch, and an end behind every window."""
+    watermark, now, made = -30, 1, []
+    for _ in range(draw.randint(1, 6)):
+        rows = [
+            (draw.choice(["a", "b", None]), draw.randint(-5, 9), draw.randint(-20, 80) * unit)
+            for _ in range(draw.randint(0, most_rows))
+        ]
+        made.append(SmallBatch(watermark * unit, now, tuple(rows)))
+        watermark += draw.randint(0, 25)
+        now += draw.randint(0, 9)
+    return [*made, SmallBatch(watermark * unit, now, ()), SmallBatch(_END * unit, now + 1_000, ())]

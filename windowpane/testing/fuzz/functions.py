@@ -1,0 +1,249 @@
+"""Kind ``functions``: windows with functions of the user's own, on the row engine against the operator alone, batch by batch.
+
+The row engine and its state are made anew from bytes before every batch, and rows come to it in two tables, out of order. The
+operator runs once, in memory. Compared are results, late rows in order, and how many windows are open.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.common.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.row import RowEngine
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.planning.description import describe
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.outcome import Outcome, raised
+from windowpane.testing.fuzz.windowed_programs import LATE, TIMESTAMP, random_assigner, random_trigger, time_unit
+from windowpane.testing.fuzz.windowed_streams import SmallBatch, small_stream
+from windowpane.testing.harness import WindowTestHarness
+from windowpane.windowing import assigners, evictors, triggers
+from windowpane.windowing.functions import ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MIN
+from windowpane.windowing.windows import GLOBAL_WINDOW
+
+_ROW = pa.schema([("k", pa.string()), ("n", pa.int64())])
+_RESULT = pa.schema([("value", pa.string())])
+_INTEGER_BOUNDS = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
+
+Rows = Iterable[dict[str, Any]]
+
+
+class _CountsFirings(ProcessWindowFunction):
+    """Emits the elements and how often this key has fired, or this key and window, where windows do not merge."""
+
+    def __init__(self, per_window: bool) -> None:
+        self._per_window = per_window
+
+    def process(self, key: Any, context: Any, elements: Rows) -> Rows:
+        state = context.window_state("n") if self._per_window else context.global_state("n")
+        state.update((state.get() or 0) + 1)
+        return [{"value": f"{[row['n'] for row in elements]} firing {state.get()}"}]
+
+    def clear(self, context: Any) -> None:
+        if self._per_window:
+            context.window_state("n").clear()
+
+
+class _ReducedAsText(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Rows:
+        return [{"value": str(row and row["n"])} for row in elements]
+
+
+class _FoldedAsText(ProcessWindowFunction):
+    """Emits a folded tuple in order: which of several merged sessions comes first in it is not said."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Rows:
+        return [{"value": str(sorted(folded))} for folded in elements]
+
+
+def _added(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    return {**left, "n": left["n"] + right["n"]}
+
+
+def _distance(one: dict[str, Any], other: dict[str, Any]) -> float:
+    return float(abs(one["n"] - other["n"]))
+
+
+def random_function(draw: Random, merges: bool) -> WindowFunctionSpec:
+    """Return a function: one that reduces, one that folds, or one over all elements with state of its own."""
+    fold = WindowFunctionSpec.fold(tuple, lambda held, row: (*held, row["n"]), lambda left, right: left + right, _FoldedAsText())
+    reduce = WindowFunctionSpec.reduce(_added, _ReducedAsText())
+    return draw.choice([reduce, fold, WindowFunctionSpec.full(_CountsFirings(per_window=not merges))])
+
+
+def random_spec(draw: Random) -> WindowSpec:
+    """Return a windowed computation, of parts that functions of the user's own stand in, too."""
+    assigner = random_assigner(draw)
+    merges = isinstance(assigner, assigners.MergingWindowAssigner)
+    return WindowSpec(
+        assigner,
+        random_function(draw, merges),
+        _random_trigger(draw, assigner, merges) or assigner.default_trigger(),
+        _random_evictor(draw),
+        draw.choice([0, 0, 3, 20]) * time_unit(assigner),
+        draw.choice(["last", "each"]),
+    )
+
+
+def _random_trigger(draw: Random, assigner: assigners.WindowAssigner, merges: bool) -> triggers.Trigger | None:
+    """Return any trigger, of event time for windows of processing time, too."""
+    period = draw.randint(1, 12) * time_unit(assigner)
+    counting = triggers.CountTrigger.of(draw.randint(1, 4))
+    choices: list[triggers.Trigger | None] = [random_trigger(draw, assigner), None, counting]
+    choices += [triggers.PurgingTrigger.of(counting), triggers.ContinuousProcessingTimeTrigger.of(period)]
+    if not isinstance(assigner, assigners.GlobalWindows):  # it would fire for ever
+        continuous = triggers.ContinuousEventTimeTrigger.of(period)
+        choices += [continuous, triggers.PurgingTrigger.of(continuous)]
+    if not merges:
+        choices.append(triggers.DeltaTrigger(draw.randint(0, 5), _distance))
+        waits_for = triggers.CountTrigger.of(draw.randint(2, 4))
+        choices.append(triggers.ProcessingTimeoutTrigger(waits_for, draw.randint(1, 12), draw.random() < 0.5))
+    return draw.choice(choices)
+
+
+def _random_evictor(draw: Random) -> evictors.Evictor | None:
+    after = draw.random() < 0.5
+    by_count = evictors.CountEvictor.of(draw.randint(0, 4), after)
+    by_time = evictors.TimeEvictor.of(draw.randint(1, 12), after)
+    return draw.choice([None, by_count, by_time, evictors.DeltaEvictor(draw.randint(0, 5), _distance)])
+
+
+def program_of(spec: WindowSpec) -> Program:
+    """Return the row engine's program of a computation over rows (k, n), keyed by k, with late rows."""
+    bounds = pa.list_(pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)]))
+    late = pa.schema([*_ROW, (WINDOWS_MISSED, bounds), (DROPPED, pa.bool_())])
+    return Program(
+        spec=spec,
+        keys=pa.schema([_ROW.field("k")]),
+        key_columns=("k",),
+        values=("k", "n"),
+        main=_RESULT,
+        window_bound=TIMESTAMP,
+        late_columns=("k", "n"),
+        side_outputs=(SideOutput(LATE, late, is_late=True),),
+        upstream=Upstream.SOURCE,
+        description=(("program", "random"),),
+    )
+
+
+def table_of(batch: SmallBatch, first: int = 0, every: int = 1) -> pa.Table:
+    """Return rows ``first``, ``first + every``, ... of a batch as Spark sends them, with their positions in the batch."""
+    numbers = range(first, len(batch.rows), every)
+    columns = {
+        "k": pa.array([batch.rows[number][0] for number in numbers], pa.string()),
+        "n": pa.array([batch.rows[number][1] for number in numbers], pa.int64()),
+        TIME: pa.array([batch.rows[number][2] for number in numbers], pa.int64()),
+        PARTITION: pa.array([0] * len(numbers), pa.int32()),
+        POSITION: pa.array(list(numbers), pa.int64()),
+    }
+    return pa.table(columns)
+
+
+def run_batch(program: Program, store: MemoryBlobStore, batch: SmallBatch) -> BucketOutput:
+    """Run a batch with a new engine, so that nothing survives but the store; rows come in two tables, out of order."""
+    tables = [table_of(batch, first=1, every=2), table_of(batch, first=0, every=2)]
+    return RowEngine(program).run(store, tables, Clock(batch.watermark, batch.processing_time))
+
+
+def results_of(output: BucketOutput) -> list[tuple[Any, ...]]:
+    """Return results as (key, start, end, value), in order."""
+    columns = [("k", pa.string()), (WINDOW_START, pa.int64()), (WINDOW_END, pa.int64()), ("value", pa.string())]
+    tables = [table.select([name for name, _ in columns]) for number, table in output.tables if number == MAIN]
+    return [tuple(row.values()) for table in tables for row in table.cast(pa.schema(columns)).to_pylist()]
+
+
+def late_of(output: BucketOutput) -> list[tuple[Any, ...]]:
+    """Return late rows as (key, number, dropped, windows missed), in order."""
+    rows: list[dict[str, Any]] = []
+    for number, table in output.tables:
+        if number == 1:
+            at = table.column_names.index(WINDOWS_MISSED)
+            rows += table.set_column(at, WINDOWS_MISSED, table[WINDOWS_MISSED].cast(_INTEGER_BOUNDS)).to_pylist()
+    return [(row["k"], row["n"], row[DROPPED], [(w["start"], w["end"]) for w in row[WINDOWS_MISSED]]) for row in rows]
+
+
+class _Operator:
+    """The operator alone, with what it emits in the form of ``results_of`` and ``late_of``."""
+
+    def __init__(self, spec: WindowSpec) -> None:
+        self._harness: Any = WindowTestHarness(spec)
+        self._moved = MIN
+
+    def run(self, batch: SmallBatch) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Return results and late rows of a batch."""
+        harness = self._harness
+        if batch.watermark > self._moved:  # Flink's input gate lets no other pass
+            harness.process_watermark(batch.watermark)
+            self._moved = batch.watermark
+        harness.set_processing_time(batch.processing_time)
+        for key, number, time in batch.rows:
+            harness.process_element({"k": key, "n": number}, time, key)
+        harness.finish_batch()
+        results = [(each.key, *_bounds(each.window), each.value["value"]) for each in harness.output]
+        late = [(e.key, e.value["n"], e.dropped, [_bounds(window) for window in e.windows_missed]) for e in harness.late]
+        harness.take_emitted()
+        return results, late
+
+    @property
+    def open_windows(self) -> int:
+        """How many windows are open."""
+        counters = self._harness.counters
+        return int(counters.windows_opened - counters.windows_closed)
+
+
+def _bounds(window: Any) -> tuple[int | None, int | None]:
+    return (None, None) if window == GLOBAL_WINDOW else (window.start, window.end)
+
+
+def differences(spec: WindowSpec, stream: Sequence[SmallBatch]) -> list[str]:
+    """Return what differs in the first batch where something does."""
+    operator, program, held = _Operator(spec), program_of(spec), MemoryBlobStore().snapshot()
+    for number, batch in enumerate(stream):
+        store = MemoryBlobStore()
+        store.restore(held)
+        output = run_batch(program, store, batch)
+        held = store.snapshot()
+        results, late = operator.run(batch)
+        compared = {
+            "results": (sorted(results, key=repr), sorted(results_of(output), key=repr)),
+            "late rows": (late, late_of(output)),
+            "open windows": (operator.open_windows, output.counters.open_windows),
+        }
+        found = [f"{name}: expected {one}\n    got      {other}" for name, (one, other) in compared.items() if one != other]
+        if found:
+            return [f"batch {number}, {batch}: {each}" for each in found]
+    return []
+
+
+def run(seed: int) -> Outcome:
+    """Make the program of a seed, run it on the row engine and on the operator, and compare."""
+    draw = Random(seed)
+    spec = random_spec(draw)
+    stream = small_stream(draw, unit=time_unit(spec.assigner))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = differences(spec, stream)
+    except Exception as error:  # a program that raises, or warns, is a finding like any other
+        found = [raised(error)]
+    return Outcome(seed, _text_of(spec), RowEngine.name, found)
+
+
+def _text_of(spec: WindowSpec) -> str:
+    parts = {
+        "assigner": describe(spec.assigner),
+        "function": repr(spec.function),
+        "trigger": describe(spec.trigger),
+        "evictor": describe(spec.evictor),
+        "lateness": f"{spec.allowed_lateness}, refine {spec.refine}",
+    }
+    return "\n".join(f"    {name:<10} {value}" for name, value in parts.items())
