@@ -5,9 +5,17 @@ A message names the value, the key and the window it is about, and says what to 
 
 from __future__ import annotations
 
+import difflib
+import sysconfig
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Self
 
 from windowpane.instants import format_instant
+
+_NOT_THE_USERS = (str(Path(__file__).parent), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+"""Folders of code that a user has not written."""
 
 
 class WindowpaneError(Exception):
@@ -44,7 +52,8 @@ class NonMergingTriggerError(InvalidSpecError):
         """Name both and the way out."""
         super().__init__(
             f"{assigner!r} merges windows, but {trigger!r} cannot merge its state. Use a trigger whose can_merge() is true "
-            "(event time, processing time, count, continuous), or give yours can_merge and on_merge."
+            "(event time, processing time, count, continuous), or give yours can_merge and on_merge. A trigger that overrides "
+            "on_element needs an on_merge of its own, which carries over what it keeps and may call super().on_merge."
         )
 
 
@@ -160,9 +169,15 @@ class UserFunctionError(WindowpaneError):
     def __init__(self, what: object, key: object, window: object, error: BaseException) -> None:
         """Name the function, the key, the window and the error."""
         super().__init__(
-            f"{what!r} raised {type(error).__name__}: {error} -- key {key!r}, window {window}. Nothing of this batch was "
-            "committed: mend the function and restart from the same checkpoint."
+            f"{what!r} raised {type(error).__name__}: {error}{_place_in(error)} -- key {key!r}, window {window}. Nothing of this "
+            "batch was committed: mend the function and restart from the same checkpoint."
         )
+
+
+def _place_in(error: BaseException) -> str:
+    """Return the line of the user's that an error comes from, as text to follow its message; nothing if it is not known."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_THE_USERS)]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
 
 
 class EndlessTimerError(WindowpaneError):
@@ -417,9 +432,11 @@ class OutputSchemaError(WindowpaneError, TypeError):
 class UnknownColumnError(WindowpaneError, ValueError):
     """A column that the DataFrame does not have."""
 
-    def __init__(self, column: object, role: str, available: object) -> None:
+    def __init__(self, column: object, role: str, available: Iterable[str]) -> None:
         """Name the column, what it was wanted for, and the columns there are."""
-        super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {available}.")
+        close = difflib.get_close_matches(str(column), [str(each) for each in available], n=1, cutoff=0.5)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {list(available)}.{meant}")
 
 
 class UnsupportedTypeError(WindowpaneError, TypeError):
@@ -474,6 +491,17 @@ class MissingOrderError(WindowpaneError, ValueError):
     def __init__(self, column: str, row: object) -> None:
         """Name the column and the row."""
         super().__init__(f"{column!r} of the row {row!r} is NULL, so no watermark ever closes it. Filter such rows out before.")
+
+
+class FailedBatchError(WindowpaneError):
+    """A batch of ``start`` failed; the cause has what failed."""
+
+    def __init__(self, batch: int) -> None:
+        """Name the batch and the way out."""
+        super().__init__(
+            f"batch {batch} failed by the error above, and the query has stopped. Mend the cause and start from the same "
+            "checkpoint: the batch runs again, and its outputs are written over."
+        )
 
 
 class ArrowResultError(WindowpaneError, ValueError):

@@ -84,6 +84,8 @@ def apply_changes(
     Example:
         >>> query = apply_changes(result.df, "views.duckdb", key=["sym", "id"], table="prices", checkpoint="ckpt")
     """
+    from windowpane.spark.queries.failures import Briefly
+
     names = (key,) if isinstance(key, str) else tuple(key)
     write = ChangeWriter(store, names, table)
     if not df.isStreaming:
@@ -94,7 +96,7 @@ def apply_changes(
         writer = writer.option("checkpointLocation", checkpoint)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    return writer.foreachBatch(write).start()
+    return writer.foreachBatch(Briefly(write).__call__).start()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: PySpark turns some of the JVM's exceptions into its own, and leaves others as they are."""
 
-_RAISED = re.compile(r"^(?:windowpane\.errors\.)(\w+): (.*)$", re.MULTILINE)
+_RAISED = re.compile(r"^windowpane\.errors\.(\w+): (.*?)\s*(?:\n\s*SQLSTATE|\n\tat |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _CAUSED = re.compile(r"^\s*(?:Caused by|:)[: ]\s*[\w.$]+: (?!Traceback)(.*)$", re.MULTILINE)
 _STOPPED = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
 
@@ -18,9 +18,16 @@ _STOPPED = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE.*)?$", re.M
 def reason(error: BaseException) -> str:
     """Return what a task of windowpane raised, else the first cause that the JVM names, else the first line."""
     text = str(error).strip()
-    if raised := _RAISED.findall(text):
-        return str(raised[-1][1])
+    found = raised(text)
+    if found is not None:
+        return found[1].split("\n")[0]
     if caused := _CAUSED.findall(text):
         return str(caused[-1])
     stopped = _STOPPED.search(text)
     return stopped[1] if stopped else text.splitlines()[0]
+
+
+def raised(text: str) -> tuple[str, str] | None:
+    """Return the class and the message of what a task of windowpane raised, as the text of Spark has it."""
+    found = _RAISED.findall(text)
+    return found[-1] if found else None

@@ -17,6 +17,7 @@ from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
+from windowpane.spark.queries.failures import Briefly
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
 
@@ -37,7 +38,7 @@ def start(
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
-    writer = built.blobs.writeStream.foreachBatch(batches.__call__).option("checkpointLocation", location)
+    writer = built.blobs.writeStream.foreachBatch(Briefly(batches).__call__).option("checkpointLocation", location)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
+from windowpane.errors import WindowpaneError
 from windowpane.spark.stages.blobs import is_probe, unpack
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
@@ -24,8 +25,11 @@ def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable
         engine, store = make_engine(), MemoryBlobStore()
         now = time.time_ns() // 1_000
         tables = [table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))]
-        taken = engine.run(store, tables, Clock(MIN, now))
-        ended = engine.run(store, [], Clock(MAX, MAX))
+        try:
+            taken = engine.run(store, tables, Clock(MIN, now))
+            ended = engine.run(store, [], Clock(MAX, MAX))
+        except WindowpaneError as error:
+            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         return pa.concat_tables([wire.rows(taken), wire.rows(ended)])
 
     return run

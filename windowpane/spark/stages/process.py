@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import Clock, Engine
+from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.stages.between_operators import output_passed
@@ -85,6 +86,8 @@ class BucketProcessor(StatefulProcessor):
             self._compare_layouts(key)
             output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
             yield pandas_of(self._wire.rows(output, passed))
+        except WindowpaneError as error:
+            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:
             self._store.settle()
         if self._time_mode != _NO_TIMERS and not output.is_idle:

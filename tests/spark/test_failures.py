@@ -1,0 +1,100 @@
+"""Failures of batches: short texts with the good line first; what ``stop`` interrupts is said as Spark understands it."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from functools import partial
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException, PySparkRuntimeError
+
+from windowpane.errors import ChangedPlanError, FailedBatchError, UserFunctionError
+from windowpane.spark.queries.failures import Briefly, FailedJobError, InterruptedBatchError
+from windowpane.spark.queries.reasons import reason
+
+RAISED = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "process.py", line 65, in handleInputRows
+windowpane.errors.UserFunctionError: f raised ZeroDivisionError -- key 'a'.
+ SQLSTATE: 39000
+"""
+CHANGED = """Job aborted. windowpane's words:
+windowpane.errors.ChangedPlanError: another program:
+  keys: was a, is b
+Restore these parts.
+
+\tat org.apache.spark.Something
+"""
+INTERRUPTED = "An error occurred while calling o1.collect.\n: java.lang.InterruptedException\n\tat a.B" + "\n\tat c.D" * 5_000
+SPARKS_PATTERN = re.compile(r"py4j.protocol.Py4JJavaError: An error occurred while calling[^\n]*java.lang.InterruptedException")
+
+
+class Failed(PySparkException):
+    """Stands in for what PySpark makes of an exception of the JVM."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+
+
+def written(error: Exception) -> str:
+    """Return what Python tells Spark of a batch whose sink raised an error."""
+
+    def write(rows: Any, batch_id: int) -> None:
+        raise error
+
+    try:
+        Briefly(write)(None, 7)
+    except Exception:
+        return traceback.format_exc()
+    raise AssertionError("the sink was to fail")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (RAISED, ["windowpane.errors.UserFunctionError: f raised ZeroDivisionError -- key 'a'."]),
+        (CHANGED, ["windowpane.errors.ChangedPlanError: another program:", "  keys: was a, is b", "Restore these parts."]),
+    ],
+)
+def test_what_a_worker_raised_comes_first_and_whole(text: str, lines: list[str]) -> None:
+    told = written(Failed(text))
+    assert told.splitlines()[: len(lines) + 1] == [*lines, ""]
+    assert "windowpane.errors.FailedBatchError: batch 7 failed by the error above" in told
+    assert len(told.splitlines()) < 15
+    assert reason(Failed(text)) == lines[0].split(": ", 1)[1]
+
+
+def test_the_cause_is_the_error_of_the_worker() -> None:
+    for text, kind in ((RAISED, UserFunctionError), (CHANGED, ChangedPlanError)):
+        with pytest.raises(FailedBatchError) as caught:
+            Briefly(partial(_raise, Failed(text)))(None, 7)
+        assert isinstance(caught.value.__cause__, kind)
+
+
+def _raise(error: Exception, *batch: Any) -> None:
+    raise error
+
+
+def test_an_interrupted_batch_is_said_in_sparks_words_and_in_short() -> None:
+    told = written(Failed(INTERRUPTED))
+    assert SPARKS_PATTERN.search(told)
+    assert len(told) < 2_000
+    assert InterruptedBatchError.__name__ in told
+    assert FailedJobError.__name__ not in told
+
+
+def test_short_errors_and_those_of_a_sink_in_python_stay_as_they_are() -> None:
+    for error in (PySparkRuntimeError("no such column"), KeyError("mine")):
+        told = written(error)
+        assert told.rstrip().endswith(f"{error}")
+        assert "FailedBatchError" not in told
+
+
+def test_an_error_of_a_function_names_its_line() -> None:
+    try:
+        _raise(ValueError("bad"))
+    except ValueError as error:
+        failed = UserFunctionError("f", "a", None, error)
+    assert re.search(r"raised ValueError: bad \(test_failures.py, line \d+, in _raise\) -- key 'a'", str(failed))

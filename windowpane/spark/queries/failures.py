@@ -1,0 +1,70 @@
+"""Failures of the function that writes a batch, as short texts with the good line first.
+
+Python hands Spark what the function raises as text. Where Spark is asked to stop, it looks by a regular expression through the
+text of a job that was interrupted meanwhile; the texts of such errors, with two languages' stack traces, overflow its stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from windowpane import errors
+from windowpane.errors import FailedBatchError, WindowpaneError
+from windowpane.spark.queries.reasons import SPARK_ERRORS, raised, reason
+
+_INTERRUPTED = re.compile(
+    r"\b(?:InterruptedException|InterruptedIOException|ClosedByInterruptException|JOB_CANCELLED)\b|Job \d+ cancelled"
+)
+_SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling a sink: java.lang.InterruptedException"
+"""What Spark takes for a job that its own ``stop`` has interrupted."""
+
+
+class InterruptedBatchError(Exception):
+    """A batch that was interrupted, as ``stop`` of a query does."""
+
+    def __init__(self) -> None:
+        super().__init__(_SPARKS_WORDS)
+
+
+class FailedJobError(Exception):
+    """A job of Spark that failed, in one line."""
+
+
+@dataclass(frozen=True)
+class Briefly:
+    """A function of a batch whose failures on Spark's side are told in short.
+
+    Args:
+        write: the function.
+    """
+
+    write: Callable[[Any, int], None]
+
+    def __call__(self, rows: Any, batch_id: int) -> None:
+        """Call the function."""
+        try:
+            self.write(rows, batch_id)
+        except SPARK_ERRORS as error:
+            cause = _cause(error)
+            if cause is None:
+                raise
+            if isinstance(cause, InterruptedBatchError):
+                raise cause from None
+            raise FailedBatchError(batch_id) from cause
+
+
+def _cause(error: BaseException) -> Exception | None:
+    """Return what an error of Spark comes down to, ``None`` where it is short enough as it is."""
+    text = str(error)
+    found = raised(text)
+    if found is not None:
+        kind: type[WindowpaneError] = getattr(errors, found[0])
+        return kind.__new__(kind, found[1])
+    if _INTERRUPTED.search(text):
+        return InterruptedBatchError()
+    return FailedJobError(reason(error)) if isinstance(error, Py4JJavaError) else None
