@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyarrow as pa
 import pytest
 
@@ -117,6 +119,14 @@ def test_a_rich_reduce_is_refused():
 
     with pytest.raises(InvalidSpecError, match="RichFunction"):
         WindowFunctionSpec.reduce(Rich())
+
+
+@pytest.mark.parametrize("name", ["k", "window_start", "window_end"])
+def test_an_aggregate_named_as_a_key_or_a_bound_is_refused(name):
+    counted = plan(function=FunctionPlan("aggregate", aggregates=((name, wp.count()),)))
+    types = dataclasses.replace(TYPES, argument_columns={name: ()})
+    with pytest.raises(InvalidSpecError, match=f"aggregate was given {name}=.*give the aggregate another name"):
+        compile_program(counted, types, ("k", "v", "t"))
 
 
 def test_explain_says_what_runs_and_why():

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 import windowpane as wp
-from windowpane import CountEvictor, CountTrigger, GlobalWindows, OutputTag, PurgingTrigger, TumblingEventTimeWindows
-from windowpane.errors import InvalidDurationError, InvalidSpecError
+from windowpane import (
+    CountEvictor,
+    CountTrigger,
+    GlobalWindows,
+    OutputTag,
+    PurgingTrigger,
+    TumblingEventTimeWindows,
+    WindowFunctionSpec,
+    WindowSpec,
+)
+from windowpane.errors import InvalidDurationError, InvalidSpecError, NonMergingTriggerError, UnknownColumnError
 from windowpane.stream import KeyedStream, WindowedStream
 
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -73,3 +82,59 @@ def test_a_key_and_a_duration_are_checked_at_once(keyed):
         wp.stream(object()).key_by()
     with pytest.raises(InvalidDurationError, match="a while"):
         keyed.window(TEN).allowed_lateness("a while")
+
+
+class Rows:
+    """Stands in for a static DataFrame."""
+
+    columns = ("k", "t", "price")
+    isStreaming = False  # noqa: N815 (Spark's name)
+
+
+@pytest.mark.parametrize(
+    ("begun", "message"),
+    [
+        (lambda: wp.stream(Rows(), event_time="tt"), "event_time: there is no column 'tt'.*Did you mean 't'"),
+        (lambda: wp.stream(Rows(), heartbeat="beat"), "heartbeat: there is no column 'beat'"),
+        (lambda: wp.stream(Rows()).key_by("k", "prise"), "key_by: there is no column 'prise'.*Did you mean 'price'"),
+        (lambda: wp.over(Rows(), key="id"), "key: there is no column 'id'"),
+        (lambda: wp.over(Rows(), key="k").partition_by(["prices"]), "partition_by: .*Did you mean 'price'"),
+        (lambda: wp.over(Rows(), key="k").order_by("at"), "order_by: there is no column 'at'"),
+    ],
+)
+def test_a_column_that_is_not_there_is_refused_where_it_is_said(begun, message):
+    with pytest.raises(UnknownColumnError, match=message):
+        begun()
+
+
+def test_an_event_time_that_is_no_name_and_a_watermark_that_is_no_duration_are_refused_at_once():
+    with pytest.raises(InvalidSpecError, match=r"event_time=.*expected the name of a column, such as event_time='scheduled'"):
+        wp.stream(object(), event_time=wp.col("t"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidDurationError, match="10 minuts"):
+        wp.stream(object(), event_time="t", watermark="10 minuts")
+
+
+class Remembers(wp.EventTimeTrigger):
+    """Keeps state, and says nothing of merging."""
+
+    def on_element(self, element, timestamp, window, context):
+        context.value_state("n").set(1)
+        return super().on_element(element, timestamp, window, context)
+
+
+class Merges(Remembers):
+    """Says how its state merges."""
+
+    def on_merge(self, window, context):
+        super().on_merge(window, context)
+
+
+def test_a_trigger_with_an_on_element_of_its_own_needs_an_on_merge_of_its_own_in_sessions():
+    def spec(trigger):
+        function = WindowFunctionSpec.apply(lambda key, window, rows: [])
+        return WindowSpec(wp.EventTimeSessionWindows.with_gap("1 minute"), function, trigger)
+
+    for trigger in (Remembers(), PurgingTrigger(Remembers())):
+        with pytest.raises(NonMergingTriggerError, match="overrides on_element needs an on_merge of its own"):
+            spec(trigger)
+    assert spec(Merges()).trigger == Merges()

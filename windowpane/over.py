@@ -67,7 +67,9 @@ def over(
             f"key={key!r}: an OVER window needs the names of the columns that identify a row, such as key='trade_id'. They match "
             "changes with the rows they change, and break ties of the order."
         )
-    return OverStream(Source.of(dataframe, event_time, watermark, heartbeat, name), keys, rows_default)
+    source = Source.of(dataframe, event_time, watermark, heartbeat, name)
+    source.require(keys, "key")
+    return OverStream(source, keys, rows_default)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class OverStream:
 
         Without it all rows are one partition, in one bucket: one task does all the work.
         """
+        self.source.require(_flat(columns), "partition_by")
         return dataclasses.replace(self, partition=_flat(columns))
 
     def order_by(self, *columns: Any) -> OverStream:
@@ -92,6 +95,7 @@ class OverStream:
 
         NULLs stand where Spark SQL puts them: first when ascending, last when descending. Ties are ordered by the key.
         """
+        self.source.require(_flat(columns), "order_by")
         return dataclasses.replace(self, order=_flat(columns))
 
     def select(self, *columns: Any, **expressions: Any) -> OverSelection:

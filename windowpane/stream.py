@@ -52,10 +52,16 @@ def stream(
             out where the DataFrame has a watermark already. Rows behind it are late.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
-            ``state_bytes``) among the ``observedMetrics`` of the query's progress; give each its own where one query has several.
+            ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query that are given none are
+            numbered: ``windowpane``, ``windowpane_2``.
 
     Returns:
         A stream to call ``key_by`` or ``window_all`` on.
+
+    Raises:
+        UnknownColumnError: there is no such event time or heartbeat.
+        InvalidDurationError: the watermark is no duration.
+        InvalidSpecError: the event time is no timestamp, or is not given by name.
 
     Example:
         >>> flights = wp.stream(df, event_time="scheduled", watermark="2 hours")
@@ -78,9 +84,13 @@ class Stream:
             keys: column names or PySpark Columns; NULL is an ordinary key.
             order_by: name(s) or Column(s), also ``.desc()`` and the like, that order the rows of a micro-batch, before their
                 order of arrival; by default as Spark SQL does, ascending and NULLs first.
+
+        Raises:
+            UnknownColumnError: there is no such column.
         """
         if not keys:
             raise InvalidSpecError("key_by needs at least one key; use window_all for windows without keys.")
+        self.source.require(keys, "key_by")
         return KeyedStream(self.source, tuple(keys), _several(order_by))
 
     def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:

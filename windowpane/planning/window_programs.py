@@ -66,7 +66,13 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         keys=types.keys,
         key_columns=types.key_columns,
         values=values,
-        main=_without_keys(main, types.keys, pane_columns(plan.panes.options), declared=types.declared is not None),
+        main=_without_keys(
+            main,
+            types.keys,
+            pane_columns(plan.panes.options),
+            declared=types.declared is not None,
+            aggregates=() if plan.function.process else [name for name, _ in plan.function.aggregates],
+        ),
         window_bound=types.window_bound,
         late_columns=tuple(row_columns) if plan.settings.late_tag else (),
         side_outputs=_side_outputs(plan, types, row_columns),
@@ -130,12 +136,26 @@ def _resolved(
     return tuple((name, each, slots) for (name, _), each, slots in zip(aggregates, named, columns, strict=True))
 
 
-def _without_keys(main: pa.Schema, keys: pa.Schema, panes: pa.Schema, declared: bool) -> pa.Schema:
-    """Return the function's columns less the keys, which the output has anyway; window bounds must not be declared."""
+def _without_keys(main: pa.Schema, keys: pa.Schema, panes: pa.Schema, declared: bool, aggregates: Sequence[str]) -> pa.Schema:
+    """Return the function's columns less the keys, which the output has anyway; window bounds must not be declared.
+
+    Args:
+        main: the columns of the function.
+        keys: the key columns.
+        panes: the columns of ``pane_info``.
+        declared: whether the user declared the columns of the function.
+        aggregates: the names of built-in aggregates that are columns of the output.
+    """
     bounds = {WINDOW_START, WINDOW_END}
     taken = {*main.names, *keys.names} & set(panes.names)
     if taken:
         raise InvalidSpecError(f"{sorted(taken)} are columns of the panes: give those of the keys or the function other names.")
+    own = sorted((bounds | set(keys.names)) & set(aggregates))
+    if own:
+        raise InvalidSpecError(
+            f"aggregate was given {', '.join(f'{name}=...' for name in own)}, but every output has a column of that name "
+            "already, of the key or the window: give the aggregate another name."
+        )
     if declared and bounds & set(main.names):
         raise InvalidSpecError(
             f"the declared schema has {sorted(bounds & set(main.names))}, which every output has already: leave them out."

@@ -130,8 +130,10 @@ class WindowSpec:
 
 
 def _says_how_to_merge(trigger: Trigger) -> bool:
-    inner = trigger.inner if isinstance(trigger, PurgingTrigger) else trigger
-    return type(inner).on_merge is not Trigger.on_merge
+    """Whether a trigger has an ``on_merge`` for its own ``on_element``: an inherited one knows nothing of the state it keeps."""
+    kind = type(trigger.inner if isinstance(trigger, PurgingTrigger) else trigger)
+    on_element, on_merge = (next(cls for cls in kind.__mro__ if name in vars(cls)) for name in ("on_element", "on_merge"))
+    return on_merge is not Trigger and issubclass(on_merge, on_element)
 
 
 def count_window(size: int, slide: int | None = None) -> tuple[WindowAssigner, Trigger, Evictor | None]:

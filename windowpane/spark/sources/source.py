@@ -6,14 +6,18 @@ or a column of theirs is marked by metadata as one that the earlier operator pas
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.windowing.times import to_micros
 
@@ -29,6 +33,8 @@ ROW_TIME = "row"
 DELAY = "windowpane.delay"
 """Metadata of such a column: microseconds by which rows may stay behind the watermark."""
 
+NAME = "windowpane"
+"""Name of the counters of an operator that is given none."""
 _WATERMARK = "spark.watermarkDelayMs"
 
 
@@ -50,16 +56,40 @@ class Source:
     event_time: str | None = None
     watermark: Any = None
     heartbeat: str | None = None
-    name: str = "windowpane"
+    name: str = NAME
     upstream: BuiltProgram | None = None
     made: ArrowRows | None = None
 
     @classmethod
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
-        """Return the source of a DataFrame, or of rows that are made in Python."""
-        if isinstance(rows, ArrowRows):
-            return cls(rows.df, event_time, watermark, heartbeat, name, made=rows)
-        return cls(rows, event_time, watermark, heartbeat, name, made=read_in_arrow(rows))
+        """Return the source of a DataFrame, or of rows that are made in Python, checked.
+
+        Raises:
+            UnknownColumnError: it has no such event time or heartbeat.
+            InvalidSpecError: something else was given than names, or Spark makes no watermark of the event time.
+            InvalidDurationError: the watermark is no duration.
+        """
+        _check_names(event_time, heartbeat)
+        if watermark is not None:
+            to_micros(watermark)
+        made = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
+        dataframe = rows.df if isinstance(rows, ArrowRows) else rows
+        source = cls(dataframe, event_time, watermark, heartbeat, name, made=made)
+        if hasattr(source.dataframe, "columns"):
+            source = dataclasses.replace(source, name=_free_name(source))
+            source.watermarked  # noqa: B018 (it is checked)
+        return source
+
+    def require(self, columns: Iterable[Any], role: str) -> None:
+        """Refuse names of columns that the rows do not have; Columns are Spark's to resolve.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+        """
+        known = getattr(self.dataframe, "columns", None)
+        for name in columns:
+            if known is not None and isinstance(name, str) and name not in known:
+                raise UnknownColumnError(name, role, known)
 
     @cached_property
     def watermarked(self) -> Any:
@@ -70,9 +100,8 @@ class Source:
             InvalidSpecError: the event time is no timestamp, or Spark makes no watermark of it.
         """
         dataframe = self.dataframe
-        for name, role in ((self.event_time, "event_time"), (self.heartbeat, "heartbeat")):
-            if name is not None and name not in dataframe.columns:
-                raise UnknownColumnError(name, role, dataframe.columns)
+        self.require([] if self.event_time is None else [self.event_time], "event_time")
+        self.require([] if self.heartbeat is None else [self.heartbeat], "heartbeat")
         if self.event_time is not None and self.upstream is None:
             self._check_event_time()
         if self.watermark is None or not self.is_streaming or self.is_passed_on:
@@ -152,3 +181,21 @@ class Source:
                 f"event_time: column {self.event_time!r} is timestamp_ntz, and Spark makes watermarks only of timestamps with "
                 "a time zone. Cast it to timestamp first."
             )
+
+
+def _check_names(event_time: Any, heartbeat: Any) -> None:
+    for role, given in (("event_time", event_time), ("heartbeat", heartbeat)):
+        if given is not None and not isinstance(given, str):
+            raise InvalidSpecError(
+                f"{role}={given!r}: expected the name of a column, such as {role}='scheduled'. What has to be computed gets a "
+                f"name before: df.withColumn('scheduled', ...)."
+            )
+
+
+def _free_name(source: Source) -> str:
+    """Return the name of a source's counters; one that the user did not choose is numbered after those there are already."""
+    if source.name != NAME or not source.is_streaming:
+        return source.name
+    taken = metrics_names(source.dataframe)
+    numbered = (NAME if number == 1 else f"{NAME}_{number}" for number in count(1))
+    return next(name for name in numbered if name not in taken)
