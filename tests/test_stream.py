@@ -17,7 +17,15 @@ from windowpane import (
     WindowFunctionSpec,
     WindowSpec,
 )
-from windowpane.errors import InvalidDurationError, InvalidSpecError, NonMergingTriggerError, UnknownColumnError
+from windowpane.errors import (
+    InconsistentChangeError,
+    InvalidDurationError,
+    InvalidSpecError,
+    MissingTimestampError,
+    NonMergingTriggerError,
+    UnknownColumnError,
+)
+from windowpane.hidden_columns import PREFIX
 from windowpane.stream import KeyedStream, WindowedStream
 
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -137,4 +145,52 @@ def test_a_trigger_with_an_on_element_of_its_own_needs_an_on_merge_of_its_own_in
     for trigger in (Remembers(), PurgingTrigger(Remembers())):
         with pytest.raises(NonMergingTriggerError, match="overrides on_element needs an on_merge of its own"):
             spec(trigger)
-    assert spec(Merges()).trigger == Merges()
+    for fine in (Merges(), wp.ContinuousEventTimeTrigger.of(5), wp.ContinuousProcessingTimeTrigger.of(5)):
+        assert spec(fine).trigger is fine
+
+
+class Column:
+    """Stands in for a PySpark Column."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def cast(self, to: Any) -> Column:
+        return self
+
+    def __str__(self) -> str:
+        return f"Column<'{self.text}'>"
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda keyed: keyed.window("1 hour"), r"window takes a window assigner, such as .*got '1 hour'"),
+        (lambda keyed: keyed.window(TEN).trigger("1 hour"), r"trigger takes a trigger, such as .*start\(trigger=...\)"),
+        (lambda keyed: keyed.window(TEN).evictor(3), "evictor takes an evictor, such as"),
+        (lambda keyed: keyed.window(TEN).side_output_late_data(3), "takes an OutputTag or a name, such as 'late', got 3"),
+        (lambda keyed: keyed.window(TEN).aggregate(wp.sum("x")), r"aggregate\(total=wp.sum\('x'\)\)"),
+        (lambda keyed: keyed.window(TEN).aggregate(n="count"), r"such as wp.count\(\) or .*got 'count'"),
+        (lambda keyed: keyed.window(TEN).aggregate(n=Column("sum(x)")), r"F.sum\(...\) is Spark's.*use wp.sum\(...\)"),
+        (lambda keyed: keyed.window(TEN).process("f", "n long"), r"or a function \(key, context, rows\), got 'f'"),
+        (lambda keyed: wp.over(Rows(), key="k").select(n=Column("lag(x, 1, NULL)")), r"use wp.lag\(...\)"),
+        (lambda keyed: wp.lag("x")._get_object_id(), r"a PySpark Column cannot stand before lag\('x', 1\): write wp.col"),
+    ],
+)
+def test_what_newcomers_write_is_refused_with_the_way_out(keyed, step, message):
+    with pytest.raises(InvalidSpecError, match=message):
+        step(keyed)
+
+
+def test_late_rows_go_to_a_side_output_by_its_name(keyed):
+    named, tagged = (keyed.window(TEN).side_output_late_data(tag) for tag in ("late", OutputTag("late")))
+    assert named._settings == tagged._settings
+
+
+def test_messages_leave_out_what_users_have_not_written():
+    change = InconsistentChangeError("insert", {"k": 1, f"{PREFIX}given_0": 2}, "there is one")
+    assert str(change).startswith("insert of {'k': 1}: there is one")
+    assert str(MissingTimestampError(TEN, "a", {})).startswith("an element of key 'a' has no timestamp")
+    assert str(MissingTimestampError(TEN, "a", {"x": 1})).startswith("element {'x': 1} of key 'a'")

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from windowpane.hidden_columns import PREFIX
 from windowpane.instants import format_instant
 
 _NOT_THE_USERS = (str(Path(__file__).parent), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
@@ -63,8 +64,9 @@ class MissingTimestampError(WindowpaneError, ValueError):
     def __init__(self, assigner: object, key: object, value: object) -> None:
         """Name the element and the way out."""
         super().__init__(
-            f"element {value!r} of key {key!r} has no timestamp, and {assigner!r} assigns windows by event time. Filter out rows "
-            "whose event time is null, give them one, or use processing-time or global windows."
+            f"{f'element {value!r}' if value else 'an element'} of key {key!r} has no timestamp, and {assigner!r} assigns "
+            "windows by event time. Filter out rows whose event time is null, give them one, or use processing-time or global "
+            "windows."
         )
 
 
@@ -474,14 +476,21 @@ class NeverClosesError(InvalidSpecError):
         super().__init__(f"{call}: {reason}, so a row would never come out. Bound the frame, or emit on update.")
 
 
+def _shown(row: object) -> object:
+    """Return a row without the columns that windowpane has added to it."""
+    if not isinstance(row, dict):
+        return row
+    return {name: value for name, value in row.items() if not str(name).startswith(PREFIX)}
+
+
 class InconsistentChangeError(WindowpaneError, ValueError):
     """A change that cannot be: a double insert, a delete of an absent row, an update after a delete."""
 
     def __init__(self, change: str, row: object, reason: str) -> None:
         """Name the change, the row and what contradicts it."""
         super().__init__(
-            f"{change} of {row!r}: {reason}. The input is no sound changelog, or its key does not identify rows: mend it, or set "
-            'on_inconsistent="warn" to count such changes and go on.'
+            f"{change} of {_shown(row)!r}: {reason}. The input is no sound changelog, or its key does not identify rows: mend "
+            'it, or set on_inconsistent="warn" to count such changes and go on.'
         )
 
 

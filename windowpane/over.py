@@ -16,7 +16,7 @@ from windowpane.errors import InvalidSpecError
 from windowpane.planning.over import OverRequest
 from windowpane.planning.settings import Configured
 from windowpane.result import Runnable
-from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in
+from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, ways_of_spark
 from windowpane.windowing.over.calls import several
 from windowpane.windowing.times import Duration, to_micros
 
@@ -145,6 +145,8 @@ def _expression(name: str, value: Any) -> Expression:
     if isinstance(value, Named):
         return value.expression
     if hasattr(value, "cast"):
+        if instead := ways_of_spark(value):
+            raise InvalidSpecError(f"select {name}={value!r}:{instead}")
         return Constant(value)
     if isinstance(value, str | Sort) or value is None or isinstance(value, bool):
         raise InvalidSpecError(

@@ -19,7 +19,8 @@ from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.expressions import ways_of_spark
+from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.spec import Refine, count_window
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from windowpane.spark.sources.source import Source
 
 WindowFunction = Callable[[Any, Window, Sequence[Any]], Any]
+ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 
 
 def stream(
@@ -95,7 +97,7 @@ class Stream:
 
     def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""
-        return WindowedStream(self.source, (), _several(order_by), assigner)
+        return WindowedStream(self.source, (), _several(order_by), _assigner("window_all", assigner))
 
     def count_window_all(self, size: int, slide: int | None = None, order_by: Any = ()) -> WindowedStream:
         """Count windows over all rows, see ``KeyedStream.count_window``."""
@@ -111,8 +113,18 @@ class KeyedStream:
     order_by: tuple[Any, ...]
 
     def window(self, assigner: WindowAssigner) -> WindowedStream:
-        """Assign each row to windows."""
-        return WindowedStream(self.source, self.keys, self.order_by, assigner)
+        """Assign each row to windows.
+
+        Args:
+            assigner: which windows; without a ``trigger``, its default fires them.
+
+        Raises:
+            InvalidSpecError: something else was given.
+
+        Example:
+            >>> keyed.window(wp.TumblingEventTimeWindows.of("1 hour")).aggregate(n=wp.count())
+        """
+        return WindowedStream(self.source, self.keys, self.order_by, _assigner("window", assigner))
 
     def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
         """Fire at every ``size`` rows of a key and start anew; with ``slide``, every ``slide`` rows over the last ``size``."""
@@ -152,11 +164,18 @@ class WindowedStream(Configured):
                 dropped, counted as ``dropped_by_finished_trigger``, and go to the late output, if any, by ``reason`` "finished".
 
         Raises:
-            InvalidSpecError: when the function is given: the trigger would lose rows, or does not go with the other settings.
+            InvalidSpecError: at once, what was given is no trigger; when the function is given, the trigger would lose rows, or
+                does not go with the other settings.
+            NonMergingTriggerError: when the function is given: it cannot merge, and sessions do.
 
         Example:
             >>> windowed.trigger(wp.AfterWatermark(early=wp.AfterProcessingTime("1 minute"), late=wp.AfterCount(1)))
         """
+        if not isinstance(trigger, Trigger | ComposableTrigger):
+            raise InvalidSpecError(
+                "trigger takes a trigger, such as wp.ContinuousEventTimeTrigger.of('15 minutes') or wp.CountTrigger.of(100), "
+                f"got {trigger!r}. How often the query runs is said to start(trigger=...)."
+            )
         panes = dataclasses.replace(self._panes, allows_unsafe_triggers=allow_unsafe_triggers)
         return dataclasses.replace(self, _trigger=trigger, _panes=panes)
 
@@ -223,6 +242,8 @@ class WindowedStream(Configured):
 
     def evictor(self, evictor: Evictor) -> WindowedStream:
         """Remove elements before or after the function by ``evictor``; every element is kept then."""
+        if not isinstance(evictor, Evictor):
+            raise InvalidSpecError(f"evictor takes an evictor, such as wp.CountEvictor.of(100), got {evictor!r}.")
         return dataclasses.replace(self, _evictor=evictor)
 
     def side_output(self, *tags: OutputTag) -> WindowedStream:
@@ -267,6 +288,8 @@ class WindowedStream(Configured):
             >>> windowed.aggregate(flights=wp.count(), delay=wp.avg("dep_delay"))
             >>> windowed.aggregate(Median(), schema="median double")
         """
+        if isinstance(function, Aggregate):
+            raise InvalidSpecError(f"aggregate was given {function!r} without a name: write aggregate(total=wp.{function!r}).")
         if isinstance(aggregates.get("function"), AggregateFunction | ArrowAggregateFunction):
             function = aggregates.pop("function")
         if not isinstance(aggregates.get("process"), Aggregate):
@@ -287,7 +310,10 @@ class WindowedStream(Configured):
             raise InvalidSpecError("aggregate with process= needs schema=, the columns that the process function returns.")
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, Aggregate):
-                raise InvalidSpecError(f"aggregate {name}: expected an aggregate such as wp.count(), got {aggregate!r}.")
+                raise InvalidSpecError(
+                    f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {aggregate!r}."
+                    + ways_of_spark(aggregate)
+                )
         named = tuple(aggregates.items())
         return self._result(FunctionPlan("aggregate", aggregates=named, process=process, schema=schema))
 
@@ -315,8 +341,29 @@ class WindowedStream(Configured):
         """Call ``function(key, window, rows)`` for each firing; it returns any number of rows. All rows are kept."""
         return self._result(FunctionPlan("apply", WindowFunctionSpec.apply(function), schema=schema))
 
-    def process(self, function: ProcessWindowFunction, schema: Any) -> Result:
-        """Run a process function: like ``apply``, with clocks, state and side outputs. All rows are kept."""
+    def process(self, function: ProcessWindowFunction | ProcessFunction, schema: Any) -> Result:
+        """Run a process function: like ``apply``, with clocks, state and side outputs. All rows are kept.
+
+        Args:
+            function: a ``ProcessWindowFunction``, or a function ``(key, context, rows)``; it yields or returns rows as dicts.
+            schema: columns of these rows, a DDL string or StructType, without those of keys and window.
+
+        Raises:
+            InvalidSpecError: what was given is neither, or the settings do not go together.
+            UserFunctionError: when the query runs and the function raises.
+            OutputSchemaError: when the query runs and a row does not fit the schema.
+
+        Example:
+            >>> def busiest(key, context, rows):
+            ...     yield {"rows": len(rows), "until": context.window.end}
+            >>> windowed.process(busiest, schema="rows long, until long")
+        """
+        if not isinstance(function, ProcessWindowFunction):
+            if not callable(function) or isinstance(function, type):
+                raise InvalidSpecError(
+                    f"process takes a ProcessWindowFunction or a function (key, context, rows), got {function!r}."
+                )
+            function = _Process(function)
         return self._result(FunctionPlan("process", WindowFunctionSpec.full(function), schema=schema))
 
     def apply_in_arrow(self, function: Callable[[Any], Any], schema: Any) -> Result:
@@ -365,6 +412,25 @@ class WindowedStream(Configured):
             settings=self._settings,
         )
         return Result(build_windows(self.source, plan, self.keys, self.order_by))
+
+
+@dataclass(frozen=True)
+class _Process(ProcessWindowFunction):
+    """A function as a process function."""
+
+    function: ProcessFunction
+
+    def process(self, key: Any, context: ProcessContext, elements: Any) -> Any:
+        """Call it."""
+        return self.function(key, context, elements)
+
+
+def _assigner(step: str, given: Any) -> WindowAssigner:
+    if not isinstance(given, WindowAssigner):
+        raise InvalidSpecError(
+            f"{step} takes a window assigner, such as wp.TumblingEventTimeWindows.of('1 hour'), got {given!r}."
+        )
+    return given
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from windowpane.errors import (
     WindowTypeError,
 )
 from windowpane.testing import LateRecord, OutputRecord, StateEntry, WatermarkRecord, WindowTestHarness
+from windowpane.windowing.aggregates import count
 from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
     GlobalWindows,
@@ -571,3 +572,8 @@ def test_an_evictor_leaves_the_youngest() -> None:
     harness.process_watermark(9)
 
     assert values(harness) == [6]
+
+
+def test_a_harness_refuses_built_in_aggregates_with_the_way_out():
+    with pytest.raises(InvalidSpecError, match="takes a WindowFunctionSpec"):
+        WindowTestHarness(TumblingEventTimeWindows.of("1 second"), function=count())  # type: ignore[arg-type]

@@ -81,12 +81,23 @@ class Configured:
         """
         return self._with(allowed_lateness=to_micros(lateness))
 
-    def side_output_late_data(self, tag: OutputTag) -> Self:
+    def side_output_late_data(self, tag: OutputTag | str) -> Self:
         """Send late rows to a side output, as they came.
 
         Rows of windows also have ``windows_missed``, and ``dropped``: false if another window took the row.
+
+        Args:
+            tag: the side output, or its name.
+
+        Raises:
+            InvalidSpecError: what was given is neither.
+
+        Example:
+            >>> windowed.side_output_late_data("late").aggregate(n=wp.count()).get_side_output("late")
         """
-        return self._with(late_tag=tag)
+        if not isinstance(tag, OutputTag | str):
+            raise InvalidSpecError(f"side_output_late_data takes an OutputTag or a name, such as 'late', got {tag!r}.")
+        return self._with(late_tag=OutputTag(tag) if isinstance(tag, str) else tag)
 
     def engine(self, name: str) -> Self:
         """Run on this engine instead of the planner's choice: ``explain`` names the engines.

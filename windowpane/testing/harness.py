@@ -102,6 +102,11 @@ class WindowTestHarness:
         side_outputs: Sequence[OutputTag] | None = None,
     ) -> None:
         """Build the operator over empty state."""
+        if function is not None and not isinstance(function, WindowFunctionSpec):
+            raise InvalidSpecError(
+                f"function={function!r}: a harness runs one row at a time and takes a WindowFunctionSpec, such as "
+                "wp.WindowFunctionSpec.apply(...) or .aggregate(...); built-in aggregates have types, which only a DataFrame has."
+            )
         if isinstance(assigner, WindowSpec):
             _reject_parts_beside_spec(trigger, evictor, allowed_lateness, function)
             self.spec = assigner

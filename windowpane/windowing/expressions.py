@@ -7,11 +7,18 @@ stands for a column of its output.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
+
+_SPARKS_CALL = re.compile(
+    r"Column<'(row_number|rank|dense_rank|percent_rank|cume_dist|ntile|lag|lead|first_value|last_value|nth_value|count|sum|avg"
+    r"|min|max|first|last|median|mode|stddev|stddev_pop|stddev_samp|var_pop|var_samp|variance|collect_list|collect_set)\("
+)
+"""How PySpark writes a call of a window function or an aggregate."""
 
 
 class Expression:
@@ -25,6 +32,13 @@ class Expression:
 
     is_call = False
     """Whether the operator computes it, and not Spark."""
+
+    def _get_object_id(self) -> str:
+        """Say what to write where a PySpark Column stands first: Py4J asks what it is handed for this."""
+        raise InvalidSpecError(
+            f"a PySpark Column cannot stand before {self!r}: write wp.col('name') in its place, as in "
+            "wp.col('price') - wp.lag('price')."
+        )
 
     @property
     def operands(self) -> tuple[Any, ...]:
@@ -266,6 +280,12 @@ def apply(function: Callable[..., Any], *operands: Any) -> Applied:
     if not callable(function):
         raise InvalidSpecError(f"apply takes a function such as F.coalesce, got {function!r}.")
     return Applied(function, tuple(operand(each) for each in operands))
+
+
+def ways_of_spark(column: Any) -> str:
+    """Return what to write in place of a call of PySpark's, such as ``F.sum(...)``, to follow a message; else nothing."""
+    called = _SPARKS_CALL.match(str(column)) if hasattr(column, "cast") and not isinstance(column, Expression) else None
+    return f" F.{called[1]}(...) is Spark's, which cannot run here: use wp.{called[1]}(...)." if called else ""
 
 
 def operand(value: Any) -> Expression:

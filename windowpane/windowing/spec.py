@@ -14,6 +14,7 @@ from windowpane.windowing.panes import NO_PANES, PaneOptions
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountTrigger,
     EachBatch,
     EventTimeTrigger,
@@ -129,11 +130,15 @@ class WindowSpec:
         return isinstance(self.evictor, CountEvictor | TimeEvictor) and self.evictor.do_evict_after
 
 
+_OWN = frozenset(kind.__module__ for kind in (ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger))
+"""Modules of triggers whose ``on_merge`` stands in a base class that keeps their state."""
+
+
 def _says_how_to_merge(trigger: Trigger) -> bool:
     """Whether a trigger has an ``on_merge`` for its own ``on_element``: an inherited one knows nothing of the state it keeps."""
     kind = type(trigger.inner if isinstance(trigger, PurgingTrigger) else trigger)
     on_element, on_merge = (next(cls for cls in kind.__mro__ if name in vars(cls)) for name in ("on_element", "on_merge"))
-    return on_merge is not Trigger and issubclass(on_merge, on_element)
+    return on_merge is not Trigger and (issubclass(on_merge, on_element) or on_element.__module__ in _OWN)
 
 
 def count_window(size: int, slide: int | None = None) -> tuple[WindowAssigner, Trigger, Evictor | None]:
