@@ -84,8 +84,6 @@ def apply_changes(
     Example:
         >>> query = apply_changes(result.df, "views.duckdb", key=["sym", "id"], table="prices", checkpoint="ckpt")
     """
-    from windowpane.spark.queries.failures import Briefly
-
     names = (key,) if isinstance(key, str) else tuple(key)
     write = ChangeWriter(store, names, table)
     if not df.isStreaming:
@@ -96,7 +94,7 @@ def apply_changes(
         writer = writer.option("checkpointLocation", checkpoint)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    return writer.foreachBatch(Briefly(write).__call__).start()
+    return writer.foreachBatch(write).start()
 
 
 @dataclass(frozen=True)
