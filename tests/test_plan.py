@@ -129,6 +129,16 @@ def test_an_aggregate_named_as_a_key_or_a_bound_is_refused(name):
         compile_program(counted, types, ("k", "v", "t"))
 
 
+class Best(wp.ProcessWindowFunction):
+    def process(self, key, context, elements):
+        return elements
+
+
+def test_explain_names_the_process_function_behind_aggregates():
+    processed = plan(function=FunctionPlan("aggregate", aggregates=(("n", wp.count()),), process=Best()))
+    assert "n = count(); process Best" in processed.explain({}, "1 bucket")
+
+
 def test_explain_says_what_runs_and_why():
     late = plan(late_tag=wp.OutputTag("late"), allowed_lateness=60_000_000)
     program = compile_program(late, TYPES, ("k", "v", "t"))

@@ -26,7 +26,7 @@ from windowpane.errors import (
     UnknownColumnError,
 )
 from windowpane.hidden_columns import PREFIX
-from windowpane.stream import KeyedStream, WindowedStream
+from windowpane.stream import KeyedStream, Result, WindowedStream
 
 TEN = TumblingEventTimeWindows.of("10 seconds")
 
@@ -194,3 +194,25 @@ def test_messages_leave_out_what_users_have_not_written():
     assert str(change).startswith("insert of {'k': 1}: there is one")
     assert str(MissingTimestampError(TEN, "a", {})).startswith("an element of key 'a' has no timestamp")
     assert str(MissingTimestampError(TEN, "a", {"x": 1})).startswith("element {'x': 1} of key 'a'")
+
+
+def test_lag_and_lead_need_an_order():
+    over = wp.over(Rows(), key="k")
+    for call in (wp.lag("price"), wp.col("price") - wp.lead("price")):
+        with pytest.raises(InvalidSpecError, match=r"no order is given: add .order_by"):
+            over.select(d=call)
+        assert over.order_by("t").select(d=call).columns
+    assert over.select(d=wp.lag("price").over(order_by="t")).columns
+
+
+def test_the_package_shows_public_names_only():
+    assert {"stream", "over", "count", "TumblingEventTimeWindows"} <= set(dir(wp)) == set(wp.__all__)
+    assert "stores" not in dir(wp)
+
+
+def test_a_result_shows_its_plan():
+    class Built:
+        def explain(self):
+            return "windowed by ..."
+
+    assert repr(Result(Built())) == "windowed by ..."  # type: ignore[arg-type]

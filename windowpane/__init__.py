@@ -63,6 +63,12 @@ from windowpane.windowing.windows import GLOBAL_WINDOW, GlobalWindow, TimeWindow
 
 __version__ = "0.1.0"
 
+
+def __dir__() -> list[str]:
+    """Return the public names: modules of the package are no part of them."""
+    return sorted(__all__)
+
+
 __all__ = [
     "GLOBAL_WINDOW",
     "GROUP",

@@ -7,7 +7,7 @@ returns a new value; the emitting step resolves names and types against the Data
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -120,7 +120,17 @@ class OverStream:
             raise InvalidSpecError(f"select has two columns of the name {', '.join(twice)}; give them names of their own.")
         if not any(expression is not None and any(calls_in(expression)) for _, expression in chosen):
             raise InvalidSpecError("select has no OVER call: add one, such as n=wp.row_number().")
+        self._check_orders(expression for _, expression in chosen if expression is not None)
         return OverSelection(self, tuple(chosen))
+
+    def _check_orders(self, expressions: Iterable[Expression]) -> None:
+        """Refuse calls that look at neighbours where nothing says who they are: they would be those of the key."""
+        for call in (call.as_call() for expression in expressions for call in calls_in(expression)):  # type: ignore[attr-defined]
+            if call.function in ("lag", "lead") and not (self.order if call.order is None else call.order):
+                raise InvalidSpecError(
+                    f"{call!r} looks at the row before or after, and no order is given: add .order_by('event_time') before "
+                    "select, or .over(order_by=...) to the call."
+                )
 
 
 def _flat(columns: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -213,7 +223,7 @@ class OverSelection(Configured):
         return OverResult(build_over(stream.source, request))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OverResult(Runnable):
     """OVER windows, ready to run: the main output, and late rows of window close, as DataFrames or through ``start``.
 

@@ -11,31 +11,39 @@ from windowpane.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from windowpane.spark.building.program import BuiltProgram
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Runnable:
     """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
 
     _built: BuiltProgram
 
+    def __repr__(self) -> str:
+        return self.explain()
+
     @cached_property
-    def df(self) -> Any:
+    def df(self) -> DataFrame:
         """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``.
 
         A program that waits for the clock ends ``availableNow`` runs by itself here too, but not on Spark Connect, whose client
         is not told the trigger of a query: use ``start`` there.
         """
-        return self._built.output("main")
+        main: DataFrame = self._built.output("main")
+        return main
 
-    def get_side_output(self, tag: OutputTag | str) -> Any:
+    def get_side_output(self, tag: OutputTag | str) -> DataFrame:
         """Return a side output as a DataFrame.
 
         Raises:
             UndeclaredSideOutputError: nobody declared it.
         """
-        return self._built.output(tag if isinstance(tag, str) else tag.name)
+        side: DataFrame = self._built.output(tag if isinstance(tag, str) else tag.name)
+        return side
 
     def start(
         self,
@@ -44,11 +52,11 @@ class Runnable:
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
         **sinks: Sink,
-    ) -> Any:
+    ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once.
 
         Args:
-            checkpoint: checkpoint location; a temporary one if left out, from which no restart can go on.
+            checkpoint: checkpoint location; a temporary one if left out, with a warning: no restart can go on from it.
             trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
                 itself, also for programs that wait for the clock.
             query_name: name of the query.
@@ -67,7 +75,8 @@ class Runnable:
         """
         from windowpane.spark.queries.running import start
 
-        return start(self._built, sinks, checkpoint, trigger, query_name)
+        query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name)
+        return query
 
     def explain(self) -> str:
         """Return the plan as text: which engine runs it, and why."""

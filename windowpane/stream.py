@@ -441,7 +441,7 @@ class _Constant:
         return self.value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Runnable):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 

@@ -147,4 +147,5 @@ class WindowPlan:
     def _function_text(self) -> str:
         if not self.function.aggregates:
             return self.function.kind
-        return ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
+        named = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
+        return named if self.function.process is None else f"{named}; process {describe(self.function.process)}"

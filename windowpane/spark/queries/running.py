@@ -7,6 +7,7 @@ idempotent by query and batch, so a batch repeated after a crash leaves the same
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ def start(
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [built.named(name) for name in sinks]
+    if checkpoint is None:
+        logging.getLogger(__name__).warning(
+            "no checkpoint was given, so this query cannot be restarted: its state is gone when it ends. Say "
+            "start(checkpoint='...') to keep it."
+        )
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
