@@ -51,9 +51,12 @@ def test_a_sketch_is_that_of_all_values(kind: pa.DataType, value: Callable[[int]
         rows = pa.table({"v": pa.array([each for group in groups for each in group], kind)})
         held = iter(rows["v"].to_pylist())
         groups = [list(islice(held, size)) for size in sizes]
-        places = np.arange(sum(sizes))
+        # In the table the rows of the groups stand in any order, among rows that belong to none.
+        places = np.array(drawn.sample(range(sum(sizes) + 900), sum(sizes)))
+        mixed = np.arange(sum(sizes) + 900) % len(rows)
+        mixed[places] = np.arange(len(rows))
         segments = Segments(places, np.concatenate(([0], np.cumsum(sizes))))
-        partials = pa.table(dict(form.fold(pa.table(dict(form.lift(rows))), segments)))
+        partials = pa.table(dict(form.fold(pa.table(dict(form.lift(rows.take(mixed)))), segments)))
         bound = aggregate.bind([kind])
         for image, group in zip(partials["pb"].to_pylist(), groups, strict=True):
             whole = bound.create_accumulator()

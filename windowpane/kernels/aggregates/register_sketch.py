@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask, Unsigned
 from windowpane.kernels.aggregates.sketches import Sketch
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.grouping.segments import NOWHERE, Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 
@@ -32,29 +32,34 @@ class RegisterSketch(Sketch):
         super().__init__(prefix, slots, bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
         self._distinct = bound
 
-    def _needed(self, values: pa.Array, segments: Segments) -> tuple[pa.Array, Integers]:
+    def _needed(self, column: pa.Array, segments: Segments) -> tuple[Integers, Integers]:
         size = 1 << self._distinct.lg_k
         is_large = segments.sizes > size
-        in_large = np.repeat(is_large, segments.sizes)
-        hashes = self._hashes(values.filter(pa.array(in_large))) if is_large.any() else None
+        hashes = self._hashes(column) if is_large.any() else None
         if hashes is None:
-            return super()._needed(values, segments)
-        groups = np.repeat(np.arange(np.count_nonzero(is_large)), segments.sizes[is_large])
-        ranks = np.where(_is_valid(values)[in_large], _ranks(hashes[1]), np.uint8(0))
-        registers = groups * size + (hashes[0] & np.uint64(size - 1)).astype(np.int64)
-        greatest = np.zeros((int(groups[-1]) + 1) * size, np.uint8)
+            return super()._needed(column, segments)
+        large = np.flatnonzero(is_large)
+        group = _large_groups(segments, is_large, len(column))
+        ranks = np.where(_is_valid(column) & (group != NOWHERE), _ranks(hashes[1]), np.uint8(0))
+        registers = group * size + (hashes[0] & np.uint64(size - 1)).view(np.int64)
+        greatest = np.zeros(len(large) * size, np.uint8)
         np.maximum.at(greatest, registers, ranks)
-        keeps_registers = np.count_nonzero(greatest.reshape(-1, size), axis=1) >= size // 4
-        is_needed = ~in_large
-        is_needed[in_large] = (ranks == greatest[registers]) | ~keeps_registers[groups]
-        counts = np.add.reduceat(is_needed.astype(np.int64), segments.offsets[:-1])
-        return values.filter(pa.array(is_needed)), np.concatenate(([0], np.cumsum(counts)))
+        # One row of those that set a register to its greatest rank stands for all of them.
+        setting = np.flatnonzero((ranks == greatest[registers]) & (ranks > 0))
+        row_of = np.full(len(greatest), NOWHERE)
+        row_of[registers[setting]] = setting
+        rows = [segments.rows_of(each) for each in range(segments.count)]
+        for each, row_of_register in zip(large.tolist(), row_of.reshape(-1, size), strict=True):
+            found = row_of_register[row_of_register != NOWHERE]
+            if len(found) >= size // 4:
+                rows[each] = found
+        return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
 
     def _hashes(self, values: pa.Array) -> tuple[Unsigned, Unsigned] | None:
         """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""
         kind = values.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return murmur_of_texts(pc.binary_join_element_wise(TEXT_MARK, values, ""), _SEED)
+            return murmur_of_texts(values, _SEED, prefix=TEXT_MARK.encode())
         if pa.types.is_signed_integer(kind):
             return murmur_of_words(pc.fill_null(values.cast(pa.int64()), 0).to_numpy().view(np.uint64), _SEED)
         if pa.types.is_floating(kind):
@@ -66,6 +71,14 @@ class RegisterSketch(Sketch):
         places = pc.fill_null(distinct.indices, 0).to_numpy()
         first, second = murmur_of_texts(pa.array(texts, pa.large_string()), _SEED)
         return first[places], second[places]
+
+
+def _large_groups(segments: Segments, is_large: Mask, rows: int) -> Integers:
+    """Return which of the large groups each row belongs to, ``NOWHERE`` if to none."""
+    numbers = np.where(is_large, np.cumsum(is_large) - 1, NOWHERE)
+    groups = np.full(rows, NOWHERE)
+    groups[segments.order] = np.repeat(numbers, segments.sizes)
+    return groups
 
 
 def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.grouping.segments import Segments, flat
 from windowpane.windowing.aggregates.protocol import BoundAggregate
 
 
@@ -39,13 +39,14 @@ class Sketch(SegmentAggregate):
         return {f"{self.prefix}b": rows[self.slots[0]]}
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        values, offsets = self._needed(segments.gather(lifted[f"{self.prefix}b"]), segments)
-        groups = _cut(values.to_pylist(), offsets)
+        column = flat(lifted[f"{self.prefix}b"])
+        rows, offsets = self._needed(column, segments)
+        groups = _cut(column.take(pa.array(rows)).to_pylist(), offsets)
         return self._written(reduce(self._bound.add, group, self._bound.create_accumulator()) for group in groups)
 
-    def _needed(self, values: pa.Array, segments: Segments) -> tuple[pa.Array, Integers]:
-        """Return the gathered values that make the sketches what all of them would, and where those of each group begin."""
-        return values, segments.offsets
+    def _needed(self, column: pa.Array, segments: Segments) -> tuple[Integers, Integers]:
+        """Return the rows that make the sketches what all of them would, group by group, and where those of each begin."""
+        return segments.order, segments.offsets
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         images = segments.gather(partials[f"{self.prefix}b"]).to_pylist()

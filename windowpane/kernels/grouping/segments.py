@@ -88,6 +88,10 @@ class Segments:
         """The group of each gathered row."""
         return np.repeat(np.arange(self.count), self.sizes)
 
+    def rows_of(self, group: int) -> Integers:
+        """Return the rows of one group."""
+        return self.order[self.offsets[group] : self.offsets[group + 1]]
+
     def gather(self, column: Any) -> pa.Array:
         """Return a column with the rows of each group together."""
         return flat(column).take(pa.array(self.order))

@@ -15,10 +15,10 @@ _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _BLOCK = 16
 
 
-def murmur_of_texts(values: pa.Array, seed: int) -> tuple[Unsigned, Unsigned]:
-    """Return both halves of the hash of each text or binary value; of NULL, anything."""
+def murmur_of_texts(values: pa.Array, seed: int, prefix: bytes = b"") -> tuple[Unsigned, Unsigned]:
+    """Return both halves of the hash of each text or binary value, put after ``prefix``; of NULL, anything."""
     first, second = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
-    for rows, words, length in texts_by_length(values):
+    for rows, words, length in texts_by_length(values, prefix):
         first[rows], second[rows] = _hashed(words, length, seed)
     return first, second
 

@@ -30,8 +30,8 @@ class TextsOfOneLength(NamedTuple):
     length: int
 
 
-def texts_by_length(values: pa.Array) -> Iterator[TextsOfOneLength]:
-    """Yield all texts or binary values of an array; those of NULL hold anything.
+def texts_by_length(values: pa.Array, prefix: bytes = b"") -> Iterator[TextsOfOneLength]:
+    """Yield all texts or binary values of an array, each put after ``prefix``; those of NULL hold anything.
 
     Example:
         >>> for some in texts_by_length(pa.array(["a", "bc", "d"])):
@@ -51,17 +51,25 @@ def texts_by_length(values: pa.Array) -> Iterator[TextsOfOneLength]:
         for start in range(first, last, step):
             end = min(start + step, last)
             rows = slice(start, end) if order is None else order[start:end]
-            yield TextsOfOneLength(rows, _words(content, starts[rows], length), length)
+            yield TextsOfOneLength(rows, _words(content, starts[rows], length, prefix), len(prefix) + length)
 
 
-def _words(content: npt.NDArray[np.uint8], starts: Integers, length: int) -> Unsigned:
-    """Return the words of the texts of ``length`` bytes that begin at ``starts`` of ``content``."""
-    padded = -(-length // 8) * 8
+def _words(content: npt.NDArray[np.uint8], starts: Integers, length: int, prefix: bytes) -> Unsigned:
+    """Return the words of the texts of ``length`` bytes that begin at ``starts`` of ``content``, after ``prefix``."""
+    whole = len(prefix) + length
+    padded = -(-whole // 8) * 8
     if not padded:
         return np.empty((0, len(starts)), np.uint64)
-    if len(starts) and int(starts[-1]) - int(starts[0]) == (len(starts) - 1) * length and length == padded:
+    stand_together = len(starts) and int(starts[-1]) - int(starts[0]) == (len(starts) - 1) * length
+    if not length:
+        texts = np.empty((len(starts), 0), np.uint8)
+    elif stand_together:
         texts = content[starts[0] : starts[-1] + length].reshape(len(starts), length)
     else:
-        texts = np.zeros((len(starts), padded), np.uint8)
-        texts[:, :length] = np.lib.stride_tricks.sliding_window_view(content, length)[starts]
+        texts = np.lib.stride_tricks.sliding_window_view(content, length)[starts]
+    if length != padded:
+        filled = np.zeros((len(starts), padded), np.uint8)
+        filled[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+        filled[:, len(prefix) : whole] = texts
+        texts = filled
     return np.ascontiguousarray(texts).view("<u8").T
