@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
+from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
@@ -15,7 +16,7 @@ from windowpane.engines.registry import engines_for
 from windowpane.engines.spec import EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
-P = TypeVar("P", Program, OverProgram)
+P = TypeVar("P", Program, OverProgram, JoinProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:
