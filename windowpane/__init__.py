@@ -59,6 +59,7 @@ from windowpane.windowing.triggers import *  # noqa: F403
 from windowpane.windowing.triggers import __all__ as _triggers
 from windowpane.windowing.triggers.composable import *  # noqa: F403
 from windowpane.windowing.triggers.composable import __all__ as _composable_triggers
+from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import GLOBAL_WINDOW, GlobalWindow, TimeWindow, Window
 
 __version__ = "0.1.0"
@@ -96,6 +97,7 @@ __all__ = [
     "TimeEvictor",
     "TimeWindow",
     "TimestampedValue",
+    "Watermarks",
     "Window",
     "WindowFunctionSpec",
     "WindowSpec",

@@ -19,6 +19,7 @@ from windowpane.result import Runnable
 from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, ways_of_spark
 from windowpane.windowing.over.calls import several
 from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from windowpane.spark.sources.source import Source
@@ -29,7 +30,7 @@ ALL = "*"
 def over(
     dataframe: Any,
     event_time: str | None = None,
-    watermark: Duration | None = None,
+    watermark: Duration | Watermarks | None = None,
     key: str | tuple[str, ...] | list[str] | None = None,
     heartbeat: str | None = None,
     *,
@@ -42,8 +43,8 @@ def over(
         dataframe: streaming or static, Spark classic or Connect. With a string column ``_change_type`` it is a changelog:
             ``insert``, ``update_preimage``, ``update_postimage``, ``delete``, the words of Spark's and Delta's change feeds.
         event_time: name of a timestamp column; needed by ``emit_on_window_close``, and for state that ends.
-        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it; leave it out
-            where the DataFrame has a watermark already.
+        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it, or a strategy:
+            ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already.
         key: column name(s) that identify a row: changes are matched by it, and it breaks every tie of the order.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         rows_default: take RisingWave's default frame with ORDER BY, ``ROWS UNBOUNDED PRECEDING``, instead of that of SQL and

@@ -28,6 +28,7 @@ from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.triggers.composable import ComposableTrigger
+from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ ProcessFunction = Callable[[Any, ProcessContext, Sequence[Any]], Any]
 def stream(
     dataframe: Any,
     event_time: str | None = None,
-    watermark: Duration | None = None,
+    watermark: Duration | Watermarks | None = None,
     heartbeat: str | None = None,
     name: str = "windowpane",
 ) -> Stream:
@@ -50,8 +51,8 @@ def stream(
     Args:
         dataframe: streaming or static, Spark classic or Connect. Static means bounded: at the end every window fires.
         event_time: name of a timestamp column; needed by event-time windows.
-        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it; leave it
-            out where the DataFrame has a watermark already. Rows behind it are late.
+        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it, or a strategy:
+            ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already. Rows behind it are late.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
             ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query that are given none are
@@ -62,7 +63,7 @@ def stream(
 
     Raises:
         UnknownColumnError: there is no such event time or heartbeat.
-        InvalidDurationError: the watermark is no duration.
+        InvalidDurationError: the watermark is neither a duration nor a strategy.
         InvalidSpecError: the event time is no timestamp, or is not given by name.
 
     Example:

@@ -50,6 +50,7 @@ from windowpane.windowing.triggers import (
     TriggerContext,
     TriggerResult,
 )
+from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow, Window
 
 SUM = WindowFunctionSpec.reduce(operator.add)
@@ -560,6 +561,42 @@ class TestRefusedWhenRun:
         restored.process_watermark(9)
 
         assert restored.take_output() == [OutputRecord("k", TimeWindow(0, 10), 4, 9)]
+
+
+def test_a_strategy_moves_the_watermark_at_the_end_of_a_batch_and_by_the_clock() -> None:
+    strategy = Watermarks.bounded(2).per_source("s").not_behind_now(50)
+    harness = WindowTestHarness(TumblingEventTimeWindows.of(10), watermarks=strategy)
+    fast, slow = {"s": "fast"}, {"s": "slow"}
+    harness.process_element(slow, 1)
+    harness.process_element(fast, 30)
+    harness.finish_batch()
+    harness.process_element(slow, 8)
+    harness.process_element(slow, 13)
+    assert (harness.watermark, harness.output, harness.late) == (-2, [], [])
+
+    harness.finish_batch()
+
+    assert harness.watermark == 10
+    assert values(harness) == [[slow, slow]]
+    harness.set_processing_time(100)
+    assert harness.watermark == 49
+    assert values(harness) == [[slow], [fast]]
+
+
+def test_a_strategy_goes_on_from_a_snapshot() -> None:
+    strategy = Watermarks.monotonous().per_source("s")
+    harness = WindowTestHarness(TumblingEventTimeWindows.of(10), watermarks=strategy)
+    harness.process_element({"s": "slow"}, 1)
+    harness.process_element({"s": "fast"}, 30)
+
+    restored = WindowTestHarness.restore(harness.snapshot(), TumblingEventTimeWindows.of(10), watermarks=strategy)
+    restored.process_element({"s": "fast"}, 31)
+    restored.finish_batch()
+
+    assert restored.watermark == 0
+    restored.process_element({"s": "slow"}, 12)
+    restored.finish_batch()
+    assert values(restored) == [[{"s": "slow"}]]
 
 
 def test_an_evictor_leaves_the_youngest() -> None:

@@ -39,6 +39,7 @@ from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MIN, Duration, to_micros
 from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.watermarks import WatermarkGenerator, Watermarks
 from windowpane.windowing.windows import Window
 
 SNAPSHOT = "harness-snapshot"
@@ -73,6 +74,8 @@ class WindowTestHarness:
         allowed_lateness: how long windows are kept behind the watermark: a duration, integers are microseconds.
         function: what a firing window is turned into; where none is given, one list of the window's elements.
         side_outputs: the declared side outputs; ``None`` accepts every tag.
+        watermarks: how the watermark is made of elements and the clock, whenever a batch ends (``finish_batch``) or the clock is
+            set; elements are dicts where the strategy reads columns. ``None`` leaves it to ``process_watermark``.
 
     Raises:
         InvalidSpecError: parts that do not fit together, as everywhere in windowpane.
@@ -100,6 +103,7 @@ class WindowTestHarness:
         allowed_lateness: Duration = 0,
         function: WindowFunctionSpec | None = None,
         side_outputs: Sequence[OutputTag] | None = None,
+        watermarks: Watermarks | None = None,
     ) -> None:
         """Build the operator over empty state."""
         if function is not None and not isinstance(function, WindowFunctionSpec):
@@ -119,6 +123,7 @@ class WindowTestHarness:
                 to_micros(allowed_lateness),
             )
         self._declared = None if side_outputs is None else [tag.name for tag in side_outputs]
+        self._generator = None if watermarks is None else WatermarkGenerator(watermarks)
         self._build({}, {}, {})
 
     def _build(self, keyed: dict[bytes, bytes], event: dict[bytes, bytes], processing: dict[bytes, bytes]) -> None:
@@ -140,6 +145,8 @@ class WindowTestHarness:
         at = MIN if timestamp is None else timestamp
         self._collector.history.append(ElementRecord(key, value, at))
         self.operator.process_element(key, value, at)
+        if self._generator is not None:
+            self._generator.on_event(value, at)
 
     def process_watermark(self, watermark: int) -> None:
         """Move the watermark: what is due fires, then the watermark is passed on. One that goes back is ignored."""
@@ -154,10 +161,19 @@ class WindowTestHarness:
         """Set the clock: what is due fires."""
         self._collector.history.append(ClockRecord(time))
         self.operator.advance_processing_time(time)
+        self._make_watermark()
 
     def finish_batch(self) -> None:
-        """End a micro-batch: with ``refine="last"`` the refinements held back fire now."""
+        """End a micro-batch: with ``refine="last"`` the refinements held back fire now, then the strategy moves the watermark."""
         self.operator.finish_batch()
+        self._make_watermark()
+
+    def _make_watermark(self) -> None:
+        if self._generator is None:
+            return
+        made = self._generator.on_periodic_emit(self.processing_time)
+        if made > self.watermark:
+            self.process_watermark(made)
 
     def restore_clocks(self, watermark: int, processing_time: int) -> None:
         """Set both clocks without firing, as an engine does that keeps the watermark across restarts."""
@@ -266,14 +282,17 @@ class WindowTestHarness:
         """End the batch and return state and timers."""
         self.finish_batch()
         self._state.flush()
-        body = pickle.dumps([entries.copy() for entries in self._entries], protocol=5)
+        kept: list[Any] = [entries.copy() for entries in self._entries]
+        kept += [] if self._generator is None else [self._generator.standing]
+        body = pickle.dumps(kept, protocol=5)
         return frame(SNAPSHOT, SNAPSHOT_VERSION, body)
 
     @classmethod
     def restore(cls, snapshot: bytes, *args: Any, **parts: Any) -> Self:
         """Return a harness over the state of ``snapshot``; all other arguments are those of the constructor.
 
-        The watermark is ``MIN``, the processing time 0, and counters and log are empty.
+        The watermark is ``MIN``, the processing time 0, and counters and log are empty. A strategy goes on from what it knew,
+        with the watermark where it was.
 
         Raises:
             UnknownStateFormatError: the bytes are no snapshot of a harness.
@@ -282,7 +301,12 @@ class WindowTestHarness:
             >>> harness = WindowTestHarness.restore(harness.snapshot(), TumblingEventTimeWindows.of(10))
         """
         harness = cls(*args, **parts)
-        harness._build(*pickle.loads(unframe(SNAPSHOT, SNAPSHOT_VERSION, snapshot)))
+        keyed, event, processing, *known = pickle.loads(unframe(SNAPSHOT, SNAPSHOT_VERSION, snapshot))
+        harness._build(keyed, event, processing)
+        if harness._generator is not None and known:
+            (before,) = known
+            harness._generator = WatermarkGenerator(harness._generator.strategy, before, run=f"after {before.run}")
+            harness._timers.restore_clocks(before.watermark, 0)
         return harness
 
 

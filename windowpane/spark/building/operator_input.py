@@ -59,6 +59,9 @@ class SourceRows:
 
     def way_through_spark(self) -> str | None:
         """Return why rows that are made in Python have to go through Spark, ``None`` if they do not."""
+        watermark = self.source.watermark
+        if watermark is not None and watermark.punctuation is not None:
+            return f"Spark watches column {watermark.punctuation!r}"
         if self.projection.computed:
             return f"Spark computes {self.projection.computed[0]}"
         if is_hashed_by_spark(self.keys):
@@ -132,4 +135,5 @@ def encoder_of(
         dropped=tuple(name for name in columns if name not in kept),
         partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
         combiner=combiner,
+        own_watermark=source.own_watermark,
     )

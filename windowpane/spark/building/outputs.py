@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, WINDOW_END
 from windowpane.hidden_columns import PREFIX
-from windowpane.spark.sources.source import PASSED_ON
+from windowpane.spark.sources.source import OWN_WATERMARK, PASSED_ON
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.decode import Decoder
 from windowpane.spark.stages.project import quoted
@@ -29,6 +29,7 @@ class Output:
         arrow: names and types of its columns as the operator emits them.
         spark: the same as Spark has them.
         with_system: whether rows keep the columns that a window downstream needs.
+        own_watermark: the watermark as text where the operator makes it itself, ``None`` where Spark passes it on.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Output:
     arrow: pa.Schema
     spark: T.StructType
     with_system: bool = False
+    own_watermark: str | None = None
 
     def of(self, rows: Any, wire: Wire) -> Any:
         """Return this output of an operator's rows."""
@@ -43,7 +45,8 @@ class Output:
         read = self.read(rows, wire, names)
         if self.number != MAIN:
             return read
-        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata={PASSED_ON: END_OF_WINDOW})
+        passed = {PASSED_ON: END_OF_WINDOW} if self.own_watermark is None else {OWN_WATERMARK: self.own_watermark}
+        marked = F.col(WINDOW_END).alias(WINDOW_END, metadata=passed)
         return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names])
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:

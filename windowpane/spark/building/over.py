@@ -19,7 +19,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import BuiltProgram, Operator
-from windowpane.spark.sources.source import DELAY, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.project import with_key_hash
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Expression, Name, names_in
@@ -53,6 +53,7 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     )
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
+    _check_own_watermark(source, programs)
     keys = names.types_of(programs[0].spec.partition_by)
     rows = SourceRows(source, with_key_hash(names.projected, keys), names.projection, keys)
     return BuiltProgram(
@@ -75,6 +76,15 @@ def _check_watermark(source: Source, plan: OverPlan) -> None:
     if plan.retain is not None:
         raise InvalidSpecError(
             "retain= counts back from the watermark, and there is none: wp.over(df, ..., watermark='10 minutes')."
+        )
+
+
+def _check_own_watermark(source: Source, programs: Sequence[OverProgram]) -> None:
+    if source.own_watermark is not None and len(programs) > 1:
+        raise InvalidSpecError(
+            f"watermark={source.own_watermark!r} is made in the operator itself, and these calls need {len(programs)} operators "
+            "in a row, of which the later ones would not see it: they have several partitions or orders. Use a watermark of "
+            "Spark's (bounded, monotonous, punctuated), or one query for each partition and order."
         )
 
 
@@ -132,6 +142,7 @@ def _main(source: Source, names: Names, plan: OverPlan, last: OverProgram) -> Ov
     arrow = _read_by(selected, last)
     behind = plan.held_back
     passes = behind is not None and source.has_watermark
+    own = source.own_watermark
     return OverOutput(
         "main",
         MAIN,
@@ -139,7 +150,7 @@ def _main(source: Source, names: Names, plan: OverPlan, last: OverProgram) -> Ov
         spark_schema(arrow, names.schema),
         selected=selected,
         event_time=source.event_time if passes else None,
-        metadata={PASSED_ON: ROW_TIME, DELAY: source.delay + (behind or 0)},
+        metadata={PASSED_ON: ROW_TIME, DELAY: source.delay + (behind or 0)} if own is None else {OWN_WATERMARK: repr(own)},
     )
 
 

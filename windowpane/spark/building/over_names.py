@@ -63,7 +63,8 @@ class Names:
             self._add_all()
         self._check_output()
         self.columns = tuple(self.projection.columns)
-        for system in (source.heartbeat, CHANGE_TYPE if self.is_changelog else None):
+        own = source.own_watermark
+        for system in (source.heartbeat, CHANGE_TYPE if self.is_changelog else None, None if own is None else own.source):
             if system is not None:
                 self.projection.add(system, "input", "")
         self.projected = self.projection.select()

@@ -14,7 +14,7 @@ from typing import Any
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
-from windowpane.errors import UndeclaredSideOutputError
+from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
 from windowpane.planning.engines import engine_of
 from windowpane.planning.over import OverPlan
 from windowpane.planning.windows import WindowPlan
@@ -27,6 +27,7 @@ from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
+from windowpane.windowing.watermarks import Watermarks
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class BuiltProgram:
     @property
     def time_mode(self) -> str:
         """Spark's time mode for the stateful operators."""
-        if self.plan.uses_processing_time:
+        if self.plan.uses_processing_time or self.source.own_watermark is not None:
             return "ProcessingTime"
         return "EventTime" if self.source.has_watermark else "None"
 
@@ -80,11 +81,12 @@ class BuiltProgram:
     def waits_for_the_clock(self) -> bool:
         """Whether this program or one before it has processing-time timers."""
         upstream = self.source.upstream
-        return self.plan.uses_processing_time or (upstream is not None and upstream.waits_for_the_clock)
+        return self.time_mode == "ProcessingTime" or (upstream is not None and upstream.waits_for_the_clock)
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
-        return self.explained(Buckets.of(self.source.dataframe.sparkSession, self.is_streaming).text)
+        buckets = Buckets.of(self.source.dataframe.sparkSession, self.is_streaming).text
+        return self.explained(buckets) + self.source.watermark_text
 
     def rows(self, wire: Wire) -> Any:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
@@ -97,6 +99,7 @@ class BuiltProgram:
                 time_mode=self.time_mode if self.is_streaming else None,
                 delay=self.source.delay + operator.behind,
                 counted_as=self.source.name if number == 1 else f"{self.source.name}_{number}",
+                own_watermark=self.source.own_watermark,
             )
         return rows
 
@@ -126,7 +129,17 @@ class BuiltProgram:
         return output.of(*self._wired)
 
     def followed_by(self, name: str) -> Source:
-        """Return the main output as the source of a window of the same query, with the time of each row beside it."""
+        """Return the main output as the source of a window of the same query, with the time of each row beside it.
+
+        Raises:
+            InvalidSpecError: the watermark is made in the operator, and a second one would not see it.
+        """
+        if self.source.own_watermark is not None:
+            raise InvalidSpecError(
+                f"watermark={self.source.own_watermark!r} is made in the operator itself, and Spark does not carry it to "
+                "a second one. Give the first window a watermark of Spark's (bounded, monotonous, punctuated), or write its "
+                "results to a table and read that as a stream."
+            )
         output = dataclasses.replace(self.outputs["main"], with_system=True)
         return Source(output.of(*self._wired), name=name, upstream=self)
 
@@ -139,6 +152,7 @@ def operate(
     time_mode: str | None,
     delay: int = 0,
     counted_as: str | None = None,
+    own_watermark: Watermarks | None = None,
 ) -> Any:
     """Return what an engine on buckets makes of encoded rows.
 
@@ -149,13 +163,14 @@ def operate(
         time_mode: Spark's time mode for a stream; ``None`` for static rows, which need no state of Spark's.
         delay: microseconds by which the operator's watermark stays behind Spark's.
         counted_as: the name of the counters in the query's progress, ``None`` for none.
+        own_watermark: how the operator makes its watermark itself, ``None`` where Spark makes it.
     """
     check_worker_python(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
     if time_mode is None:
         return grouped.applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
-    processor = process.BucketProcessor(make_engine, wire, time_mode, delay)
+    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark)
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
-    return rows if counted_as is None else rows.observe(counted_as, *counter_columns())
+    return rows if counted_as is None else rows.observe(counted_as, *counter_columns(own_watermark is not None))

@@ -95,7 +95,8 @@ def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) ->
     """Select the columns that make up a row, the heartbeat, and the event time unless rows carry theirs already."""
     columns = source.watermarked.columns
     has_time = TIME in projection.columns
-    for name in (*rows, source.heartbeat):
+    own = source.own_watermark
+    for name in (*rows, source.heartbeat, None if own is None else own.source):
         if name is not None and (not has_time or name in columns):
             projection.add(name, "input", "")
     if source.event_time is None or (has_time and source.event_time not in columns):
@@ -181,7 +182,15 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, keys: T.StructT
     rows = source.watermarked.schema
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     main = T.StructType([*(rows.fields if returns_rows else ()), *keys.fields])
-    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, main))}
+    outputs = {
+        "main": Output(
+            "main",
+            MAIN,
+            program.main_schema,
+            spark_schema(program.main_schema, main),
+            own_watermark=None if source.own_watermark is None else repr(source.own_watermark),
+        )
+    }
     for number, side in enumerate(program.side_outputs, start=MAIN + 1):
         known = rows if side.is_late else None
         outputs[side.tag.name] = Output(side.tag.name, number, side.schema, spark_schema(side.schema, known))

@@ -2,7 +2,8 @@
 
 With processing-time timers Spark plans empty batches for ever, since a timer could be due at any time; so ``availableNow`` never
 ends. The input is consumed when a batch read nothing from any source, and the run is stopped then: Flink, too, ends a bounded
-job without waiting for the clock. What an interrupted empty batch would have done, the next run does.
+job without waiting for the clock. What an interrupted empty batch would have done, the next run does: its first batch is that one
+again, whatever there is to read by then. So the first batch of a run ends nothing.
 
 Two ways to notice: ``Result.start`` knows the trigger and watches its query (``stop_when_consumed``). A query that the user
 starts from ``Result.df`` is found by a listener (``end_available_now_runs``), which asks the query for its trigger. Spark Connect
@@ -30,9 +31,11 @@ def stop_when_consumed(query: Any, poll_seconds: float = 0.2) -> threading.Threa
     """Stop ``query`` once its sources are consumed, from a thread of its own."""
 
     def watch() -> None:
+        first: int | None = None
         while query.isActive:
-            progress = query.lastProgress
-            if progress is not None and _read_nothing(progress):
+            batches = query.recentProgress
+            first = batches[0].batchId if batches and first is None else first
+            if batches and batches[-1].batchId != first and _read_nothing(batches[-1]):
                 query.stop()
                 return
             query.awaitTermination(poll_seconds)
@@ -54,6 +57,7 @@ class _StopWhenConsumed(StreamingQueryListener):
 
     def __init__(self, spark: Any) -> None:
         self._session = weakref.ref(spark)
+        self._first: dict[str, int] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
@@ -62,12 +66,14 @@ class _StopWhenConsumed(StreamingQueryListener):
         """Nothing to do."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Nothing to do."""
+        """Forget the run."""
+        self._first.pop(str(event.runId), None)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """Stop the query if this batch read nothing."""
+        """Stop the query if this batch read nothing, and is not the first of its run."""
         progress, spark = event.progress, self._session()
-        if spark is None or not _is_windowpane(progress) or not _read_nothing(progress):
+        is_first = self._first.setdefault(str(progress.runId), progress.batchId) == progress.batchId
+        if spark is None or is_first or not _is_windowpane(progress) or not _read_nothing(progress):
             return
         query = spark.streams.get(str(progress.id))
         if query is not None and _never_ends(query):

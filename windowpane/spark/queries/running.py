@@ -21,6 +21,7 @@ from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.failures import Briefly
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
+from windowpane.windowing.times import format_micros, to_micros
 
 
 def start(
@@ -36,6 +37,7 @@ def start(
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [built.named(name) for name in sinks]
+    _check_idleness(built, trigger or {})
     if checkpoint is None:
         logging.getLogger(__name__).warning(
             "no checkpoint was given, so this query cannot be restarted: its state is gone when it ends. Say "
@@ -53,6 +55,18 @@ def start(
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
     return query
+
+
+def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
+    """Refuse an idle time in which no batch runs: every source would be idle between two rows of it."""
+    strategy, interval = built.source.own_watermark, trigger.get("processingTime")
+    if strategy is None or strategy.idleness is None or interval is None:
+        return
+    if strategy.idleness < to_micros(interval):
+        raise InvalidSpecError(
+            f"with_idleness({format_micros(strategy.idleness)!r}) is shorter than a batch of this query, processingTime="
+            f"{interval!r}: a source would be idle between two batches. Wait for at least two of them."
+        )
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,17 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
-from windowpane.windowing.times import to_micros
+from windowpane.spark.stages.project import quoted
+from windowpane.windowing.times import format_micros
+from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
@@ -32,10 +36,13 @@ ROW_TIME = "row"
 """The event time of a row that came out of an OVER window."""
 DELAY = "windowpane.delay"
 """Metadata of such a column: microseconds by which rows may stay behind the watermark."""
+OWN_WATERMARK = "windowpane.own_watermark"
+"""Metadata of such a column: the watermark that the earlier operator made itself, which Spark does not pass on."""
 
 NAME = "windowpane"
 """Name of the counters of an operator that is given none."""
 _WATERMARK = "spark.watermarkDelayMs"
+_PUNCTUATION = hidden("punctuation")
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Source:
     Args:
         dataframe: the DataFrame.
         event_time: name of the event-time column, ``None`` for none.
-        watermark: delay of the watermark as Spark writes it, ``None`` for none (or one that the DataFrame has already).
+        watermark: how the watermark is made, ``None`` for none (or one that the DataFrame has already).
         heartbeat: name of the boolean column that marks heartbeats, ``None`` for none.
         name: name of the counters in the query's progress.
         upstream: the earlier window the rows come from, ``None`` for a source.
@@ -54,7 +61,7 @@ class Source:
 
     dataframe: Any
     event_time: str | None = None
-    watermark: Any = None
+    watermark: Watermarks | None = None
     heartbeat: str | None = None
     name: str = NAME
     upstream: BuiltProgram | None = None
@@ -66,15 +73,14 @@ class Source:
 
         Raises:
             UnknownColumnError: it has no such event time or heartbeat.
-            InvalidSpecError: something else was given than names, or Spark makes no watermark of the event time.
-            InvalidDurationError: the watermark is no duration.
+            InvalidSpecError: something else was given than names, or no watermark can be made as it was said.
+            InvalidDurationError: the watermark is neither a strategy nor a duration.
         """
         _check_names(event_time, heartbeat)
-        if watermark is not None:
-            to_micros(watermark)
+        strategy = None if watermark is None else Watermarks.of(watermark)
         made = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
-        source = cls(dataframe, event_time, watermark, heartbeat, name, made=made)
+        source = cls(dataframe, event_time, strategy, heartbeat, name, made=made)
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
             source.watermarked  # noqa: B018 (it is checked)
@@ -93,21 +99,33 @@ class Source:
 
     @cached_property
     def watermarked(self) -> Any:
-        """The DataFrame, with the watermark.
+        """The DataFrame, with the watermark if Spark makes it.
 
         Raises:
-            UnknownColumnError: it has no such event time or heartbeat.
-            InvalidSpecError: the event time is no timestamp, or Spark makes no watermark of it.
+            UnknownColumnError: it has no such event time or heartbeat, or not the columns that the watermark is made from.
+            InvalidSpecError: the event time is no timestamp, or no watermark can be made as it was said.
         """
-        dataframe = self.dataframe
+        dataframe, strategy = self.dataframe, self.watermark
         self.require([] if self.event_time is None else [self.event_time], "event_time")
         self.require([] if self.heartbeat is None else [self.heartbeat], "heartbeat")
         if self.event_time is not None and self.upstream is None:
             self._check_event_time()
-        if self.watermark is None or not self.is_streaming or self.is_passed_on:
+        if strategy is not None:
+            self._check_strategy(strategy)
+        self._check_passed_on()
+        if strategy is None or not self.is_streaming or self.is_passed_on:
             return dataframe
         self._check_watermark()
-        return dataframe.withWatermark(self.event_time, self.spark_watermark)
+        if strategy.punctuation is not None:
+            return self._punctuated(strategy.punctuation)
+        return dataframe if self.own_watermark is not None else dataframe.withWatermark(self.event_time, self.spark_watermark)
+
+    def _punctuated(self, column: str) -> Any:
+        """Return the DataFrame with a watermark of what a column says; the one that Spark watches does not stay."""
+        said = F.col(quoted(column))
+        if isinstance(self.dataframe.schema[column].dataType, T.BooleanType):
+            said = F.when(said, F.col(quoted(str(self.event_time))))
+        return self.dataframe.withColumn(_PUNCTUATION, said).withWatermark(_PUNCTUATION, "0 seconds").drop(_PUNCTUATION)
 
     @property
     def is_streaming(self) -> bool:
@@ -116,10 +134,16 @@ class Source:
 
     @property
     def spark_watermark(self) -> str | None:
-        """The delay of the watermark as Spark writes it, ``None`` for none or rows that are no stream."""
-        if self.watermark is None or not self.is_streaming:
+        """The delay of the watermark as Spark writes it; ``None`` where Spark makes none of the event time."""
+        strategy = self.watermark
+        if strategy is None or not self.is_streaming or not strategy.is_sparks or strategy.punctuation is not None:
             return None
-        return f"{to_micros(self.watermark) // 1000} milliseconds"
+        return f"{strategy.delay // 1000} milliseconds"
+
+    @property
+    def own_watermark(self) -> Watermarks | None:
+        """How the operator makes its watermark itself, ``None`` where Spark makes it or there is none."""
+        return self.watermark if self.watermark is not None and not self.watermark.is_sparks and self.is_streaming else None
 
     @property
     def event_type(self) -> T.DataType | None:
@@ -157,10 +181,23 @@ class Source:
         """Microseconds by which the operator's watermark stays behind Spark's."""
         if not self.is_passed_on:
             return 0
-        return int(self._metadata(DELAY) or 0) + (0 if self.watermark is None else to_micros(self.watermark))
+        return int(self._metadata(DELAY) or 0) + (0 if self.watermark is None else self.watermark.delay)
+
+    @property
+    def watermark_text(self) -> str:
+        """The line of ``explain`` about the watermark, with its line break; empty for rows that are no stream."""
+        if not self.is_streaming or self.event_time is None:
+            return ""
+        if self.is_passed_on:
+            text = "that of the operator before" + (f", less {format_micros(self.delay)}" if self.delay else "")
+        elif self.watermark is not None:
+            text = self.watermark.explain(self.event_time)
+        else:
+            text = "that of the DataFrame; made by Spark" if self.has_watermark else "none"
+        return f"\n  watermark       {text}"
 
     def _metadata(self, name: str) -> Any:
-        if self.event_time not in self.dataframe.columns:
+        if self.event_time is None or self.event_time not in self.dataframe.columns:
             return None
         return self.dataframe.schema[self.event_time].metadata.get(name)
 
@@ -171,6 +208,40 @@ class Source:
             raise InvalidSpecError(
                 f"event_time: column {self.event_time!r} is {shown}, but an event time is a timestamp. "
                 "Cast it first, for example with timestamp_millis or to_timestamp."
+            )
+
+    def _check_strategy(self, strategy: Watermarks) -> None:
+        """Refuse columns that a watermark cannot be made from."""
+        for name, role in ((strategy.punctuation, "punctuated"), (strategy.source, "per_source")):
+            self.require([] if name is None else [name], role)
+        if strategy.punctuation is not None:
+            kind = self.dataframe.schema[strategy.punctuation].dataType
+            if not isinstance(kind, T.TimestampType | T.BooleanType):
+                raise InvalidSpecError(
+                    f"punctuated: column {strategy.punctuation!r} is {kind.simpleString()}. It says up to when the stream is "
+                    "complete, so it is a timestamp, or a boolean for rows whose own event time says so."
+                )
+        if strategy.source is not None:
+            kind = self.dataframe.schema[strategy.source].dataType
+            if not isinstance(kind, T.StringType | T.IntegralType | T.DateType | T.BooleanType):
+                raise InvalidSpecError(
+                    f"per_source: column {strategy.source!r} is {kind.simpleString()}, but sources are told apart by text, whole "
+                    "numbers, dates or booleans. Cast it first."
+                )
+
+    def _check_passed_on(self) -> None:
+        """Refuse what follows an operator whose watermark Spark does not know."""
+        made_before = self._metadata(OWN_WATERMARK) if self.upstream is None else None
+        if made_before is not None:
+            raise InvalidSpecError(
+                f"event_time={self.event_time!r} is of an operator that makes its watermark itself, {made_before}, and Spark "
+                "does not carry that one to a second operator. Give the first operator a watermark of Spark's (bounded, "
+                "monotonous, punctuated), or write its results to a table and read that as a stream."
+            )
+        if self.is_passed_on and self.watermark is not None and (self.own_watermark or self.watermark.punctuation):
+            raise InvalidSpecError(
+                f"event_time={self.event_time!r} comes with the watermark of the operator before, and {self.watermark!r} would "
+                "be another one. Leave watermark= out, or say by how much to stay behind: watermark='5 minutes'."
             )
 
     def _check_watermark(self) -> None:

@@ -22,6 +22,8 @@ from windowpane.spark.stages.arrow_columns import arriving
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import bucket_numbers
+from windowpane.spark.stages.own_watermark import Mark
+from windowpane.windowing.watermarks import Watermarks
 
 BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
@@ -46,6 +48,7 @@ class Encoder:
         partitions: number of state partitions if the task does not tell.
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
         hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
+        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
     """
 
     keys: tuple[str, ...]
@@ -56,6 +59,7 @@ class Encoder:
     partitions: int
     combiner: Combiner | None = None
     hashes_keys: bool = False
+    own_watermark: Watermarks | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -64,9 +68,10 @@ class Encoder:
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
         yield from (_sent([bucket], [blob]) for bucket, blob in probes())
+        mark = None if self.own_watermark is None else Mark(self.own_watermark.source)
         position, pending, folding = 0, _Pending(), None
         for batch in batches:
-            rows = self._prepared(pa.Table.from_batches([batch]), partition, position)
+            rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
             position += batch.num_rows
             if folding is None and rows.num_rows:
                 folding = Folding.NOT if self.combiner is None else self.combiner.folding(rows)
@@ -74,8 +79,11 @@ class Encoder:
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
         yield from self._flush(pending.taken(), ids, folding)
+        report = None if mark is None else mark.blob()
+        if report is not None:
+            yield _sent(ids, [report] * len(ids))
 
-    def _prepared(self, table: pa.Table, partition: int, position: int) -> pa.Table:
+    def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark | None) -> pa.Table:
         rows = table.num_rows
         table = arriving(table)
         if self.combiner is None:
@@ -83,6 +91,8 @@ class Encoder:
             table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:
             table = table.append_column(TIME, self._times(table))
+        if mark is not None:
+            mark.see(table)
         if self.heartbeat is not None:
             table = table.filter(pc.invert(pc.fill_null(table[self.heartbeat], False)))
         return table

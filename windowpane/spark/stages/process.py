@@ -5,7 +5,8 @@ the next move of the watermark (or of the clock, in processing-time mode): one t
 that could fire sees every watermark, and knows which one downstream has seen before.
 
 Watermarks: Spark's w, in milliseconds, means nothing *below* w is still expected, Flink's means nothing at or below; so the
-operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN``.
+operator's is ``w - 1 µs``. Spark reports 0 while there is none: that is ``MIN``. Where the operator makes its watermark itself
+(``own_watermark``), every bucket is called in every batch, with the clock of the machine.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from windowpane.spark.queries.layout import Layout
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
+from windowpane.spark.stages.own_watermark import OwnWatermark, is_mark
 from windowpane.spark.stages.wire import Wire, pandas_of
 from windowpane.windowing.times import MIN
+from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +45,22 @@ class BucketProcessor(StatefulProcessor):
         wire: how its outputs travel.
         time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
         delay: microseconds by which the operator's watermark stays behind Spark's.
+        own_watermark: how the operator makes its watermark itself, ``None`` where Spark makes it.
     """
 
-    def __init__(self, make_engine: Callable[[], Engine], wire: Wire, time_mode: str, delay: int = 0) -> None:
+    def __init__(
+        self,
+        make_engine: Callable[[], Engine],
+        wire: Wire,
+        time_mode: str,
+        delay: int = 0,
+        own_watermark: Watermarks | None = None,
+    ) -> None:
         self._make_engine = make_engine
         self._wire = wire
         self._time_mode = time_mode
         self._delay = delay
+        self._own = None if own_watermark is None else OwnWatermark(own_watermark)
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
@@ -81,16 +93,21 @@ class BucketProcessor(StatefulProcessor):
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
-        rows, passed = parted(tables)
+        marks = [table for table in tables if is_mark(table)]
+        rows, passed = parted([table for table in tables if not is_mark(table)])
         try:
             self._compare_layouts(key)
-            output = self._engine.run(self._store, rows, Clock(self._watermark(spark_watermark), now * 1000))
-            yield pandas_of(self._wire.rows(output, passed))
+            standing = None if self._own is None else self._own.read(self._store)
+            watermark = self._watermark(spark_watermark) if standing is None else standing.watermark
+            output = self._engine.run(self._store, rows, Clock(watermark, now * 1000))
+            if self._own is not None and standing is not None:
+                standing = self._own.advanced(self._store, standing, marks, now * 1000)
+            yield pandas_of(self._wire.rows(output, passed, standing))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:
             self._store.settle()
-        if self._time_mode != _NO_TIMERS and not output.is_idle:
+        if self._time_mode != _NO_TIMERS and (self._own is not None or not output.is_idle):
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
 

@@ -20,6 +20,8 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput
 from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
+from windowpane.windowing.times import MIN
+from windowpane.windowing.watermarks import Standing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,11 +63,19 @@ class Wire:
         """The columns of a row, in Spark's types."""
         return spark_schema(self.schema)
 
-    def rows(self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = ()) -> pa.Table:
-        """Return what a bucket emitted and passed on as rows of ``schema``."""
+    def rows(
+        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), standing: Standing | None = None
+    ) -> pa.Table:
+        """Return what a bucket emitted and passed on as rows of ``schema``.
+
+        Args:
+            output: what the engine emitted.
+            passed: what an earlier operator emitted to other outputs.
+            standing: how the watermark stands where the operator makes it itself.
+        """
         blobs = [(number, table) for number, table in output.tables if not self._is_plain(number)]
         main = [self._main_rows(table) for number, table in output.tables if self._is_plain(number)]
-        return pa.concat_tables([*main, self._blob_rows([*blobs, *passed], output)]).combine_chunks()
+        return pa.concat_tables([*main, self._blob_rows([*blobs, *passed], _counted(output, standing))]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -76,9 +86,8 @@ class Wire:
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
-    def _blob_rows(self, tables: Iterable[tuple[int, pa.Table]], output: BucketOutput) -> pa.Table:
-        counters = ",".join(str(getattr(output.counters, name)) for name in COUNTERS)
-        rows = [*((number, pack(table)) for number, table in tables), (COUNTER_ROW, counters.encode())]
+    def _blob_rows(self, tables: Iterable[tuple[int, pa.Table]], counted: str) -> pa.Table:
+        rows = [*((number, pack(table)) for number, table in tables), (COUNTER_ROW, counted.encode())]
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _TAGGED, strict=True)]
         nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
         return pa.table([*columns, *nulls], schema=self.schema)
@@ -96,13 +105,35 @@ def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
     return Wire(arrow if same and all(_has_plain(field.type) for field in arrow) else None)
 
 
-def counter_columns() -> list[Any]:
-    """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``."""
-    numbers = [
-        F.when(F.col("output") == COUNTER_ROW, F.split_part(F.col("blob").cast("string"), F.lit(","), F.lit(i)).cast("bigint"))
-        for i in range(1, len(COUNTERS) + 1)
-    ]
-    return [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, COUNTERS, strict=True)]
+def _counted(output: BucketOutput, standing: Standing | None) -> str:
+    """Return the text of a counter row: the counters, and where it is the operator's own the watermark and what holds it back."""
+    counters = [str(getattr(output.counters, name)) for name in COUNTERS]
+    if standing is not None:
+        reached = "" if standing.watermark == MIN else str(standing.watermark + 1)
+        counters += [reached, standing.held_by.replace(",", ";")]
+    return ",".join(counters)
+
+
+def counter_columns(with_watermark: bool = False) -> list[Any]:
+    """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``.
+
+    Args:
+        with_watermark: whether counter rows say how the watermark stands, too: ``watermark``, in Spark's meaning (nothing before
+            it is still expected), and ``watermark_held_by``, of the bucket that is furthest behind.
+    """
+    numbers = [_counter(i).cast("bigint") for i in range(1, len(COUNTERS) + 1)]
+    columns = [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, COUNTERS, strict=True)]
+    if not with_watermark:
+        return columns
+    reached, held_by = (_counter(len(COUNTERS) + i) for i in (1, 2))
+    micros = F.when(reached != "", reached).cast("bigint")
+    furthest_behind = F.coalesce(F.min_by(held_by, micros), F.max(held_by))
+    return [*columns, F.min(F.timestamp_micros(micros)).alias("watermark"), furthest_behind.alias("watermark_held_by")]
+
+
+def _counter(number: int) -> Any:
+    text = F.split_part(F.col("blob").cast("string"), F.lit(","), F.lit(number))
+    return F.when(F.col("output") == COUNTER_ROW, text)
 
 
 def pandas_of(table: pa.Table) -> pd.DataFrame:

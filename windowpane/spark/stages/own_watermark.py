@@ -1,0 +1,113 @@
+"""Own watermark: one that the operator makes, where Spark cannot make it.
+
+Each task of the encoder reports the latest event time of every source in its rows to every bucket: a *mark*, a blob beside
+those of rows. So all buckets know the same of each batch, and a batch without marks is one without rows. Of them a bucket makes
+the watermark of its next batch (``windowing.watermarks``).
+
+State: one framed JSON blob under ``watermark``, written once a batch by ``OwnWatermark``, last. Recovery reads it back: the
+watermark does not go back, and another id of the run tells that the query was stopped between. The clock is that of the batch's
+plan, which Spark repeats with the batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from windowpane.hidden_columns import TIME
+from windowpane.spark.stages.blobs import pack
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.windowing.watermarks import SourceMark, SourceName, Standing, Watermarks, advance
+
+_MARK = b"windowpane.mark"
+_KEY, _KIND, _VERSION = "watermark", "own-watermark", 1
+_RUN = "spark.jobGroup.id"
+
+
+@dataclass
+class Mark:
+    """The latest event time of each source, seen in the rows of one task.
+
+    Args:
+        source: the column that tells sources apart, ``None`` for one source.
+    """
+
+    source: str | None
+    latest: dict[SourceName, int] = field(default_factory=dict)
+
+    def see(self, rows: pa.Table) -> None:
+        """Take rows into account."""
+        if self.source is None:
+            _add(self.latest, [None], [pc.max(rows[TIME]).as_py()])
+            return
+        times = pa.table({"source": rows[self.source], "time": rows[TIME]}).group_by("source").aggregate([("time", "max")])
+        _add(self.latest, times["source"].cast(pa.string()).to_pylist(), times["time_max"].to_pylist())
+
+    def blob(self) -> bytes | None:
+        """Return the mark as it travels, ``None`` if there is nothing to report."""
+        if not self.latest:
+            return None
+        columns = [pa.array(list(self.latest), pa.string()), pa.array(list(self.latest.values()), pa.int64())]
+        table = pa.table(columns, names=["source", "latest"])
+        return pack(table.replace_schema_metadata({_MARK: b""}))
+
+
+def is_mark(table: pa.Table) -> bool:
+    """Whether a table is a mark."""
+    return _MARK in (table.schema.metadata or {})
+
+
+def latest_of(marks: Iterable[pa.Table]) -> dict[SourceName, int]:
+    """Return the latest event time of each source in the rows of a batch."""
+    latest: dict[SourceName, int] = {}
+    for mark in marks:
+        _add(latest, mark["source"].to_pylist(), mark["latest"].to_pylist())
+    return latest
+
+
+def _add(latest: dict[SourceName, int], sources: Iterable[SourceName], times: Iterable[int | None]) -> None:
+    for source, time in zip(sources, times, strict=True):
+        if time is not None:
+            latest[source] = max(latest.get(source, time), time)
+
+
+@dataclass(frozen=True)
+class OwnWatermark:
+    """Makes the watermark of a bucket."""
+
+    strategy: Watermarks
+
+    def read(self, store: BlobStore) -> Standing:
+        """Return what the batches before have left.
+
+        Raises:
+            UnknownStateFormatError: another version of windowpane did.
+        """
+        blob = store.get(_KEY)
+        if blob is None:
+            return Standing()
+        held = json.loads(unframe(_KIND, _VERSION, blob))
+        sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
+        return Standing(sources=sources, **held)
+
+    def advanced(self, store: BlobStore, before: Standing, marks: Iterable[pa.Table], now: int) -> Standing:
+        """Return what is known after a batch at ``now``, and keep it."""
+        context = TaskContext.get()
+        run = str(context.getLocalProperty(_RUN)) if context is not None else ""
+        after = advance(self.strategy, before, latest_of(marks), now, run)
+        body = {
+            "watermark": after.watermark,
+            "held_by": after.held_by,
+            "sources": [(name, mark.latest, mark.silent) for name, mark in after.sources.items()],
+            "now": after.now,
+            "run": after.run,
+            "caught_up": after.caught_up,
+        }
+        store.put(_KEY, frame(_KIND, _VERSION, json.dumps(body).encode()))
+        return after
