@@ -70,18 +70,6 @@ class MissingTimestampError(WindowpaneError, ValueError):
         )
 
 
-class MissingJoinTimeError(MissingTimestampError):
-    """A row without an event time reached a join, which joins by it."""
-
-    def __init__(self, side: str, key: object) -> None:
-        """Name the side, the key and the way out."""
-        WindowpaneError.__init__(
-            self,
-            f"a {side} row of key {key!r} has no event time, and the join goes by it. Filter out rows whose event time is NULL, "
-            "or give them one.",
-        )
-
-
 class TimestampOverflowError(WindowpaneError, OverflowError):
     """A window of an element would begin or end beyond int64 microseconds."""
 

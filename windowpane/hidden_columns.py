@@ -30,8 +30,6 @@ KEY_HASH: Final = hidden("key_hash")
 """The hash of a row's keys, where Spark computed it."""
 PASSED: Final = hidden("passed")
 """A blob that the next operator of a chain hands on unread."""
-SIDE: Final = hidden("side")
-"""The side of a join that a row belongs to or was made of, see ``windowing.joins``."""
 
 # Of rows and partial aggregates in a bucket.
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from windowpane.engines import never
-from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.reference import JoinReferenceEngine
 from windowpane.engines.never import NeverEngine
 from windowpane.engines.over import close, update
 from windowpane.engines.over.close import OverCloseEngine
@@ -131,21 +129,7 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
 )
 """The engines of OVER windows."""
 
-JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
-    EngineSpec(
-        JoinReferenceEngine,
-        refusal=lambda program: None,
-        reason=lambda program: "the reference operators run every join",
-        state="sorted pages: the held rows of both sides by key, and when they are final",
-    ),
-)
-"""The engines of interval joins and as-of joins."""
-
-_BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
-    Program: WINDOW_ENGINES,
-    OverProgram: OVER_ENGINES,
-    JoinProgram: JOIN_ENGINES,
-}
+_BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {Program: WINDOW_ENGINES, OverProgram: OVER_ENGINES}
 
 
 def engines_for(program: Any) -> tuple[EngineSpec[Any], ...]:

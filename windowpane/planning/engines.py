@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
-from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
@@ -16,7 +15,7 @@ from windowpane.engines.registry import engines_for
 from windowpane.engines.spec import EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
-P = TypeVar("P", Program, OverProgram, JoinProgram)
+P = TypeVar("P", Program, OverProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:

@@ -13,7 +13,6 @@ from windowpane.testing.conformance.engines.columnar_over import ColumnarOver
 from windowpane.testing.conformance.engines.engine_operator import EngineOperator
 from windowpane.testing.conformance.engines.engine_programs import columnar_program
 from windowpane.testing.conformance.kinds import (
-    join,
     over_window,
     refused,
     trigger_transcript,
@@ -66,7 +65,6 @@ def row_engine() -> Engine:
         "watermark_filter": _watermark_filter,
         "tumble_start": tumble_start.replay,
         "over_window": over_window.replay,
-        "join": join.replay,
         "sort": sort.replay,
         "affected_range_rows": frame_finder.affected_range_rows,
         "merge_rows_frames": frame_finder.merge_frames,

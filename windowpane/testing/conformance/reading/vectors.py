@@ -45,14 +45,5 @@ def read_cases(file: Path) -> Iterator[Case]:
     """Yield the cases of a file."""
     content = json.loads(file.read_text(encoding="utf-8"))
     glossary = content.get("glossary") or {}
-    for body in _bodies(content):
+    for body in content["cases"]:
         yield Case(file, str(body["id"]), str(body["kind"]), with_limits(body), glossary)
-
-
-def _bodies(content: Json) -> Iterator[Json]:
-    """Yield the bodies of a file's cases; of one input with many joins, a body for each with the input as ``input``."""
-    if "cases" in content:
-        yield from content["cases"]
-    elif "with_late" in content:
-        for query in content["queries"]:
-            yield {**query, "id": query["name"], "kind": "join", "join": query["kind"], "input": content["steps"]}

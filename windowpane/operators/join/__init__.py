@@ -1,1 +1,0 @@
-"""The reference of joins: one row at a time, and obviously right."""
