@@ -70,6 +70,46 @@ class MissingTimestampError(WindowpaneError, ValueError):
         )
 
 
+class MissingEventTimeError(MissingTimestampError):
+    """A row without an event time reached rolling features, which count by it."""
+
+    def __init__(self, key: object) -> None:
+        """Name the key and the way out."""
+        WindowpaneError.__init__(
+            self,
+            f"a row of key {key!r} has no event time, and rolling features go by it. Filter out rows whose event time is NULL, "
+            "or give them one.",
+        )
+
+
+class TileMismatchError(InvalidSpecError):
+    """A rolling window or a step that is no multiple of the length of its tiles."""
+
+    def __init__(self, what: str, hop: str, nearest: str) -> None:
+        """Name both and the nearest lengths that are, nothing if a length is none."""
+        reason = f"The nearest are {nearest}; .hop(...) sets other tiles." if nearest else "Both must be longer than nothing."
+        super().__init__(f"{what} is no multiple of {hop}, the length of its tiles. {reason}")
+
+
+class EdgeError(InvalidSpecError):
+    """An edge of rolling windows that does not go with what is asked of them."""
+
+    def __init__(self, what: str) -> None:
+        """Name both and the way out."""
+        super().__init__(f"{what} do not go together: each row is to have the rows of its own window. Use .edge('exact').")
+
+
+class UnboundedStateError(InvalidSpecError):
+    """An aggregate over a long rolling window that keeps every value."""
+
+    def __init__(self, name: str, aggregate: object, length: str) -> None:
+        """Name the feature and the ways out."""
+        super().__init__(
+            f"{name}={aggregate!r} over {length} keeps every value of that time for every key. Use an approximate one, such as "
+            "approx_count_distinct or approx_quantile, a window of up to a day, or allow it by .unbounded_state()."
+        )
+
+
 class TimestampOverflowError(WindowpaneError, OverflowError):
     """A window of an element would begin or end beyond int64 microseconds."""
 

@@ -19,6 +19,9 @@ from windowpane.engines.panes import counts, timed
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import Program
+from windowpane.engines.rolling.point_in_time import PointInTimeEngine
+from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
@@ -129,7 +132,32 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
 )
 """The engines of OVER windows."""
 
-_BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {Program: WINDOW_ENGINES, OverProgram: OVER_ENGINES}
+ROLLING_ENGINES: Final[tuple[EngineSpec[RollingProgram], ...]] = (
+    EngineSpec(
+        RollingReferenceEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "the reference operator runs all rolling features",
+        state="sorted pages: by key the rows that a window can still see, and when features change",
+    ),
+)
+"""The engines of rolling features."""
+
+POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
+    EngineSpec(
+        PointInTimeEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "rows and labels of a key meet in one call",
+        state="nothing",
+    ),
+)
+"""The engines of rolling features as of the times of labels."""
+
+_BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
+    Program: WINDOW_ENGINES,
+    OverProgram: OVER_ENGINES,
+    RollingProgram: ROLLING_ENGINES,
+    PointInTimeProgram: POINT_IN_TIME_ENGINES,
+}
 
 
 def engines_for(program: Any) -> tuple[EngineSpec[Any], ...]:

@@ -12,10 +12,11 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import engines_for
+from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.spec import EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
-P = TypeVar("P", Program, OverProgram)
+P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:

@@ -15,6 +15,7 @@ from windowpane.testing.conformance.engines.engine_programs import columnar_prog
 from windowpane.testing.conformance.kinds import (
     over_window,
     refused,
+    rolling,
     trigger_transcript,
     window_operator,
     window_operator_chain,
@@ -65,6 +66,7 @@ def row_engine() -> Engine:
         "watermark_filter": _watermark_filter,
         "tumble_start": tumble_start.replay,
         "over_window": over_window.replay,
+        "rolling": rolling.replay,
         "sort": sort.replay,
         "affected_range_rows": frame_finder.affected_range_rows,
         "merge_rows_frames": frame_finder.merge_frames,

@@ -45,5 +45,24 @@ def read_cases(file: Path) -> Iterator[Case]:
     """Yield the cases of a file."""
     content = json.loads(file.read_text(encoding="utf-8"))
     glossary = content.get("glossary") or {}
-    for body in content["cases"]:
+    for body in _bodies(content):
         yield Case(file, str(body["id"]), str(body["kind"]), with_limits(body), glossary)
+
+
+def _bodies(content: Json) -> Iterator[Json]:
+    """Yield the bodies of a file's cases; of one input with many queries, a body for each with the input as ``input``."""
+    if "point_in_time" in content:
+        yield from _rolling(content)
+    else:
+        yield from content["cases"]
+
+
+def _rolling(content: Json) -> Iterator[Json]:
+    """Yield a body for each query of an input of rolling features, one for its rows and one for its labels."""
+    given = {name: content[name] for name in ("windows", "hop", "features")}
+    given |= {"kind": "rolling", "edge": "exact", "input": content["steps"]}
+    for query in content["queries"]:
+        yield {**given, **query, "id": f"{content['id']}-{query['emit']}-{query['edge']}"}
+    yield {**given, "id": f"{content['id']}-each", "emit": "each", "each": content["each"]}
+    labels = {"labels": content["labels"], "point_in_time": content["point_in_time"]}
+    yield {**given, **labels, "id": f"{content['id']}-at", "emit": "at"}

@@ -1,0 +1,120 @@
+"""The programs of rolling features: everything an engine needs to run them on a bucket, as picklable values.
+
+A table that an engine is given holds the columns of ``keys``, those of ``columns``, and the system columns TIME, PARTITION and
+POSITION; late rows need ``late_columns`` besides. The main table has ``keys``, ``as_of``, the features, and ``CHANGE_TYPE`` where
+keys without rows are deleted.
+
+A bucket advances to the batch's watermark, takes its rows, and gives out what these changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.hidden_columns import hidden
+from windowpane.windowing.aggregates import BoundAggregate
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.rolling.spec import RollingSpec
+
+AS_OF = "as_of"
+"""The column with the instant that features are of."""
+LATE = MAIN + 1
+"""Number of the output of late rows."""
+IS_LABEL = hidden("is_label")
+"""Whether a row of a point-in-time program is a label."""
+
+
+@dataclass(frozen=True)
+class RollingProgram:
+    """Rolling features, resolved against the types of their input.
+
+    Args:
+        spec: the features.
+        keys: names and types of the key columns in the output.
+        key_columns: names of the key columns in the input.
+        columns: names and types of the columns that calls read.
+        instant: type of ``as_of``, that of the event time.
+        late_columns: names and types of the columns of late rows; ``None`` if they do not come out.
+        until: where the watermark ends on a static input, ``None`` on a stream.
+        upstream: where rows come from.
+        engine: name of the engine that runs it.
+        engine_reason: why it is this one.
+        description: the parts a restart compares, by name.
+    """
+
+    spec: RollingSpec
+    keys: pa.Schema
+    key_columns: tuple[str, ...]
+    columns: pa.Schema
+    instant: pa.DataType
+    late_columns: pa.Schema | None = None
+    until: int | None = None
+    upstream: Upstream = Upstream.SOURCE
+    engine: str = "rolling reference"
+    engine_reason: str = ""
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output."""
+        changes = [pa.field(CHANGE_TYPE, pa.string())] if self.spec.deletes_empty else []
+        return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *changes])
+
+
+@dataclass(frozen=True)
+class PointInTimeProgram:
+    """Rolling features as of the times of labels, over static rows and labels.
+
+    A table holds rows and labels: the key columns, IS_LABEL, the columns of ``columns`` (of a label
+    NULL) and of ``labels`` (of a row NULL), TIME, PARTITION and POSITION.
+
+    Args:
+        spec: the features.
+        key_columns: names of the key columns.
+        columns: names and types of the columns that calls read.
+        labels: names and types of the label columns as they travel.
+        label_names: their names in the output.
+        is_inclusive: whether rows at the time of a label count.
+        known_at: the column of rows with the microsecond from which on a row was known, ``None`` for its event time.
+        upstream: where rows come from.
+        engine: name of the engine that runs it.
+        engine_reason: why it is this one.
+        description: the parts a restart compares, by name.
+    """
+
+    spec: RollingSpec
+    key_columns: tuple[str, ...]
+    columns: pa.Schema
+    labels: pa.Schema
+    label_names: tuple[str, ...]
+    is_inclusive: bool = False
+    known_at: str | None = None
+    upstream: Upstream = Upstream.SOURCE
+    engine: str = "point in time"
+    engine_reason: str = ""
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output."""
+        named = [pa.field(name, field.type) for name, field in zip(self.label_names, self.labels, strict=True)]
+        return pa.schema([*named, *feature_schema(self.spec, self.columns)])
+
+
+def bound_calls(spec: RollingSpec, columns: pa.Schema) -> Sequence[BoundAggregate]:
+    """Return the aggregates of the calls, bound to the types of their arguments.
+
+    Raises:
+        AggregateTypeError: an aggregate has no meaning for them.
+    """
+    return [call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls]
+
+
+def feature_schema(spec: RollingSpec, columns: pa.Schema) -> pa.Schema:
+    """Return the columns of the features."""
+    bound = zip(spec.calls, bound_calls(spec, columns), strict=True)
+    return pa.schema([pa.field(call.name, aggregate.result_type) for call, aggregate in bound])

@@ -1,0 +1,137 @@
+"""The reference engine of rolling features: the reference operator on a bucket, for every program.
+
+State, by name in the bucket's blob store: ``header``; pages ``s`` for rows and last results of keys, ``t`` for timers. Who may
+mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import key_values, python_keys, python_rows
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.rolling.program import AS_OF, LATE, RollingProgram, bound_calls
+from windowpane.errors import MissingEventTimeError
+from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.operators.rolling.features import Features, HeldRow
+from windowpane.operators.rolling.operator import RollingOperator, RollingRow
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
+from windowpane.state.keyed import KeyedState
+from windowpane.state.sorted_pages import SortedPages
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.times import MAX
+
+
+class RollingReferenceEngine:
+    """Runs any rolling features, one row at a time."""
+
+    name = "rolling reference"
+
+    def __init__(self, program: RollingProgram) -> None:
+        """Run ``program``."""
+        self._program = program
+        self._features = Features(program.spec, bound_calls(program.spec, program.columns))
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self._program, self._features, store).run(rows, clock)
+
+
+class _Batch:
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: RollingProgram, features: Features, store: BlobStore) -> None:
+        self._program = program
+        self._store = store
+        self._header = BucketHeader.read(store, program.description)
+        self._pages = [SortedPages(store, name) for name in ("s", "t")]
+        self._state = KeyedState(self._pages[0])
+        self._timers = TimerQueue(self._pages[1])
+        self._operator = RollingOperator(program.spec, features, self._state, self._timers)
+        self._late: list[int] = []
+        self._arrivals = self._header.arrivals
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        before = self._header.watermark
+        watermark = max(before, self._limited(clock.watermark))
+        is_first = self._program.upstream is Upstream.SOURCE
+        judged = watermark if is_first else before
+        rows = in_order_of_arrival(tables)
+        results = list(self._operator.advance(judged))
+        if rows is not None:
+            self._take(rows, judged)
+            results += self._operator.finish(judged)
+        results += self._operator.advance(watermark)
+        return self._close(results, rows, watermark, clock)
+
+    def _limited(self, watermark: int) -> int:
+        """Return the watermark; the end of a static input is not the end of time."""
+        until = self._program.until
+        return until if watermark == MAX and until is not None else watermark
+
+    def _take(self, rows: pa.Table, judged: int) -> None:
+        """Take the rows that are not late."""
+        horizon = self._program.spec.horizon(judged)
+        keys = python_keys(rows, self._program.key_columns)
+        values = python_rows(rows.select(self._program.columns.names))
+        for number, (key, row, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True)):
+            if time is None:
+                raise MissingEventTimeError(key)
+            if time <= horizon:
+                self._late.append(number)
+            else:
+                self._operator.take(key, encode_key(key), HeldRow(time, self._arrivals + number, row))
+        self._arrivals += rows.num_rows
+
+    def _close(self, results: Sequence[RollingRow], rows: pa.Table | None, watermark: int, clock: Clock) -> BucketOutput:
+        self._state.flush()
+        for pages in self._pages:
+            pages.flush()
+        keys, size = len(self._pages[1]), sum(pages.byte_size for pages in self._pages)
+        now = max(clock.processing_time, self._header.processing_time)
+        BucketHeader(self._program.description, watermark, now, keys, self._arrivals).write(self._store)
+        counters = Counters(len(self._late), len(self._late), len(results), 0, keys, size)
+        is_idle = not keys and self._program.upstream is Upstream.SOURCE
+        return BucketOutput(list(self._tables(results, rows)), counters, is_idle)
+
+    def _tables(self, results: Sequence[RollingRow], rows: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
+        program = self._program
+        if results:
+            yield MAIN, _main_table(program, results)
+        if self._late and program.late_columns is not None and rows is not None:
+            yield LATE, rows.take(pa.array(self._late)).select(program.late_columns.names)
+
+
+def _main_table(program: RollingProgram, results: Sequence[RollingRow]) -> pa.Table:
+    keys = zip(*(key_values(each.key, len(program.keys)) for each in results), strict=True)
+    columns: list[Any] = [list(values) for values in keys]
+    instants = pa.array([each.as_of for each in results], pa.int64()).cast(program.instant)
+    columns += [instants, *(list(values) for values in zip(*(each.values for each in results), strict=True))]
+    if program.spec.deletes_empty:
+        columns.append([_word(each) for each in results])
+    schema = program.main_schema
+    filled = [each if field.name == AS_OF else pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+    return pa.table(filled, schema=schema)
+
+
+def _word(row: RollingRow) -> str:
+    return DELETE if not row.has_rows else INSERT if row.is_first else UPDATE_POSTIMAGE
+
+
+def in_order_of_arrival(tables: Sequence[pa.Table]) -> pa.Table | None:
+    """Return the rows of a batch in order of arrival, ``None`` if there are none."""
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return None
+    merged = pa.concat_tables(filled, promote_options="permissive")
+    return merged.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]).combine_chunks()
+
+
+__all__ = ["CHANGE_TYPE", "RollingReferenceEngine", "in_order_of_arrival"]

@@ -1,0 +1,1 @@
+"""Rolling features, one row at a time over sorted lists: the reference."""

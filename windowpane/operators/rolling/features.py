@@ -1,0 +1,59 @@
+"""The features of one key as of an instant, from its rows: every window is folded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from windowpane.windowing.aggregates import BoundAggregate
+from windowpane.windowing.rolling.spec import RollingSpec
+
+
+class HeldRow(NamedTuple):
+    """A row of a key; rows are ordered by time, then by arrival.
+
+    Args:
+        time: its event time.
+        arrival: its number in the order of arrival.
+        values: the columns that calls read.
+    """
+
+    time: int
+    arrival: int
+    values: Mapping[str, Any]
+
+
+class Features:
+    """The calls of a spec, each with its aggregate."""
+
+    def __init__(self, spec: RollingSpec, aggregates: Sequence[BoundAggregate]) -> None:
+        """Compute ``spec``; ``aggregates`` are those of its calls, bound to types."""
+        self._calls = tuple(zip(spec.calls, aggregates, strict=True))
+        self._windows = spec.windows
+
+    def values(self, rows: Sequence[HeldRow], instant: int) -> tuple[Any, ...]:
+        """Return the features as of ``instant``, of rows in order."""
+        return tuple(
+            _folded(aggregate, call.aggregate.arguments, call.condition, rows, call.window.start(instant), instant)
+            for call, aggregate in self._calls
+        )
+
+    def is_empty(self, rows: Sequence[HeldRow], instant: int) -> bool:
+        """Whether no window takes a row as of ``instant``."""
+        start = min(window.start(instant) for window in self._windows)
+        return not any(start <= row.time <= instant for row in rows)
+
+
+def _folded(
+    aggregate: BoundAggregate,
+    arguments: Sequence[str],
+    condition: str | None,
+    rows: Sequence[HeldRow],
+    start: int,
+    end: int,
+) -> Any:
+    accumulator = aggregate.create_accumulator()
+    for row in rows:
+        if start <= row.time <= end and (condition is None or row.values[condition]):
+            accumulator = aggregate.add(accumulator, *(row.values[name] for name in arguments))
+    return aggregate.get_result(accumulator)

@@ -1,0 +1,154 @@
+"""The rolling operator: the rows of each key in a list, and for each key the time at which to look at it again.
+
+State of a key, by name: ``rows``, all rows that a window can still see, in order; ``last``, when the row that came out last was
+of, and its features; ``seen``, the instant that they were last computed for; ``look``, its timer. A key is looked at when a row
+enters or leaves one of its windows at a tick, and when a row is past all windows.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from windowpane.operators.rolling.features import Features, HeldRow
+from windowpane.state.keyed import KeyedState
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
+from windowpane.windowing.times import MIN
+
+
+class RollingRow(NamedTuple):
+    """A row of the output.
+
+    Args:
+        key: its key.
+        as_of: the instant that the features are of.
+        values: the features, in the order of the calls.
+        has_rows: whether a window takes a row; if not, the key is forgotten.
+        is_first: whether the key has no earlier row.
+        by_tick: whether a tick made it, and no row.
+    """
+
+    key: Any
+    as_of: int
+    values: tuple[Any, ...]
+    has_rows: bool = True
+    is_first: bool = False
+    by_tick: bool = False
+
+
+class RollingOperator:
+    """Rolling features of the keys of a bucket."""
+
+    def __init__(self, spec: RollingSpec, features: Features, state: KeyedState, timers: TimerQueue) -> None:
+        """Keep rows in ``state``, and in ``timers`` when a key is to be looked at."""
+        self._spec = spec
+        self._features = features
+        self._state = state
+        self._timers = timers
+        self._fresh: dict[bytes, tuple[Any, list[HeldRow]]] = {}
+
+    def advance(self, watermark: int) -> Iterator[RollingRow]:
+        """Yield what comes out because the watermark is now ``watermark``, in order of time."""
+        if watermark == MIN:
+            return
+        emit = self._spec.emit
+        while (timer := self._timers.poll(watermark)) is not None:
+            self._state.set_current_key(timer.key, timer.key_bytes)
+            if emit is RollingEmit.EACH:
+                yield from (self._of_row(row) for row in self._rows() if row.time == timer.time)
+            elif emit is RollingEmit.TICK and self._spec.last_tick(timer.time) == timer.time:
+                yield from self._changed(timer.time, by_tick=True)
+            elif emit is RollingEmit.CHANGED:
+                yield from self._at_last_tick(watermark)
+            self._look_again(timer.time if emit in (RollingEmit.EACH, RollingEmit.TICK) else watermark)
+
+    def take(self, key: Any, key_bytes: bytes, row: HeldRow) -> None:
+        """Add a row that is not late to those of its key."""
+        self._state.set_current_key(key, key_bytes)
+        rows = self._rows()
+        insort(rows, row, key=_ORDER)
+        self._state.put(None, "rows", rows)
+        self._fresh.setdefault(key_bytes, (key, []))[1].append(row)
+
+    def finish(self, watermark: int) -> Iterator[RollingRow]:
+        """Yield what comes out because of the rows that were taken since the last time."""
+        for key_bytes, (key, fresh) in self._fresh.items():
+            self._state.set_current_key(key, key_bytes)
+            if self._spec.emit is RollingEmit.EACH:
+                due = sorted((row for row in fresh if row.time <= watermark), key=_ORDER)
+                yield from [self._of_row(row) for row in due]
+            elif self._spec.emit is not RollingEmit.TICK:
+                newest, last = self._rows()[-1].time, self._state.get(None, "last")
+                yield from self._changed(newest if last is None else max(newest, last[0]))
+            elif any(self._spec.tick_from(row.time) <= watermark for row in fresh):
+                self._state.put(None, "seen", None)  # the tick of a late row has passed: it counts from the next one on
+            self._look_again(watermark)
+        self._fresh.clear()
+
+    # What comes out.
+
+    def _at_last_tick(self, watermark: int) -> Iterator[RollingRow]:
+        rows, instant = self._rows(), self._spec.last_tick(watermark)
+        if rows and rows[-1].time < instant:
+            yield from self._changed(instant, by_tick=True)
+
+    def _changed(self, instant: int, by_tick: bool = False) -> Iterator[RollingRow]:
+        """Yield the key's row as of ``instant`` if it differs from its last one."""
+        rows, last = self._rows(), self._state.get(None, "last")
+        is_empty = self._features.is_empty(rows, instant)
+        values = self._features.values(rows, instant)
+        self._state.put(None, "seen", instant)
+        if (last is None and is_empty) or (last is not None and _same(last[1], values)):
+            return
+        self._state.put(None, "last", None if is_empty else (instant, values))
+        yield RollingRow(self._state.current_key, instant, values, not is_empty, last is None, by_tick)
+
+    def _of_row(self, row: HeldRow) -> RollingRow:
+        return RollingRow(self._state.current_key, row.time, self._features.values(self._rows(), row.time))
+
+    # When to look at a key.
+
+    def _look_again(self, now: int) -> None:
+        """Forget the rows of the current key that no window can see, and set its timer; all up to ``now`` is done."""
+        horizon = self._spec.horizon(now)
+        kept = [row for row in self._rows() if row.time > horizon]
+        self._state.put(None, "rows", kept or None)
+        if not kept:
+            self._state.put(None, "last", None)
+            self._state.put(None, "seen", None)
+        earlier, key_bytes = self._state.get(None, "look"), self._state.current_key_bytes
+        if earlier is not None:
+            self._timers.remove(earlier, key_bytes, None)
+        look = min((moment for row in kept for moment in self._moments(row, now)), default=None)
+        self._state.put(None, "look", look)
+        if look is not None:
+            self._timers.add(look, key_bytes, None)
+
+    def _moments(self, row: HeldRow, now: int) -> Iterator[int]:
+        """Yield the times after ``now`` at which a row makes its key one to look at."""
+        yield row.time + self._spec.reach
+        emit, seen = self._spec.emit, self._state.get(None, "seen")
+        if emit is RollingEmit.EACH and row.time > now:
+            yield row.time
+        if emit is RollingEmit.TICK and (seen is None or self._spec.tick_from(row.time) > now):
+            yield self._spec.tick_from(max(row.time, now + 1))
+        if emit in (RollingEmit.CHANGED, RollingEmit.TICK):
+            for window in self._spec.windows:
+                leaving = window.leaving(row.time)
+                if seen is None or leaving > seen:
+                    yield self._spec.tick_from(max(leaving, now + 1))
+
+    def _rows(self) -> list[HeldRow]:
+        return list(self._state.get(None, "rows") or ())
+
+
+_ORDER = itemgetter(0, 1)
+"""What orders rows."""
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two rows of features are equal; NaN equals NaN."""
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,1 @@
+"""Rolling features: aggregates over windows that end now."""

@@ -1,0 +1,104 @@
+"""The spec of rolling features: calls over windows, and which rows come out.
+
+A tick is a multiple of ``step``. All times are integers of microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from windowpane.errors import EdgeError, UnboundedStateError
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.rolling.windows import DAY, RollingWindow, check_multiple
+from windowpane.windowing.times import MIN
+
+HOLISTIC: Final = frozenset({"collect_list", "collect_set", "count_distinct", "median", "mode", "quantile", "string_agg"})
+"""Aggregates that keep every value they were given."""
+
+
+class RollingEmit(Enum):
+    """Which rows come out, and when."""
+
+    CHANGED = "changed"
+    """A batch's keys, and at a tick the keys that rows have left."""
+    BATCH = "batch"
+    """A batch's keys only."""
+    TICK = "tick"
+    """At each tick, the keys that have changed since the tick before."""
+    EACH = "each"
+    """One row for each row of the input, once the watermark has passed it."""
+
+
+@dataclass(frozen=True)
+class RollingCall:
+    """A feature: an aggregate over a window.
+
+    Args:
+        name: its column in the output.
+        aggregate: what is computed; its arguments are names of columns.
+        window: over which rows.
+        condition: the boolean column that says which rows count, ``None`` for all.
+    """
+
+    name: str
+    aggregate: Aggregate
+    window: RollingWindow
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class RollingSpec:
+    """Several features of one key.
+
+    Args:
+        calls: the features, in the order of the output.
+        step: the distance of ticks.
+        emit: which rows come out, and when.
+        keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
+        deletes_empty: whether a key whose windows are all empty comes out as a delete.
+
+    Raises:
+        TileMismatchError: the step is no multiple of the smallest hop.
+        UnboundedStateError: an aggregate keeps all values of more than a day.
+        EdgeError: ``each`` with a hop edge.
+    """
+
+    calls: tuple[RollingCall, ...]
+    step: int
+    emit: RollingEmit = RollingEmit.CHANGED
+    keeps_unbounded_state: bool = False
+    deletes_empty: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before any DataFrame is looked at."""
+        smallest = min(window.hop for window in self.windows)
+        check_multiple("a step", self.step, smallest)
+        for call in self.calls:
+            if call.aggregate.name in HOLISTIC and not self.keeps_unbounded_state and call.window.length > DAY:
+                raise UnboundedStateError(call.name, call.aggregate, str(call.window))
+            if not call.window.is_exact and self.emit is RollingEmit.EACH:
+                raise EdgeError(f"emit('each') and the hop edge of {call.name!r} over {call.window}")
+
+    @property
+    def windows(self) -> tuple[RollingWindow, ...]:
+        """The windows, each once, the shortest first."""
+        return tuple(sorted({call.window for call in self.calls}, key=lambda window: window.length))
+
+    @property
+    def reach(self) -> int:
+        """How far behind the watermark a row may lie that a window can still see."""
+        return max(window.reach for window in self.windows)
+
+    def horizon(self, watermark: int) -> int:
+        """Return the time at or below which no window can see a row any more."""
+        return max(watermark - self.reach, MIN)
+
+    def tick_from(self, instant: int) -> int:
+        """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""
+        return -(-(instant + 1) // self.step) * self.step - 1
+
+    def last_tick(self, watermark: int) -> int:
+        """Return the last instant, up to ``watermark``, that is the microsecond before a tick."""
+        return (watermark + 1) // self.step * self.step - 1
