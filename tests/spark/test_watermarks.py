@@ -124,6 +124,18 @@ def test_a_restart_keeps_what_is_known_of_sources(spark: Any, tmp_path: Path) ->
     assert reached[-1] == 20
 
 
+def test_each_key_has_a_watermark_of_its_own_over_restarts(spark: Any, tmp_path: Path) -> None:
+    feed, strategy = Feed(tmp_path / "in"), wp.Watermarks.bounded("1 second").per_key()
+    outputs: list[tuple[Any, ...]] = []
+    late: list[tuple[Any, ...]] = []
+    for batch in ([("a", 35, 1), ("b", 2, 2)], [("b", 3, 4), ("a", 5, 8)], [("b", 11, 16), ("a", 41, 32)]):
+        collected = run(counts(feed.add(batch).stream(spark), strategy), "main", "late", checkpoint=tmp_path / "c")
+        outputs += fired(collected)
+        late += collected.rows("late")
+    assert outputs == [("a", 30, 1), ("b", 0, 6)]
+    assert [row[:3] for row in late] == [("a", 5, 8)]
+
+
 @pytest.fixture
 def queries() -> Iterator[list[Any]]:
     """Queries to stop at the end of the test."""
@@ -215,6 +227,12 @@ def test_what_a_watermark_cannot_be_made_from_is_refused(spark: Any, tmp_path: P
         wp.stream(df, "t", wp.Watermarks.punctuated("nowhere"))
     with pytest.raises(InvalidSpecError, match="punctuated: column 'v' is bigint"):
         wp.stream(df, "t", wp.Watermarks.punctuated("v"))
+    with pytest.raises(InvalidSpecError, match="without key_by there is no key"):
+        wp.stream(df, "t", bounded.per_key()).window_all(TEN).aggregate(n=wp.count())
+    with pytest.raises(InvalidSpecError, match="heartbeats speak for the whole stream"):
+        windowed(df.withColumn("beat", F.lit(False)), bounded.per_key(), heartbeat="beat").aggregate(n=wp.count())
+    with pytest.raises(InvalidSpecError, match="no engine 'slices'"):
+        windowed(df, bounded.per_key()).engine("slices").aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="per_source: column 't' is timestamp"):
         wp.stream(df, "t", bounded.per_source("t"))
 
@@ -226,6 +244,11 @@ def test_a_second_operator_that_would_not_see_the_watermark_is_refused(spark: An
         first.key_by("k").window(TEN).aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="of an operator that makes its watermark itself"):
         wp.stream(first.df, event_time="window_end")
+    with pytest.raises(InvalidSpecError, match="does not carry it to a second one"):
+        counts(df, wp.Watermarks.monotonous().per_key()).key_by("k").window(TEN).aggregate(n=wp.count())
+    by_key = wp.over(df, "t", wp.Watermarks.monotonous().per_key(), key="v").partition_by("k").order_by("t")
+    with pytest.raises(InvalidSpecError, match="OVER windows have one watermark for all partitions"):
+        by_key.select(n=wp.row_number()).emit_on_window_close()
     stream = wp.over(df, "t", own, key="v").partition_by("k").order_by("t")
     both = stream.select("t", a=wp.row_number(), b=wp.row_number().over(partition_by="s", order_by="t"))
     with pytest.raises(InvalidSpecError, match="2 operators in a row"):
@@ -237,6 +260,10 @@ def test_a_second_operator_that_would_not_see_the_watermark_is_refused(spark: An
     [
         ("5 minutes", "the latest t less 5 minutes; made by Spark"),
         (wp.Watermarks.monotonous(), "the latest t; made by Spark"),
+        (
+            wp.Watermarks.monotonous().per_key(),
+            "the latest t of each key; made by windowpane, since Spark has one watermark for all",
+        ),
         (
             wp.Watermarks.bounded("5 minutes").per_source("s").with_idleness("1 minute").not_behind_now("1 hour"),
             "the latest t less 5 minutes of each s, the least of them but those idle for 1 minute, at least the clock less "

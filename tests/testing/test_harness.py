@@ -583,6 +583,20 @@ def test_a_strategy_moves_the_watermark_at_the_end_of_a_batch_and_by_the_clock()
     assert values(harness) == [[slow], [fast]]
 
 
+def test_each_key_may_have_a_watermark_of_its_own() -> None:
+    harness = WindowTestHarness(TumblingEventTimeWindows.of(10), watermarks=Watermarks.monotonous().per_key())
+    for key, time in (("a", 3), ("b", 2), ("a", 12)):
+        harness.process_element(time, time, key=key)
+    harness.finish_batch()
+    assert harness.take_output() == [OutputRecord("a", TimeWindow(0, 10), [3], 9)]
+
+    harness.process_element(4, 4, key="b")
+    harness.process_element(5, 5, key="a")
+    assert [(record.key, record.value) for record in harness.late] == [("a", 5)]
+    with pytest.raises(InvalidSpecError, match="only its elements move"):
+        harness.process_watermark(100)
+
+
 def test_a_strategy_goes_on_from_a_snapshot() -> None:
     strategy = Watermarks.monotonous().per_source("s")
     harness = WindowTestHarness(TumblingEventTimeWindows.of(10), watermarks=strategy)

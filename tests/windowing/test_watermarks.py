@@ -27,6 +27,7 @@ def test_strategies_print_as_they_are_written() -> None:
     assert repr(whole) == text
     assert eval(text) == whole
     assert repr(Watermarks.monotonous()) == "Watermarks.monotonous()"
+    assert repr(BOUNDED.per_key()) == "Watermarks.bounded('5 microseconds').per_key()"
     assert repr(Watermarks.punctuated("mark")) == "Watermarks.punctuated('mark')"
 
 
@@ -53,6 +54,10 @@ def test_spark_makes_what_is_the_latest_of_a_column() -> None:
         (lambda: BOUNDED.per_source(""), "expected the name of a column"),
         (lambda: Watermarks.punctuated(3), "expected the name of a column"),  # type: ignore[arg-type]
         (lambda: Watermarks.of(BOUNDED.with_idleness("1 minute")), "with_idleness alone changes nothing"),
+        (lambda: Watermarks.of(BOUNDED.per_key().per_source("s")), "made of the key's rows alone"),
+        (lambda: Watermarks.of(BOUNDED.per_key().with_idleness("1 minute")), "made of the key's rows alone"),
+        (lambda: Watermarks.of(Watermarks.punctuated("p").per_key()), "made of the key's rows alone"),
+        (lambda: WatermarkGenerator(BOUNDED.per_key()), "there is none for the whole stream"),
         (lambda: Watermarks.of(Watermarks.punctuated("p").per_source("s")), "go with bounded and monotonous"),
         (lambda: Watermarks.of(Watermarks.punctuated("p").not_behind_now("1 hour")), "go with bounded and monotonous"),
     ],

@@ -73,6 +73,8 @@ class Program:
         value_types: names and types of the columns that functions see.
         arrow: a function on Arrow tables in place of the aggregates.
         processes_results: whether a process function stands behind the built-in aggregates.
+        key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
+            time; ``None`` where all keys have one.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -92,6 +94,7 @@ class Program:
     value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
+    key_delay: int | None = None
     engine: str = "row"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()

@@ -58,6 +58,12 @@ def _calls(program: OverProgram) -> str:
     return "; ".join(parts) or "every call for all rows at once"
 
 
+def _of_the_reference(program: Program) -> str:
+    if program.key_delay is not None:
+        return "each key has a watermark of its own, which only the reference operator keeps"
+    return "the reference operator runs every program"
+
+
 WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         SlicesEngine,
@@ -100,7 +106,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         RowEngine,
         refusal=lambda program: None,
-        reason=lambda program: "the reference operator runs every program",
+        reason=_of_the_reference,
         state="sorted pages: keyed state, event-time timers, processing-time timers",
     ),
 )
@@ -162,4 +168,6 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
 
 def engines_for(program: Any) -> tuple[EngineSpec[Any], ...]:
     """Return the engines for programs of this kind."""
+    if isinstance(program, Program) and program.key_delay is not None:
+        return WINDOW_ENGINES[-1:]
     return _BY_KIND[type(program)]

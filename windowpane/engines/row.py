@@ -6,6 +6,7 @@ processing-time timers. Who may mutate: this engine, once a batch. Recovery: rea
 Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
 takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were
 emitted under, and advances last. Processing time is the machine's for all: no rows are taken before it has advanced.
+Where each key has a watermark of its own, rows are taken under those of the batch before, then the keys that had rows advance.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.state.timers import TimerQueue
+from windowpane.state.timers import KeyTimerQueue, TimerQueue
 from windowpane.windowing.times import MIN
 
 
@@ -58,10 +60,16 @@ class _Batch:
         self._header = BucketHeader.read(store, program.description)
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = KeyedState(self._pages[0])
-        self._timers = TimerService(TimerQueue(self._pages[1]), TimerQueue(self._pages[2]))
+        self._timers = self._timer_service()
         self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
         self._collector = OutputCollector(program, self._timers)
         self._operator = WindowOperator(program.spec, self._state, self._timers, self._collector)
+
+    def _timer_service(self) -> TimerService:
+        by_clock, delay = TimerQueue(self._pages[2]), self._program.key_delay
+        if delay is None:
+            return TimerService(TimerQueue(self._pages[1]), by_clock)
+        return KeyTimerService(self._state, KeyTimerQueue(self._pages[1]), by_clock, delay)
 
     def run(self, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         arrived = in_order(self._program, rows)
@@ -122,7 +130,8 @@ class _Batch:
         counted = self._operator.counters
         opened = self._header.open_windows + counted.windows_opened - counted.windows_closed
         timers = self._timers
-        BucketHeader(self._program.description, timers.watermark, timers.processing_time, opened).write(self._store)
+        watermark = MIN if self._program.key_delay is not None else timers.watermark
+        BucketHeader(self._program.description, watermark, timers.processing_time, opened).write(self._store)
         counters = Counters(
             counted.late_elements,
             counted.late_dropped,

@@ -82,6 +82,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         value_types=pa.schema([types.columns.field(name) for name in values]),
         arrow=plan.function.arrow,
         processes_results=plan.function.process is not None,
+        key_delay=plan.key_delay,
     )
     if program.arrow is not None:
         program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
@@ -179,9 +180,11 @@ def _side_outputs(plan: WindowPlan, types: InputTypes, row_columns: Sequence[str
 def _description(plan: WindowPlan, types: InputTypes, program: Program) -> tuple[tuple[str, str], ...]:
     seen = pa.schema([types.columns.field(name) for name in program.values])
     panes = {} if plan.panes.options == NO_PANES else {"panes": describe(plan.panes.options)}
+    clocks = {} if plan.key_delay is None else {"watermark": "of each key"}
     return description(
         program.engine,
         **panes,
+        **clocks,
         keys=columns_text(types.keys) or "none",
         assigner=describe(plan.assigner),
         trigger=describe(plan.effective_trigger),

@@ -63,6 +63,7 @@ class WindowPlan:
         refine: ``"last"`` or ``"each"``, see ``WindowSpec``.
         panes: accumulation, and what results say of their panes.
         upstream: where rows come from.
+        key_delay: where each key has a watermark of its own, by how much it stays behind the key's latest event time.
     """
 
     keys: tuple[str, ...]
@@ -76,6 +77,7 @@ class WindowPlan:
     refine: Refine = "last"
     panes: PaneSettings = DEFAULT_PANES
     upstream: Upstream = Upstream.SOURCE
+    key_delay: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""

@@ -82,6 +82,57 @@ class TimerQueue:
         return (_timer(entry) for entry, _ in self._entries.scan(b""))
 
 
+class KeyTimerQueue(TimerQueue):
+    """Timers of one time domain, of which those of one key are due at a time.
+
+    Entry layout: ``key | time (order-preserving) | window -> empty``.
+    """
+
+    def __init__(self, entries: Entries) -> None:
+        """Keep the timers in ``entries``."""
+        super().__init__(entries)
+        self._key_bytes = b""
+
+    def enter_key(self, key_bytes: bytes) -> None:
+        """Speak of the timers of a key."""
+        self._key_bytes = key_bytes
+
+    def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Set a timer, once."""
+        self._entries.put(key_bytes + encode_int64(time) + encode_namespace(window), b"")
+
+    def remove(self, time: int, key_bytes: bytes, window: Window | None) -> None:
+        """Take a timer back; nothing happens if it is not set."""
+        self._entries.delete(key_bytes + encode_int64(time) + encode_namespace(window))
+
+    def poll(self, now: int) -> Timer | None:
+        """Return and remove the key's earliest timer with ``time <= now``, also one set meanwhile; ``None`` if none is due."""
+        high = self._key_bytes + (encode_int64(now + 1) if now < MAX else _BEYOND)
+        found = next(iter(self._entries.scan(self._key_bytes, high)), None)
+        if found is None:
+            return None
+        self._entries.delete(found[0])
+        return _timer_of_key(found[0])
+
+    def next_time(self) -> int | None:
+        """Return the time of the earliest timer of any key, ``None`` if there is none."""
+        return min((timer.time for timer in self), default=None)
+
+    def __iter__(self) -> Iterator[Timer]:
+        """Yield all timers, by key, earliest first."""
+        return (_timer_of_key(entry) for entry, _ in self._entries.scan(b""))
+
+
+_BEYOND = b"\xff" * 9
+"""Above every encoded time."""
+
+
+def _timer_of_key(entry: bytes) -> Timer:
+    key, end = decode_key_at(entry, 0)
+    window, _ = decode_namespace(entry, end + 8)
+    return Timer(decode_int64(entry[end : end + 8]), key, window, entry[:end])
+
+
 def _timer(entry: bytes) -> Timer:
     key, end = decode_key_at(entry, 8)
     window, _ = decode_namespace(entry, end)

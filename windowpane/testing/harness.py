@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, Self
 
 from windowpane.errors import InvalidSpecError
 from windowpane.operators.window.contents import CONTENTS
+from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import OperatorCounters, WindowOperator
 from windowpane.operators.window.placement import MERGING_WINDOW_SET
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.codec import frame, unframe
 from windowpane.state.entries import MemoryEntries
 from windowpane.state.keyed import KeyedState
-from windowpane.state.timers import Timer, TimerQueue
+from windowpane.state.timers import KeyTimerQueue, Timer, TimerQueue
 from windowpane.testing.records import (
     ClockRecord,
     ElementRecord,
@@ -123,16 +124,23 @@ class WindowTestHarness:
                 to_micros(allowed_lateness),
             )
         self._declared = None if side_outputs is None else [tag.name for tag in side_outputs]
-        self._generator = None if watermarks is None else WatermarkGenerator(watermarks)
+        self._strategy = None if watermarks is None else Watermarks.of(watermarks)
+        makes_one = self._strategy is not None and not self._strategy.of_each_key
+        self._generator = WatermarkGenerator(self._strategy) if self._strategy is not None and makes_one else None
         self._build({}, {}, {})
 
     def _build(self, keyed: dict[bytes, bytes], event: dict[bytes, bytes], processing: dict[bytes, bytes]) -> None:
         self._entries = (MemoryEntries(keyed), MemoryEntries(event), MemoryEntries(processing))
         self._state = KeyedState(self._entries[0])
-        self._timers = TimerService(TimerQueue(self._entries[1]), TimerQueue(self._entries[2]))
+        self._timers = self._timer_service(TimerQueue(self._entries[2]))
         self._timers.restore_clocks(MIN, 0)
         self._collector = RecordingCollector(self._declared)
         self.operator = WindowOperator(self.spec, self._state, self._timers, self._collector)
+
+    def _timer_service(self, by_clock: TimerQueue) -> TimerService:
+        if self._strategy is None or not self._strategy.of_each_key:
+            return TimerService(TimerQueue(self._entries[1]), by_clock)
+        return KeyTimerService(self._state, KeyTimerQueue(self._entries[1]), by_clock, self._strategy.delay)
 
     # What goes in.
 
@@ -149,7 +157,13 @@ class WindowTestHarness:
             self._generator.on_event(value, at)
 
     def process_watermark(self, watermark: int) -> None:
-        """Move the watermark: what is due fires, then the watermark is passed on. One that goes back is ignored."""
+        """Move the watermark: what is due fires, then the watermark is passed on. One that goes back is ignored.
+
+        Raises:
+            InvalidSpecError: each key has a watermark of its own.
+        """
+        if self._strategy is not None and self._strategy.of_each_key:
+            raise InvalidSpecError(f"{self._strategy!r} gives each key a watermark of its own, which only its elements move.")
         if watermark < self._timers.watermark:
             return
         passed = WatermarkRecord(watermark)
@@ -232,7 +246,7 @@ class WindowTestHarness:
 
     @property
     def watermark(self) -> int:
-        """The watermark."""
+        """The watermark; where each key has its own, that of the key last spoken of."""
         return self._timers.watermark
 
     @property

@@ -163,6 +163,7 @@ class WindowOperator:
         self.counters.elements += 1
         self._element = (value,)
         self._guarded(lambda: self._process(key, value, timestamp))
+        self.timers.take_note(timestamp)
 
     def _process(self, key: Any, value: Any, timestamp: int) -> None:
         missed: list[Window] = []
@@ -260,12 +261,18 @@ class WindowOperator:
             self.counters.windows_closed += self._contents.is_empty(state_window)
 
     def finish_batch(self) -> None:
-        """Fire the refinements that were held back: where ``refine`` is ``"last"``, one for each window late rows touched."""
+        """Fire the refinements that were held back, then move the clocks of keys that have their own.
+
+        Where ``refine`` is ``"last"``, one refinement fires for each window late rows touched.
+        """
         pending, self._refinements = self._refinements, {}
         for (key_bytes, window), (key, result) in pending.items():
             self._enter(key, key_bytes)
             self._element = None
             self._guarded(lambda window=window, result=result: self._refine(window, result))  # type: ignore[misc]
+        for clock in self.timers.clocks_to_move():
+            self._enter(clock.key, clock.key_bytes)
+            self.advance_watermark(clock.watermark)
 
     def _refine(self, window: Window, result: TriggerResult) -> None:
         state_window = self._placement.state_window(window)
@@ -369,6 +376,7 @@ class WindowOperator:
 
     def _enter(self, key: Any, key_bytes: bytes | None) -> None:
         self._state.set_current_key(key, key_bytes)
+        self.timers.enter_key()
         self._placement.enter_key()
 
     def _guarded(self, work: Callable[[], None]) -> None:

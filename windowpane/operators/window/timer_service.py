@@ -6,13 +6,22 @@ see the new time. Source of the rules: Flink's InternalTimerServiceImpl.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from windowpane.state.timers import Timer, TimerQueue
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import Window
 
 OnTimer = Callable[[Timer], None]
+
+
+class KeyClock(NamedTuple):
+    """Where the watermark of one key is to stand."""
+
+    key: Any
+    key_bytes: bytes
+    watermark: int
 
 
 class TimerService:
@@ -34,6 +43,18 @@ class TimerService:
         """Set both clocks without firing."""
         self.watermark = self.forwarded_watermark = watermark
         self.processing_time = processing_time
+
+    # What keys with watermarks of their own need to know (``key_clocks``); one watermark for all is told by others.
+
+    def enter_key(self) -> None:
+        """Begin with the state's current key."""
+
+    def take_note(self, timestamp: int) -> None:
+        """Note the event time of an element of the current key."""
+
+    def clocks_to_move(self) -> Iterable[KeyClock]:
+        """Return where the clocks of keys are to stand at the end of a batch."""
+        return ()
 
     def register_event_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
         """Set an event-time timer; one that is already due fires when the watermark next advances."""

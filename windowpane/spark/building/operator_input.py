@@ -135,5 +135,5 @@ def encoder_of(
         dropped=tuple(name for name in columns if name not in kept),
         partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
         combiner=combiner,
-        own_watermark=source.own_watermark,
+        own_watermark=source.stream_watermark,
     )

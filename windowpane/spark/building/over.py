@@ -80,6 +80,11 @@ def _check_watermark(source: Source, plan: OverPlan) -> None:
 
 
 def _check_own_watermark(source: Source, programs: Sequence[OverProgram]) -> None:
+    if source.own_watermark is not None and source.own_watermark.of_each_key:
+        raise InvalidSpecError(
+            f"watermark={source.own_watermark!r}: OVER windows have one watermark for all partitions. Leave per_key out, or use "
+            ".per_source('column') for sources of which one is behind."
+        )
     if source.own_watermark is not None and len(programs) > 1:
         raise InvalidSpecError(
             f"watermark={source.own_watermark!r} is made in the operator itself, and these calls need {len(programs)} operators "

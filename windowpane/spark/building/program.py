@@ -73,9 +73,9 @@ class BuiltProgram:
     @property
     def time_mode(self) -> str:
         """Spark's time mode for the stateful operators."""
-        if self.plan.uses_processing_time or self.source.own_watermark is not None:
+        if self.plan.uses_processing_time or self.source.stream_watermark is not None:
             return "ProcessingTime"
-        return "EventTime" if self.source.has_watermark else "None"
+        return "EventTime" if self.source.has_watermark and self.source.own_watermark is None else "None"
 
     @property
     def waits_for_the_clock(self) -> bool:
@@ -99,7 +99,7 @@ class BuiltProgram:
                 time_mode=self.time_mode if self.is_streaming else None,
                 delay=self.source.delay + operator.behind,
                 counted_as=self.source.name if number == 1 else f"{self.source.name}_{number}",
-                own_watermark=self.source.own_watermark,
+                own_watermark=self.source.stream_watermark,
             )
         return rows
 

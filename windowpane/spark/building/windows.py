@@ -40,7 +40,10 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         UnknownColumnError: the source has no such column.
         UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
     """
-    plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind)
+    own = source.own_watermark
+    key_delay = own.delay if own is not None and own.of_each_key else None
+    plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
+    _check_key_clocks(source, plan, keys)
     projection = Projection(source.watermarked)
     projection.add_system()
     key_columns, key_fields = projection.add_keys(keys)
@@ -168,6 +171,21 @@ def _check_clock(source: Source, plan: WindowPlan) -> None:
         raise InvalidSpecError(
             "a stream in event-time windows needs a watermark, else no window ever closes: "
             f"wp.stream(df, event_time={source.event_time!r}, watermark='10 minutes')."
+        )
+
+
+def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[Any, ...]) -> None:
+    """Refuse a watermark of each key where rows have none, or where rows that move it would not reach it."""
+    if plan.key_delay is None:
+        return
+    if not keys:
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: without key_by there is no key to have a watermark of its own. Leave per_key out."
+        )
+    if source.heartbeat is not None:
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: heartbeats speak for the whole stream, and the watermark of a key is moved by its "
+            "own rows alone. Leave heartbeat= out."
         )
 
 

@@ -146,6 +146,12 @@ class Source:
         return self.watermark if self.watermark is not None and not self.watermark.is_sparks and self.is_streaming else None
 
     @property
+    def stream_watermark(self) -> Watermarks | None:
+        """How the operator makes one watermark for all rows, ``None`` where Spark does, or where each key has its own."""
+        own = self.own_watermark
+        return None if own is None or own.of_each_key else own
+
+    @property
     def event_type(self) -> T.DataType | None:
         """The type of the event time column, ``None`` without one."""
         return None if self.event_time is None else self.dataframe.schema[self.event_time].dataType

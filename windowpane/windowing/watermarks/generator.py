@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from windowpane.errors import InvalidSpecError
 from windowpane.windowing.watermarks.standing import SourceName, Standing, advance
 from windowpane.windowing.watermarks.strategy import Watermarks
 
@@ -17,7 +18,7 @@ class WatermarkGenerator:
         run: the run of the query; another one than the standing's means that the query was stopped between.
 
     Raises:
-        InvalidSpecError: parts of the strategy do not go together.
+        InvalidSpecError: parts of the strategy do not go together, or it is one of each key: there is no watermark of all.
 
     Source: Flink's ``WatermarkGenerator``.
 
@@ -31,6 +32,8 @@ class WatermarkGenerator:
     def __init__(self, strategy: Watermarks, standing: Standing | None = None, run: str = "") -> None:
         """Begin where ``standing`` was, or with nothing."""
         self.strategy = Watermarks.of(strategy)
+        if strategy.of_each_key:
+            raise InvalidSpecError(f"{strategy!r} gives each key a watermark of its own: there is none for the whole stream.")
         self.standing = standing or Standing()
         self._run = run
         self._latest: dict[SourceName, int] = {}

@@ -25,6 +25,7 @@ class Watermarks:
     source: str | None = None
     idleness: int | None = None
     behind_now: int | None = None
+    of_each_key: bool = False
 
     @classmethod
     def bounded(cls, delay: Duration) -> Watermarks:
@@ -110,6 +111,18 @@ class Watermarks:
         """
         return dataclasses.replace(self, behind_now=_not_negative("not_behind_now", bound))
 
+    def per_key(self) -> Watermarks:
+        """Give each key a watermark of its own, made of its rows alone.
+
+        For devices that are offline for hours: one makes no other late, and the windows of each close by its own rows, in the
+        batch that brings them. The windows of a key that brings no more rows stay open. Windows by key have it, not OVER
+        windows; the row engine runs it, and keeps a number for each key for good.
+
+        Example:
+            >>> wp.stream(df, event_time="at", watermark=wp.Watermarks.bounded("1 minute").per_key()).key_by("device")
+        """
+        return dataclasses.replace(self, of_each_key=True)
+
     @classmethod
     def of(cls, given: Duration | Watermarks) -> Watermarks:
         """Return what ``watermark=`` was given as a strategy, whole: one that lacks a part it needs is refused.
@@ -119,6 +132,12 @@ class Watermarks:
             InvalidSpecError: parts of it do not go together.
         """
         strategy = given if isinstance(given, Watermarks) else cls(_not_negative("watermark", given))
+        beside = (strategy.source, strategy.idleness, strategy.behind_now, strategy.punctuation)
+        if strategy.of_each_key and any(each is not None for each in beside):
+            raise InvalidSpecError(
+                f"{strategy!r}: the watermark of a key is made of the key's rows alone, so per_key goes with bounded and "
+                "monotonous, and with nothing else."
+            )
         if strategy.idleness is not None and strategy.source is None:
             raise InvalidSpecError(
                 f"{strategy!r}: a single source that is idle holds nothing back, so with_idleness alone changes nothing. Add "
@@ -135,11 +154,12 @@ class Watermarks:
     @property
     def is_sparks(self) -> bool:
         """Whether Spark makes the watermark: the latest of a column, less a delay."""
-        return self.source is None and self.behind_now is None
+        return self.source is None and self.behind_now is None and not self.of_each_key
 
     def __repr__(self) -> str:
         begun = f"bounded({format_micros(self.delay)!r})" if self.delay else "monotonous()"
         parts = [begun if self.punctuation is None else f"punctuated({self.punctuation!r})"]
+        parts += ["per_key()"] if self.of_each_key else []
         parts += [f"per_source({self.source!r})"] if self.source is not None else []
         parts += [f"with_idleness({format_micros(self.idleness)!r})"] if self.idleness is not None else []
         parts += [f"not_behind_now({format_micros(self.behind_now)!r})"] if self.behind_now is not None else []
@@ -152,6 +172,8 @@ class Watermarks:
         text = f"the latest {event_time}" + (f" less {format_micros(self.delay)}" if self.delay else "")
         if self.is_sparks:
             return f"{text}; made by Spark"
+        if self.of_each_key:
+            return f"{text} of each key; made by windowpane, since Spark has one watermark for all"
         if self.source is not None:
             text += f" of each {self.source}, the least of them"
             text += f" but those idle for {format_micros(self.idleness)}" if self.idleness is not None else ""
