@@ -22,6 +22,7 @@ choose_vectors()
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
 from windowpane.over import OverResult, OverSelection, OverStream, over
+from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
 from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.warming import warm_up
@@ -93,6 +94,9 @@ __all__ = [
     "ProcessWindowFunction",
     "Result",
     "RichFunction",
+    "RollingFeatures",
+    "RollingResult",
+    "RollingStream",
     "Stream",
     "TimeEvictor",
     "TimeWindow",
@@ -119,6 +123,7 @@ __all__ = [
     "percent_rank",
     "rank",
     "read_in_arrow",
+    "rolling",
     "row_number",
     "stream",
     "warm_up",

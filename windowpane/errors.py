@@ -82,6 +82,22 @@ class MissingEventTimeError(MissingTimestampError):
         )
 
 
+class MissingWatermarkError(InvalidSpecError):
+    """A stream without a watermark, of which nothing would ever be final."""
+
+    def __init__(self, who: str, way_out: str) -> None:
+        """Name who has none ("rolling features have"), and how one is given."""
+        super().__init__(f"{who} no watermark, so no row would ever be final: {way_out}.")
+
+
+class DuplicateColumnError(InvalidSpecError):
+    """Two columns of a result have one name."""
+
+    def __init__(self, columns: Iterable[str], way_out: str) -> None:
+        """Name the columns and the way out."""
+        super().__init__(f"the result would have {', '.join(map(repr, columns))} twice. {way_out}")
+
+
 class TileMismatchError(InvalidSpecError):
     """A rolling window or a step that is no multiple of the length of its tiles."""
 

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
-from windowpane.engines.program import MAIN, Program
+from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
@@ -18,7 +18,7 @@ from windowpane.spark.building.operator_input import PassedRows, SourceRows, enc
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
-from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.program import AnyProgram, BuiltProgram, Operator
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.stages.project import with_key_hash
 from windowpane.spark.stages.types import spark_schema
@@ -112,7 +112,7 @@ def _operators(rows: SourceRows, names: Names, plan: OverPlan, programs: Sequenc
     return tuple(operators)
 
 
-def _passed(names: Names, before: Program | OverProgram, keys: T.StructType) -> PassedRows:
+def _passed(names: Names, before: AnyProgram, keys: T.StructType) -> PassedRows:
     """Return the main rows of an operator, for the next one."""
     arrow = _without_system(before.main_schema)
     return PassedRows(arrow, spark_schema(arrow, names.schema), keys)

@@ -1,6 +1,6 @@
 """BuiltProgram: a source, the operators that its rows pass through, and the outputs of the last one.
 
-Windows are one operator, OVER windows a chain of them; ``build_windows`` and ``build_over`` make the same value of both.
+Windows and rolling features are one operator, OVER windows a chain of them; all are the same value here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
+from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
 from windowpane.planning.engines import engine_of
 from windowpane.planning.over import OverPlan
+from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput
 from windowpane.spark.building.outputs import Output
@@ -28,6 +30,9 @@ from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
+
+AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram
+"""What an operator runs."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Operator:
         behind: microseconds by which its watermark stays behind that of the source.
     """
 
-    program: Program | OverProgram
+    program: AnyProgram
     reads: OperatorInput
     encoder: encode.Encoder
     behind: int = 0
@@ -60,7 +65,7 @@ class BuiltProgram:
     """
 
     source: Source
-    plan: WindowPlan | OverPlan
+    plan: WindowPlan | OverPlan | RollingPlan
     operators: tuple[Operator, ...]
     outputs: Mapping[str, Output]
     explained: Callable[[str], str]

@@ -1,0 +1,163 @@
+"""Rolling features on Spark: streams with disorder, silent keys, late rows, a restart; static rows, and labels."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import windowpane as wp
+from tests.spark.helpers import Feed, instant, rows, run, table
+from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, UnknownColumnError
+
+pytestmark = pytest.mark.spark
+
+HEARTBEATS = "k string, t timestamp, v long, heartbeat boolean"
+EVENTS: list[list[tuple[Any, ...]]] = [
+    [("a", 1, 5, False), ("a", 3, 1, False), ("b", 2, 7, False)],
+    [("a", 14, 2, False)],
+    [("b", 13, 4, False), (None, 40, None, True)],
+    [("a", 5, 9, False), (None, 41, None, True)],
+    [(None, 60, None, True)],
+]
+"""Seconds. When batch 2 runs the watermark is at 14: the tick at 10 has passed, and b has no row within 5 seconds of it. When
+batch 3 runs it is at 40: its row is behind all windows, the longest of which are 20 seconds and have tiles of 5."""
+
+
+def features(df: Any, **settings: Any) -> wp.RollingFeatures:
+    return (
+        wp.rolling(df, event_time="t", **settings)
+        .by("k")
+        .over("5 seconds", "20 seconds", n=wp.count(), total=wp.sum("v"))
+        .over("20 seconds", big=wp.count().filter(F.col("v") > 4))
+        .hop("5 seconds")
+    )
+
+
+def streamed(spark: Any, folder: Path, batches: list[list[tuple[Any, ...]]] = EVENTS) -> wp.RollingFeatures:
+    df = Feed(folder / "in", HEARTBEATS).add(*batches).stream(spark)
+    return features(df, watermark="0 seconds", heartbeat="heartbeat").side_output_late_data("late")
+
+
+def just_before(seconds: int) -> float:
+    return (instant(seconds) - timedelta(microseconds=1) - instant(0)).total_seconds()
+
+
+def test_features_of_a_stream_go_down_and_late_rows_come_out(spark: Any, tmp_path: Path) -> None:
+    collected = run(streamed(spark, tmp_path).emit("changed"), "main", "late")
+    assert collected.columns["main"] == ["k", "as_of", "n_5s", "n_20s", "total_5s", "total_20s", "big"]
+    assert [row for _, row in collected.batches["main"] if row[0] == "a"] == [
+        ("a", 3, 2, 2, 6, 6, 1),
+        ("a", 14, 1, 3, 2, 8, 1),
+        ("a", just_before(40), 0, 0, None, None, 0),
+    ]
+    assert [row for _, row in collected.batches["main"] if row[0] == "b"] == [
+        ("b", 2, 1, 1, 7, 7, 1),
+        ("b", 13, 1, 2, 4, 11, 1),  # of one batch: the tick was first
+        ("b", just_before(10), 0, 1, None, 7, 1),
+        ("b", just_before(40), 0, 0, None, None, 0),
+    ]
+    assert collected.rows("late") == [("a", 5, 9)]
+    assert sum(collected.counted("late_dropped")) == 1
+
+
+def test_a_restart_goes_on_from_the_checkpoint(spark: Any, tmp_path: Path) -> None:
+    whole = run(streamed(spark, tmp_path / "whole").emit("tick"))
+    feed = Feed(tmp_path / "in", HEARTBEATS).add(*EVENTS[:2])
+    result = features(feed.stream(spark), watermark="0 seconds", heartbeat="heartbeat").emit("tick")
+    first = run(result, checkpoint=tmp_path / "checkpoint")
+    feed.add(*EVENTS[2:])
+    second = run(result, checkpoint=tmp_path / "checkpoint")
+    assert sorted([*first.rows(), *second.rows()], key=repr) == whole.rows()
+    assert ("a", just_before(5), 2, 2, 6, 6, 1) in first.rows()
+    assert ("a", just_before(35), 0, 0, None, None, 0) in second.rows()
+
+
+STATIC = [("a", 1, 5), ("a", 3, 1), ("b", 2, 7), (None, 14, 2)]
+
+
+def test_a_static_input_goes_on_to_the_tick_after_its_newest_row(spark: Any) -> None:
+    result = features(table(spark, STATIC)).emit("tick")
+    assert rows(result.df) == [
+        ("a", just_before(5), 2, 2, 6, 6, 1),
+        ("a", just_before(10), 0, 2, None, 6, 1),
+        ("b", just_before(5), 1, 1, 7, 7, 1),
+        ("b", just_before(10), 0, 1, None, 7, 1),
+        (None, just_before(15), 1, 1, 2, 2, 0),
+    ]
+
+
+def test_a_static_input_goes_on_until_it_is_told_to_end(spark: Any) -> None:
+    deleted = features(table(spark, STATIC)).emit("changed", on_empty="delete", until=instant(60))
+    last = [row for row in rows(deleted.df) if row[-1] == "delete"]
+    assert [(row[0], row[1]) for row in last] == [("a", just_before(60)), ("b", just_before(60)), (None, just_before(60))]
+
+
+def test_each_row_has_its_own_windows(spark: Any) -> None:
+    result = features(table(spark, [("a", 3, 1), ("a", 1, 5), ("a", 6, 2)])).emit("each")
+    assert rows(result.df) == [("a", 1, 1, 1, 5, 5, 1), ("a", 3, 2, 2, 6, 6, 1), ("a", 6, 2, 3, 3, 8, 1)]
+
+
+def test_labels_get_what_was_before_them(spark: Any) -> None:
+    labels = table(spark, [("a", 3, 1), ("b", 2, 2), ("c", 9, 3)], "card string, at timestamp, n_5s long")
+    strict = features(table(spark, STATIC)).at(labels, time="at", on="card")
+    assert strict.df.columns == ["card", "at", "label_n_5s", "n_5s", "n_20s", "total_5s", "total_20s", "big"]
+    assert rows(strict.df) == [
+        ("a", 3, 1, 1, 1, 5, 5, 1),
+        ("b", 2, 2, 0, 0, None, None, 0),
+        ("c", 9, 3, 0, 0, None, None, 0),
+    ]
+    inclusive = features(table(spark, STATIC)).at(labels, time="at", on="card", inclusive=True)
+    assert [row[3] for row in rows(inclusive.df)] == [2, 1, 0]
+
+
+def test_labels_get_what_was_known_by_then(spark: Any) -> None:
+    given = table(spark, [("a", 1, 2, 5), ("a", 2, 30, 6), ("a", 3, None, 7)], "k string, t timestamp, arrived timestamp, v long")
+    labels = table(spark, [("a", 10), ("a", 20), ("a", 30)], "k string, at timestamp")
+    asked = wp.rolling(given, event_time="t").by("k").over("1 hour", total=wp.sum("v"))
+    assert [row[2] for row in rows(asked.at(labels, time="at").df)] == [18, 18, 18]
+    assert [row[2] for row in rows(asked.at(labels, time="at", known_at="arrived").df)] == [5, 5, 11]
+
+
+def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
+    df = Feed(tmp_path / "in").add([]).stream(spark)
+    asked = wp.rolling(df, "t", "1 hour").by("k").over("1 hour", "30 days", n=wp.count())
+    text = asked.emit("batch").explain()
+    assert "over 1 hour     n_1h = count(); exact edge" in text
+    assert "over 30 days    n_30d = count(); hop edge: up to 1 day too long" in text
+    assert "WARNING: a key without new rows keeps its last values" in text
+    assert "rolling reference: " in text
+    labels = features(table(spark, STATIC)).at(table(spark, [("a", 3, 1)]), time="t")
+    assert "a row counts even if it came late" in labels.explain()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        (lambda df: features(df).emit("changed"), MissingWatermarkError, "watermark='10 minutes'"),
+        (lambda df: features(df, watermark="1 hour").over("1 hour", big=wp.count()).emit("tick"), DuplicateColumnError, "'big'"),
+        (lambda df: features(df, watermark="1 hour").emit("sometimes"), InvalidSpecError, "'changed', 'batch', 'tick'"),  # type: ignore[arg-type]
+        (lambda df: features(df, watermark="1 hour").emit("each", on_empty="delete"), InvalidSpecError, "on_empty='delete'"),
+        (lambda df: features(df, watermark="1 hour").emit("tick", until=instant(3)), InvalidSpecError, "until="),
+        (lambda df: features(df).at(df, time="t"), InvalidSpecError, "static DataFrames"),
+        (lambda df: features(df).edge("soft"), InvalidSpecError, "'exact', 'hop'"),  # type: ignore[arg-type]
+        (lambda df: features(df).over("1 hour", n="v"), InvalidSpecError, "expected an aggregate"),
+        (lambda df: features(df).over("1 hour", n=wp.sum("v").rows(-1, 0)), InvalidSpecError, "with .filter"),
+        (lambda df: features(df).over("1 hour", n=wp.row_number()), InvalidSpecError, "built-in aggregate"),
+        (lambda df: wp.rolling(df, "t", "1 hour").by("nobody"), UnknownColumnError, "nobody"),
+        (lambda df: wp.rolling(df, "t", "1 hour").by("k").emit("tick"), InvalidSpecError, "need a window"),
+        (lambda df: wp.rolling(df, "t", "1 hour").by("k").over("1 hour", n=wp.sum("w")).emit("tick"), UnknownColumnError, "'w'"),
+        (
+            lambda df: features(df, watermark=wp.Watermarks.bounded("1 minute").per_key()).emit("tick"),
+            InvalidSpecError,
+            "one watermark for all keys",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(spark: Any, tmp_path: Path, asked: Any, error: type, words: str) -> None:
+    df = Feed(tmp_path / "in").add([]).stream(spark)
+    with pytest.raises(error, match=words):
+        asked(df)

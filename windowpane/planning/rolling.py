@@ -1,0 +1,199 @@
+"""Plans of rolling features: what the fluent API was told, as a frozen value that checks and explains itself.
+
+A plan knows names, not types: ``rolling_programs`` resolves it against the types of its input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import DuplicateColumnError, InvalidSpecError
+from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.over.calls import Windowable, WindowCall
+from windowpane.windowing.over.spec import VALUE_FUNCTIONS
+from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
+from windowpane.windowing.rolling.windows import RollingWindow, default_hop, is_exact_by_default
+from windowpane.windowing.times import Duration, format_micros, to_micros
+
+EDGES = ("exact", "hop")
+_SHORT = {"microsecond": "us", "millisecond": "ms", "second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w"}
+_TERM = re.compile(r"\s*(\d+)\s*([a-z]+?)s?\s*")
+
+
+@dataclass(frozen=True, eq=False)
+class NamedCall:
+    """A feature as it was asked for.
+
+    Args:
+        name: its column in the output.
+        call: the aggregate, with a filter perhaps.
+        length: the length of its window.
+    """
+
+    name: str
+    call: WindowCall
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class RollingRequest:
+    """What the fluent API was told of features, before it was said which rows come out.
+
+    Args:
+        keys: names of the key columns.
+        calls: the features.
+        edge: ``"exact"`` or ``"hop"`` for all windows, ``None`` for the default of each.
+        hop: the length of the tiles of all windows, ``None`` for the default of each.
+        step: the distance of ticks, ``None`` for the smallest hop.
+        keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
+        settings: late rows and the engine asked for.
+    """
+
+    keys: tuple[str, ...] = ()
+    calls: tuple[NamedCall, ...] = ()
+    edge: str | None = None
+    hop: int | None = None
+    step: int | None = None
+    keeps_unbounded_state: bool = False
+    settings: Settings = DEFAULTS
+
+    def window(self, length: int) -> RollingWindow:
+        """Return the window of a length.
+
+        Raises:
+            TileMismatchError: tiles do not fill it.
+        """
+        hop = default_hop(length) if self.hop is None else self.hop
+        return RollingWindow(length, hop, is_exact_by_default(length) if self.edge is None else self.edge == "exact")
+
+    def spec(self, calls: Sequence[RollingCall], emit: RollingEmit, deletes_empty: bool = False) -> RollingSpec:
+        """Return the spec of calls whose arguments have names.
+
+        Raises:
+            InvalidSpecError: there is no call, or they do not go together; its subclasses say in what.
+        """
+        if not calls:
+            raise InvalidSpecError("rolling features need a window: .over('1 hour', n=wp.count()).")
+        names = [*self.keys, "as_of", *(call.name for call in calls)]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise DuplicateColumnError(twice, "Give the features names of their own: .over('1 hour', sum_1h=wp.sum('amount')).")
+        step = self.step if self.step is not None else sorted(call.window.hop for call in calls)[0]
+        return RollingSpec(tuple(calls), step, emit, self.keeps_unbounded_state, deletes_empty)
+
+
+@dataclass(frozen=True, eq=False)
+class RollingPlan:
+    """Rolling features over one input.
+
+    Args:
+        request: what the fluent API was told.
+        spec: the features, with their arguments by name.
+        event_time: name of the event-time column.
+        labels: what labels are given, as text; ``None`` where features come out by themselves.
+    """
+
+    request: RollingRequest
+    spec: RollingSpec
+    event_time: str
+    labels: str | None = None
+
+    @property
+    def retracts(self) -> bool:
+        """Whether later results take earlier ones back."""
+        return False
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether the program waits for the clock of the machine."""
+        return False
+
+    def explain(self, engine: Mapping[str, str], buckets: str) -> str:
+        """Return the plan as text.
+
+        Args:
+            engine: the lines about what runs it, by what they are about.
+            buckets: how many buckets keys are spread over.
+        """
+        spec = self.spec
+        lines = {"keys": ", ".join(self.request.keys), "event time": self.event_time}
+        for window in spec.windows:
+            names = ", ".join(_call_text(call) for call in spec.calls if call.window == window)
+            lines[f"over {window}"] = f"{names}; {_edge_text(window)}"
+        if self.labels is None:
+            lines |= {
+                "emit": _EMIT_TEXT[spec.emit],
+                "step": format_micros(spec.step),
+                "late rows": f"{format_micros(spec.reach)} behind the watermark: {self.request.settings.late_text}",
+            }
+        else:
+            lines["labels"] = self.labels
+        lines |= {**engine, "buckets": buckets}
+        return "\n".join(["rolling features", *(f"  {name:<15} {text}" for name, text in lines.items())])
+
+
+_EMIT_TEXT = {
+    RollingEmit.CHANGED: "changed: the keys of a batch, and at a tick those that rows have left",
+    RollingEmit.BATCH: "batch: the keys of a batch. WARNING: a key without new rows keeps its last values for ever",
+    RollingEmit.TICK: "tick: at each tick the keys that changed since the one before",
+    RollingEmit.EACH: "each: one row for each row, when the watermark has passed it",
+}
+
+
+def _call_text(call: RollingCall) -> str:
+    return f"{call.name} = {call.aggregate}{'' if call.condition is None else ' filtered'}"
+
+
+def _edge_text(window: RollingWindow) -> str:
+    if window.is_exact:
+        return "exact edge"
+    return f"hop edge: up to {format_micros(window.overhang)} too long"
+
+
+def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[NamedCall]:
+    """Return a call for each name and length; with several lengths, names end with the length.
+
+    Raises:
+        InvalidSpecError: something is no aggregate, or is told of a window of its own.
+        InvalidDurationError: a length is no duration.
+    """
+    if not lengths or not calls:
+        raise InvalidSpecError("over takes lengths and aggregates by name: .over('1 hour', '7 days', n=wp.count()).")
+    micros = [to_micros(length) for length in lengths]
+    suffixes = [f"_{_short(length)}" for length in lengths] if len(lengths) > 1 else [""]
+    aggregates = {name: _aggregate_call(name, call) for name, call in calls.items()}
+    return [
+        NamedCall(f"{name}{suffix}", call, length)
+        for name, call in aggregates.items()
+        for length, suffix in zip(micros, suffixes, strict=True)
+    ]
+
+
+def _short(length: Duration) -> str:
+    """Return a length as the end of a name: ``"24 hours"`` is ``24h``."""
+    text = length if isinstance(length, str) else format_micros(to_micros(length))
+    term = _TERM.fullmatch(text.lower()) or _TERM.fullmatch(format_micros(to_micros(length)))
+    assert term is not None, "format_micros writes one term"
+    return term[1] + _SHORT.get(term[2], term[2])
+
+
+def _aggregate_call(name: str, given: Any) -> WindowCall:
+    if not isinstance(given, Windowable):
+        raise InvalidSpecError(f"over {name}={given!r}: expected an aggregate such as wp.count() or wp.sum('amount').")
+    call = given.as_call()
+    is_plain = call.frame is None and call.exclusion is None and call.partition is None and call.order is None
+    if not call.is_aggregate or call.function in VALUE_FUNCTIONS or call.is_distinct or call.skips_nulls or not is_plain:
+        raise InvalidSpecError(
+            f"over {name}={given!r}: a rolling feature is a built-in aggregate, with .filter(...) at most. Its window is the one "
+            "of .over(...), and distinct values are counted by wp.count_distinct or wp.approx_count_distinct."
+        )
+    return call
+
+
+def aggregate_of(call: WindowCall, arguments: Sequence[str]) -> Aggregate:
+    """Return the aggregate of a call, over columns of these names."""
+    return Aggregate(call.function, tuple(arguments), call.parameters)

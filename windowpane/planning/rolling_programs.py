@@ -1,0 +1,47 @@
+"""Programs of rolling features: a plan resolved against the types of its input, with its engine.
+
+As ``window_programs``, this module reads the registry of engines, and is imported only where programs are made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.planning.description import columns_text, describe, description
+from windowpane.planning.engines import state_text, with_engine
+from windowpane.planning.rolling import RollingPlan
+
+P = TypeVar("P", RollingProgram, PointInTimeProgram)
+
+
+def planned(plan: RollingPlan, program: P) -> P:
+    """Return a program of a plan with the engine that runs it, and the text that a restart compares.
+
+    Raises:
+        AggregateTypeError: an aggregate does not take the type of its argument.
+        InvalidSpecError: the engine asked for cannot run it.
+    """
+    program.main_schema  # noqa: B018 (types are checked)
+    program = with_engine(program, plan.request.settings.engine)
+    return dataclasses.replace(program, description=_description(plan, program))
+
+
+def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buckets: str) -> str:
+    """Return a plan as text, with the engine that runs its program, and why it is this one."""
+    engine = {"engine": f"{program.engine}: {program.engine_reason}", "state": state_text(program)}
+    return plan.explain(engine, buckets)
+
+
+def _description(plan: RollingPlan, program: RollingProgram | PointInTimeProgram) -> tuple[tuple[str, str], ...]:
+    spec = program.spec
+    return description(
+        program.engine,
+        keys=", ".join(plan.request.keys),
+        features="; ".join(f"{call.name} = {call.aggregate} {describe(call.window)} {call.condition}" for call in spec.calls),
+        step=f"{spec.step} µs",
+        emit=spec.emit.value,
+        deletes=str(spec.deletes_empty),
+        columns=columns_text(program.columns),
+    )

@@ -1,0 +1,294 @@
+"""Build rolling features: what the fluent API was told and a source -> one operator on a DataFrame, and its outputs."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.program import MAIN
+from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram, feature_schema
+from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError
+from windowpane.hidden_columns import TIME, hidden
+from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of
+from windowpane.planning.rolling_programs import explain, planned
+from windowpane.spark.building.expressions import column_of
+from windowpane.spark.building.operator_input import SourceRows, encoder_of
+from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.sources.source import Source
+from windowpane.spark.stages.project import Projection, quoted, with_key_hash
+from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.expressions import Constant, Name
+from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
+
+_EVENT_TIME = hidden("event_time")
+_KNOWN_AT = hidden("known_at")
+
+
+def build_rolling(
+    source: Source,
+    request: RollingRequest,
+    emit: RollingEmit,
+    deletes_empty: bool = False,
+    until: dt.datetime | None = None,
+) -> BuiltProgram:
+    """Return rolling features of a source.
+
+    Args:
+        source: where rows come from.
+        request: the features.
+        emit: which rows come out.
+        deletes_empty: whether a key whose windows are all empty comes out as a delete.
+        until: where the watermark of a static source ends, ``None`` for the first tick after its newest row.
+
+    Raises:
+        InvalidSpecError: the request does not fit the source; its subclasses say in what.
+        UnknownColumnError: the source has no such column.
+    """
+    event_time = _checked(source, request)
+    if source.is_streaming and not source.has_watermark:
+        raise MissingWatermarkError("rolling features have", f"wp.rolling(df, event_time={event_time!r}, watermark='10 minutes')")
+    projection = Projection(source.watermarked)
+    projection.add_system()
+    key_columns, key_fields = projection.add_keys(request.keys)
+    calls = _calls(projection, request)
+    read = _read_by(calls)
+    late = _late_columns(source) if request.settings.late_tag is not None else ()
+    own = source.own_watermark
+    for name in (*late, source.heartbeat, None if own is None else own.source):
+        if name is not None:
+            projection.add(name, "input", "")
+    if source.is_window_end:
+        projection.add(event_time, "input", "")
+    else:
+        projection.add_event_time(event_time)
+    projected = projection.select()
+    types = {field.name: field for field in projected.schema.fields}
+    spec = request.spec(calls, emit, deletes_empty)
+    plan = RollingPlan(request, spec, event_time)
+    program = RollingProgram(
+        spec=spec,
+        keys=arrow_schema(key_fields, "by"),
+        key_columns=key_columns,
+        columns=arrow_schema(T.StructType([types[name] for name in read]), "over"),
+        instant=window_bound_type(source.event_type),
+        late_columns=arrow_schema(T.StructType([types[name] for name in late]), "late rows") if late else None,
+        until=None if source.is_streaming else _until(source, spec, until),
+        upstream=source.kind,
+    )
+    program = planned(plan, program)
+    reads = SourceRows(source, projected, projection, key_fields)
+    kept = {*key_columns, *read, *late, TIME}
+    encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
+    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))}
+    tag = request.settings.late_tag
+    if tag is not None and program.late_columns is not None:
+        known = spark_schema(program.late_columns, source.watermarked.schema)
+        outputs[tag.name] = Output(tag.name, LATE, program.late_columns, known)
+    return BuiltProgram(
+        source,
+        plan,
+        operators=(Operator(program, reads, encoder),),
+        outputs=outputs,
+        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+    )
+
+
+def build_point_in_time(
+    source: Source,
+    request: RollingRequest,
+    labels: Any,
+    time: str,
+    on: Sequence[str],
+    inclusive: bool,
+    known_at: str | None,
+) -> BuiltProgram:
+    """Return labels with the features of their keys as of their times.
+
+    Args:
+        source: where the rows of features come from.
+        request: the features.
+        labels: a static DataFrame.
+        time: name of its event time.
+        on: names of its keys, in the order of those of the features.
+        inclusive: whether rows at the time of a label count.
+        known_at: the column of rows with the time from which on a row was known, ``None`` for its event time.
+
+    Raises:
+        InvalidSpecError: labels and features do not go together; its subclasses say in what.
+        UnknownColumnError: one of the two has no such column.
+    """
+    event_time = _checked(source, request)
+    given = Source.of(labels, time, None, None, "labels")
+    given.require(on, "at: on")
+    source.require([] if known_at is None else [known_at], "at: known_at")
+    _check_labels(source, given, request, on, known_at)
+    projection = Projection(source.watermarked)
+    calls = _calls(projection, request)
+    read, computed = _read_by(calls), dict(projection.columns)
+    rows = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(request.keys)]
+    rows += [*computed.values(), F.col(quoted(event_time)).alias(_EVENT_TIME), F.lit(False).alias(IS_LABEL)]
+    if known_at is not None:
+        rows.append(F.unix_micros(F.col(quoted(known_at))).alias(_KNOWN_AT))
+    asked = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(on)]
+    asked += [F.col(quoted(name)).alias(hidden(f"label_{number}")) for number, name in enumerate(labels.columns)]
+    asked += [F.col(quoted(time)).alias(_EVENT_TIME), F.lit(True).alias(IS_LABEL)]
+    both = source.watermarked.select(*rows).unionByName(labels.select(*asked), allowMissingColumns=True)
+    keys = tuple(hidden(f"key_{number}") for number in range(len(on)))
+    carried = tuple(hidden(f"label_{number}") for number in range(len(labels.columns)))
+    key_fields = T.StructType([both.schema[name] for name in keys])
+    read = (*read, *(() if known_at is None else (_KNOWN_AT,)))
+    spec = request.spec(calls, RollingEmit.BATCH)
+    plan = RollingPlan(request, spec, event_time, labels=_labels_text(time, inclusive, known_at))
+    columns = arrow_schema(T.StructType([both.schema[name] for name in read]), "over")
+    program = PointInTimeProgram(
+        spec=spec,
+        key_columns=keys,
+        columns=columns,
+        labels=arrow_schema(T.StructType([both.schema[name] for name in carried]), "labels"),
+        label_names=_label_names(labels.columns, feature_schema(spec, columns).names),
+        is_inclusive=inclusive,
+        known_at=None if known_at is None else _KNOWN_AT,
+    )
+    program = planned(plan, program)
+    return _labelled(source, plan, program, with_key_hash(both, key_fields), key_fields, labels.schema)
+
+
+def _labelled(
+    source: Source, plan: RollingPlan, program: PointInTimeProgram, both: Any, keys: T.StructType, given: T.StructType
+) -> BuiltProgram:
+    """Return the program over rows and labels as one DataFrame."""
+    united = Source(both, _EVENT_TIME, name=source.name)
+    projection = Projection(both)
+    for name in both.columns:
+        projection.add(name, "labels", "")
+    reads = SourceRows(united, both, projection, keys)
+    kept = {*program.key_columns, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
+    names = zip(program.label_names, given.fields, strict=True)
+    known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
+    return BuiltProgram(
+        united,
+        plan,
+        operators=(Operator(program, reads, encoder_of(united, program.key_columns, projection.columns, kept)),),
+        outputs={"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))},
+        explained=lambda buckets: explain(plan, program, buckets),
+    )
+
+
+# The source.
+
+
+def _checked(source: Source, request: RollingRequest) -> str:
+    """Return the name of the event time of a source that features can be made of."""
+    if source.event_time is None:
+        raise InvalidSpecError("rolling features go by event time: name the column with wp.rolling(df, event_time=...).")
+    if not request.keys:
+        raise InvalidSpecError("rolling features are those of a key: name it with .by('card').")
+    if CHANGE_TYPE in source.dataframe.columns:
+        raise InvalidSpecError(
+            f"rolling features take rows, and column {CHANGE_TYPE} says that the input is a changelog. Drop the column if every "
+            "row is an insert."
+        )
+    if source.watermark is not None and source.watermark.of_each_key:
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: rolling features have one watermark for all keys. Leave per_key out."
+        )
+    return source.event_time
+
+
+def _late_columns(source: Source) -> tuple[str, ...]:
+    return tuple(name for name in source.watermarked.columns if name not in {TIME, source.heartbeat})
+
+
+def _until(source: Source, spec: RollingSpec, until: dt.datetime | None) -> int | None:
+    """Return the last watermark of a static source in microseconds; ``None`` if it has no rows."""
+    if until is not None:
+        return _micros(until)
+    if spec.emit in (RollingEmit.BATCH, RollingEmit.EACH):
+        return None
+    newest = source.dataframe.agg(F.max(quoted(str(source.event_time))).alias("newest")).toArrow()["newest"]
+    micros = newest.cast(pa.int64())[0].as_py()
+    return None if micros is None else spec.tick_from(micros)
+
+
+def _micros(instant: dt.datetime) -> int:
+    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=dt.UTC)
+    return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+
+
+# The calls.
+
+
+def _calls(projection: Projection, request: RollingRequest) -> list[RollingCall]:
+    """Select arguments and filters, and return the calls over the columns that hold them."""
+    calls = []
+    for number, named in enumerate(request.calls):
+        arguments = [
+            projection.add(_plain(each), f"over {named.name}", f"argument_{number}_{place}")
+            for place, each in enumerate(named.call.arguments)
+        ]
+        condition = named.call.condition
+        if condition is not None:
+            condition = projection.add(_plain(condition), f"over {named.name}: filter", f"filter_{number}")
+        calls.append(RollingCall(named.name, aggregate_of(named.call, arguments), request.window(named.length), condition))
+    return calls
+
+
+def _plain(given: Any) -> Any:
+    """Return a column name, or a Column for what Spark computes."""
+    if isinstance(given, Name):
+        return given.name
+    return given.value if isinstance(given, Constant) else column_of(given)
+
+
+def _read_by(calls: Sequence[RollingCall]) -> tuple[str, ...]:
+    """Return the columns that calls read, each once."""
+    read = [name for call in calls for name in (*call.aggregate.arguments, call.condition) if name is not None]
+    return tuple(dict.fromkeys(read))
+
+
+# The labels.
+
+
+def _check_labels(source: Source, labels: Source, request: RollingRequest, on: Sequence[str], known_at: str | None) -> None:
+    if source.is_streaming or labels.is_streaming:
+        which = "labels" if labels.is_streaming else "the rows of features"
+        raise InvalidSpecError(
+            f"at: {which} are a stream, and features of labels are made of static DataFrames. Read them as a table, or serve "
+            "features with emit('each')."
+        )
+    if len(on) != len(request.keys):
+        raise InvalidSpecError(f"at: on={list(on)!r} names the keys of labels, one for each of {list(request.keys)!r}.")
+    pairs = [(source.dataframe.schema[key], labels.dataframe.schema[name]) for key, name in zip(request.keys, on, strict=True)]
+    pairs.append((source.dataframe.schema[str(source.event_time)], labels.dataframe.schema[str(labels.event_time)]))
+    for rows, asked in pairs:
+        if rows.dataType != asked.dataType:
+            raise InvalidSpecError(
+                f"at: column {asked.name!r} of labels is {asked.dataType.simpleString()}, and {rows.name!r} of rows is "
+                f"{rows.dataType.simpleString()}. Cast one of them."
+            )
+    if known_at is not None and not isinstance(source.dataframe.schema[known_at].dataType, T.TimestampType):
+        kind = source.dataframe.schema[known_at].dataType.simpleString()
+        raise InvalidSpecError(f"at: known_at={known_at!r} is {kind}, but the time from which on a row was known is a timestamp.")
+
+
+def _label_names(given: Sequence[str], features: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of label columns: those that are names of features get ``label_``."""
+    names = tuple(f"label_{name}" if name in features else name for name in given)
+    both = [*names, *features]
+    twice = [name for name in dict.fromkeys(both) if both.count(name) > 1]
+    if twice:
+        raise DuplicateColumnError(twice, "Rename the columns of the labels.")
+    return names
+
+
+def _labels_text(time: str, inclusive: bool, known_at: str | None) -> str:
+    rows = f"rows up to {time}, at it included" if inclusive else f"rows strictly before {time}"
+    known = "by event time: a row counts even if it came late" if known_at is None else f"those known by then ({known_at})"
+    return f"{rows}; {known}"
