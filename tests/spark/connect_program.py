@@ -47,6 +47,7 @@ def main(folder: Path) -> dict[str, Any]:
     said |= errors(static)
     said |= over(spark, static, folder)
     said |= made_in_python(spark, folder)
+    said |= with_watermarks_of_its_own(spark, folder)
     said |= written_by_spark(spark, folder)
     said |= written_by_start(spark, folder)
     spark.stop()
@@ -65,6 +66,19 @@ def errors(static: Any) -> dict[str, Any]:
     except PySparkException as error:
         raised = str(error)
     return {"refused": refused, "raised": raised}
+
+
+def with_watermarks_of_its_own(spark: Any, folder: Path) -> dict[str, Any]:
+    """Let the operator make the watermark: of sources, here one, and of each key."""
+    stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    said, bounded = {}, wp.Watermarks.bounded("0 seconds")
+    for name, watermark in {"source": bounded.per_source("s"), "key": bounded.per_key()}.items():
+        windowed = wp.stream(stream.withColumn("s", F.lit("one")), "t", watermark).key_by("k").window(TEN)
+        result, path = windowed.aggregate(n=wp.count()), str(folder / f"of-{name}")
+        query = result.start(main=path, checkpoint=str(folder / f"ck-{name}"), trigger={"availableNow": True})
+        query.awaitTermination()
+        said[f"of_{name}"] = rows(spark.read.parquet(path).select("k", "n"))
+    return said
 
 
 def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:

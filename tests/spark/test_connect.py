@@ -39,5 +39,6 @@ def test_static_and_streaming_programs(tmp_path):
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
     assert said["over_late"] == [["a", 4, 100]]
     assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
+    assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
     assert "UnknownColumnError" in said["refused"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]
