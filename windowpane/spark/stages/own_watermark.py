@@ -84,7 +84,7 @@ class OwnWatermark:
     strategy: Watermarks
 
     def read(self, store: BlobStore) -> Standing:
-        """Return what the batches before have left.
+        """Return what the batches before have left; of sources nothing, where another column tells them apart now.
 
         Raises:
             UnknownStateFormatError: another version of windowpane did.
@@ -94,7 +94,8 @@ class OwnWatermark:
             return Standing()
         held = json.loads(unframe(_KIND, _VERSION, blob))
         sources = {name: SourceMark(latest, silent) for name, latest, silent in held.pop("sources")}
-        return Standing(sources=sources, **held)
+        is_same = held.pop("column") == self.strategy.source
+        return Standing(sources=sources if is_same else {}, **held)
 
     def advanced(self, store: BlobStore, before: Standing, marks: Iterable[pa.Table], now: int) -> Standing:
         """Return what is known after a batch at ``now``, and keep it."""
@@ -104,6 +105,7 @@ class OwnWatermark:
         body = {
             "watermark": after.watermark,
             "held_by": after.held_by,
+            "column": self.strategy.source,
             "sources": [(name, mark.latest, mark.silent) for name, mark in after.sources.items()],
             "now": after.now,
             "run": after.run,
