@@ -24,7 +24,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
-from windowpane.stream import KeyedStream, Result, Stream, WindowedStream, stream
+from windowpane.stream import Deduplicated, KeyedStream, Result, Stream, WindowedStream, stream
 from windowpane.warming import warm_up
 from windowpane.windowing.aggregates import *  # noqa: F403
 from windowpane.windowing.aggregates import __all__ as _aggregates
@@ -80,6 +80,7 @@ __all__ = [
     "ArrowAggregateFunction",
     "CountEvictor",
     "DeltaEvictor",
+    "Deduplicated",
     "DeltaTable",
     "Evictor",
     "Expression",

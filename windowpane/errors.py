@@ -71,13 +71,13 @@ class MissingTimestampError(WindowpaneError, ValueError):
 
 
 class MissingEventTimeError(MissingTimestampError):
-    """A row without an event time reached rolling features, which count by it."""
+    """A row without an event time reached rolling features or a deduplication, which go by it."""
 
-    def __init__(self, key: object) -> None:
-        """Name the key and the way out."""
+    def __init__(self, key: object, who: str = "rolling features go") -> None:
+        """Name the key, who goes by its time, and the way out."""
         WindowpaneError.__init__(
             self,
-            f"a row of key {key!r} has no event time, and rolling features go by it. Filter out rows whose event time is NULL, "
+            f"a row of key {key!r} has no event time, and {who} by it. Filter out rows whose event time is NULL, "
             "or give them one.",
         )
 

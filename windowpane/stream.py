@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
+from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.settings import Configured
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.result import Runnable
@@ -25,7 +27,7 @@ from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.spec import Refine, count_window
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.times import Duration
+from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.triggers import Trigger
 from windowpane.windowing.triggers.composable import ComposableTrigger
 from windowpane.windowing.watermarks import Watermarks
@@ -130,6 +132,51 @@ class KeyedStream:
     def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
         """Fire at every ``size`` rows of a key and start anew; with ``slide``, every ``slide`` rows over the last ``size``."""
         return _count_windowed(self.source, self.keys, self.order_by, size, slide)
+
+    def deduplicate(
+        self, within: Duration, keep: Literal["first", "last"] = "first", by: Literal["event_time", "clock"] = "event_time"
+    ) -> Deduplicated:
+        """Keep one of the rows of a key that are near: whose times differ by less than ``within``. NULL is a key, too.
+
+        ``keep="first"``: a row comes out at once if no row of its key that came out before it is near; there are inserts only.
+        Rows are taken in order of arrival, in a batch by ``order_by`` of ``key_by`` first. How rows are cut into batches makes no
+        difference, except to which of them are late.
+
+        ``keep="last"``: rows of a key that are near each other belong together, as in a session window, and the newest of them
+        stays; of two at one time the one that arrived last. The output is a changelog with ``_change_type``, one change for a row
+        and batch. ``apply_changes`` keeps a table of it, by the key, and by key and event time where a key comes again later. The
+        table depends on the rows, not on their order and batches.
+
+        By event time, rows behind the watermark (less ``allowed_lateness``) are late: they do not come out, are counted as
+        ``late_dropped``, and go to ``side_output_late_data`` if it is asked for. A row is forgotten when no row that is not late
+        can be near to it, so state holds the last ``within`` before the watermark. By the clock, a row's time is that of its
+        batch, and no row is late. Duplicates of first rows are counted as ``duplicates``.
+
+        Args:
+            within: how far apart rows of a key are no duplicates any more.
+            keep: which row stays.
+            by: the time that ``within`` counts in.
+
+        Returns:
+            The result, on which ``allowed_lateness``, ``side_output_late_data`` and ``engine`` can still be set.
+
+        Raises:
+            InvalidSpecError: a length that is none, another word, or a stream without event time or watermark.
+            MissingEventTimeError: when the query runs, and a row has no event time.
+
+        Source: Spark's ``dropDuplicatesWithinWatermark``, which also keeps the row that arrives first, but looks at the watermark
+        instead of the distance, so that it may drop more; Flink's and RisingWave's ``ROW_NUMBER() OVER (PARTITION BY key ORDER BY
+        time) = 1``: ``DESC`` is ``keep="last"``, with the same rule for equal times, and a state TTL in place of ``within``.
+
+        Example:
+            >>> wp.stream(df, event_time="at", watermark="10 minutes").key_by("id").deduplicate(within="1 hour").df
+        """
+        if keep not in ("first", "last"):
+            raise InvalidSpecError(f"keep={keep!r}: it is 'first' or 'last'.")
+        if by not in ("event_time", "clock"):
+            raise InvalidSpecError(f"by={by!r}: it is 'event_time' or 'clock'.")
+        plan = DeduplicationPlan(to_micros(within), Keep(keep), by == "event_time")
+        return Deduplicated.of(self, plan)
 
 
 def _count_windowed(
@@ -472,6 +519,29 @@ class Result(Runnable):
                 "'accumulating' for windows over windows."
             )
         return Stream(earlier.followed_by(f"{earlier.source.name}_next"))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Deduplicated(Runnable, Configured):
+    """A deduplicated stream, ready to run: its rows, and late ones where they are asked for.
+
+    Columns of the main output: those of the input, after ``keep="last"`` also ``_change_type``.
+    """
+
+    _stream: KeyedStream
+    _plan: DeduplicationPlan
+
+    @classmethod
+    def of(cls, stream: KeyedStream, plan: DeduplicationPlan) -> Self:
+        """Return the deduplication of a stream, checked."""
+        from windowpane.spark.building.deduplication import build_deduplication
+
+        return cls(build_deduplication(stream.source, plan, stream.keys, stream.order_by), stream, plan)
+
+    def _with(self, **settings: Any) -> Self:
+        return self.of(
+            self._stream, dataclasses.replace(self._plan, settings=dataclasses.replace(self._plan.settings, **settings))
+        )
 
 
 def _several(columns: Any) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ class Counters:
     state_bytes: int = 0
     inconsistent: int = 0
     dropped_by_finished_trigger: int = 0
+    duplicates: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from windowpane.engines import never
+from windowpane.engines.deduplication.engine import DeduplicationEngine
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
 from windowpane.engines.never import NeverEngine
 from windowpane.engines.over import close, update
 from windowpane.engines.over.close import OverCloseEngine
@@ -158,11 +161,28 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
 )
 """The engines of rolling features as of the times of labels."""
 
+DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
+    EngineSpec(
+        DeduplicationEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "rows of a batch meet the held ones of their keys all at once",
+        state="hash pages: what a row that is not late can be a duplicate of, by a hash of the key",
+    ),
+    EngineSpec(
+        DeduplicationReferenceEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "the reference operator runs every program",
+        state="sorted pages: runs of near rows by key, and when each is forgotten",
+    ),
+)
+"""The engines of deduplication."""
+
 _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     Program: WINDOW_ENGINES,
     OverProgram: OVER_ENGINES,
     RollingProgram: ROLLING_ENGINES,
     PointInTimeProgram: POINT_IN_TIME_ENGINES,
+    DeduplicationProgram: DEDUPLICATION_ENGINES,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
+from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
@@ -16,7 +17,7 @@ from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgra
 from windowpane.engines.spec import EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
-P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram)
+P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram, DeduplicationProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
 from windowpane.planning.over import OverPlan
 from windowpane.planning.rolling import RollingPlan
@@ -31,7 +33,7 @@ from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
 
-AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram
+AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram
 """What an operator runs."""
 
 
@@ -65,7 +67,7 @@ class BuiltProgram:
     """
 
     source: Source
-    plan: WindowPlan | OverPlan | RollingPlan
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan
     operators: tuple[Operator, ...]
     outputs: Mapping[str, Output]
     explained: Callable[[str], str]

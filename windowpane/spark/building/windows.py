@@ -48,7 +48,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     projection.add_system()
     key_columns, key_fields = projection.add_keys(keys)
     arguments = projection.add_arguments(plan.function)
-    order = _order_columns(projection, order_by)
+    order = order_columns(projection, order_by)
     rows = _row_columns(source, plan)
     _add_input(projection, source, rows)
     projected = projection.select()
@@ -110,7 +110,7 @@ def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) ->
         projection.add_event_time(source.event_time)
 
 
-def _order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
+def order_columns(projection: Projection, order_by: Sequence[Any]) -> tuple[OrderColumn, ...]:
     """Select what orders the rows of a batch.
 
     Raises:

@@ -35,6 +35,7 @@ COUNTERS = (
     "state_bytes",
     "inconsistent",
     "dropped_by_finished_trigger",
+    "duplicates",
 )
 COUNTER_ROW = -1
 

@@ -1,0 +1,1 @@
+"""Deduplication: of rows of one key that are near in time, the first or the last."""

@@ -1,0 +1,90 @@
+"""The program of a deduplication: everything an engine needs to run it on a bucket, as one picklable value.
+
+Input tables carry the columns of ``DeduplicationProgram.columns`` and the system columns TIME, PARTITION and POSITION. The main
+output has the columns ``passed``, and ``CHANGE_TYPE`` where the last rows are kept; late rows have the columns ``passed``.
+
+The rule: two rows of a key are *near* if their times differ by less than ``within``.
+
+- *first*: rows are taken in order of arrival. A row comes out if no row of its key that came out before is near.
+- *last*: rows of a key that are near belong to one run, as in a session window. Of each run the newest row stays; of those of
+  one time that which arrived last. The output is the changelog of these rows.
+
+State holds what a row above the horizon can still be near to. So when it is forgotten changes no result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.lateness import horizon
+from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.times import MIN
+
+LATE = MAIN + 1
+"""Number of the late output."""
+
+
+class Keep(Enum):
+    """Which row of duplicates stays."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True)
+class DeduplicationProgram:
+    """One deduplication, resolved against the types of its input.
+
+    Args:
+        keys: names of the key columns.
+        columns: names and types of the columns that rows come with.
+        passed: names of those that come out.
+        within: microseconds; rows of a key that are this far apart are no duplicates.
+        keep: which row stays.
+        is_event_time: whether times are those of the rows; else that of the batch they come in.
+        allowed_lateness: how long in microseconds rows behind the watermark are waited for.
+        order_by: columns that order the rows of a batch, before arrival order.
+        has_late_output: whether late rows come out as output ``LATE``.
+        upstream: where rows come from.
+        engine: name of the engine that runs it.
+        engine_reason: why it is this one.
+        description: the parts a restart compares, by name.
+    """
+
+    keys: tuple[str, ...]
+    columns: pa.Schema
+    passed: tuple[str, ...]
+    within: int
+    keep: Keep = Keep.FIRST
+    is_event_time: bool = True
+    allowed_lateness: int = 0
+    order_by: tuple[OrderColumn, ...] = ()
+    has_late_output: bool = False
+    upstream: Upstream = Upstream.SOURCE
+    engine: str = "deduplication reference"
+    engine_reason: str = ""
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output."""
+        changes = [pa.field(CHANGE_TYPE, pa.string())] if self.keep is Keep.LAST else []
+        return pa.schema([*self.late_schema, *changes])
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        """The late output: rows as they came."""
+        return pa.schema([self.columns.field(name) for name in self.passed])
+
+    def horizon(self, watermark: int, now: int) -> int:
+        """Return the time at or below which rows are late; by the clock none is, since it does not go back."""
+        return horizon(watermark, self.allowed_lateness) if self.is_event_time else now - 1
+
+    def forgotten(self, limit: int) -> int:
+        """Return the time at or below which a row is near to none above the horizon ``limit``."""
+        return max(limit - self.within + 1, MIN)

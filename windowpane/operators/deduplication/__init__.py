@@ -1,0 +1,1 @@
+"""Deduplication: the reference, a row at a time."""

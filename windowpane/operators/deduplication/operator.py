@@ -1,0 +1,112 @@
+"""The reference of deduplication: one row at a time, one key at a time.
+
+State of a key, under ``runs``: its runs, none of which is near another. For *first* a run is one row that came out, of which the
+time is kept; for *last* it is the span of rows that are near each other, with the newest of them and what downstream knows of it.
+A timer for the end of each run, so that it is found when it can be forgotten. Who may mutate: this operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.state.keyed import KeyedState
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.changes import Change, Row
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of a key that are near each other.
+
+    Args:
+        start: the time of the oldest.
+        end: the time of the newest.
+        row: the newest; ``None`` where only times count.
+        shown: (time, row) of those that downstream has, each once the newest of a run that is part of this one.
+    """
+
+    start: int
+    end: int
+    row: Row | None = None
+    shown: tuple[tuple[int, Row], ...] = ()
+
+
+class Deduplicator:
+    """Keeps the first rows of keys, or the last.
+
+    Args:
+        within: microseconds; rows of a key that are this far apart are no duplicates.
+        state: keyed state.
+        timers: when to forget.
+        is_same: whether two rows hold the same values.
+    """
+
+    def __init__(self, within: int, state: KeyedState, timers: TimerQueue, is_same: Callable[[Row, Row], bool]) -> None:
+        self._within = within
+        self._state = state
+        self._timers = timers
+        self._is_same = is_same
+        self._touched: dict[bytes, Any] = {}
+
+    def take_first(self, key: Any, key_bytes: bytes, time: int) -> bool:
+        """Take a row that is not late, and return whether it comes out."""
+        self._state.set_current_key(key, key_bytes)
+        runs = self._runs()
+        if any(self._is_near(time, run) for run in runs):
+            return False
+        self._put([*runs, Run(time, time)])
+        return True
+
+    def take_last(self, key: Any, key_bytes: bytes, time: int, row: Row) -> None:
+        """Take a row that is not late; ``changes`` gives what came of it."""
+        self._state.set_current_key(key, key_bytes)
+        self._touched[key_bytes] = key
+        runs = self._runs()
+        near = [run for run in runs if self._is_near(time, run)]
+        newest = max(near, key=lambda run: run.end, default=None)
+        joined = Run(
+            min([time, *(run.start for run in near)]),
+            max([time, *(run.end for run in near)]),
+            row if newest is None or time >= newest.end else newest.row,
+            tuple(shown for run in near for shown in run.shown),
+        )
+        self._put([*(run for run in runs if run not in near), joined])
+
+    def changes(self) -> Iterator[Change]:
+        """Yield how the last rows have changed since this was asked before, each row at most once."""
+        for key_bytes, key in self._touched.items():
+            self._state.set_current_key(key, key_bytes)
+            runs = self._runs()
+            for run in runs:
+                yield from self._change(run)
+            self._put([Run(run.start, run.end, run.row, ((run.end, run.row),)) for run in runs if run.row is not None])
+        self._touched.clear()
+
+    def _change(self, run: Run) -> Iterator[Change]:
+        assert run.row is not None, "the last rows are kept"
+        *older, (_, before) = sorted(run.shown, key=lambda shown: shown[0]) if run.shown else [(0, None)]
+        for _, row in older:
+            yield Change(row, None)
+        if before is None or not self._is_same(before, run.row):
+            yield Change(before, run.row)
+
+    def forget(self, forgotten: int) -> None:
+        """Forget what ended at or below ``forgotten``."""
+        while (timer := self._timers.poll(forgotten)) is not None:
+            self._state.set_current_key(timer.key, timer.key_bytes)
+            self._put([run for run in self._runs() if run.end > forgotten])
+
+    def _is_near(self, time: int, run: Run) -> bool:
+        return run.start - self._within < time < run.end + self._within
+
+    def _runs(self) -> list[Run]:
+        return list(self._state.get(None, "runs") or ())
+
+    def _put(self, runs: list[Run]) -> None:
+        for run in self._runs():
+            self._timers.remove(run.end, self._state.current_key_bytes, None)
+        self._state.put(None, "runs", runs or None)
+        for run in runs:
+            self._timers.add(run.end, self._state.current_key_bytes, None)

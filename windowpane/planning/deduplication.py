@@ -1,0 +1,79 @@
+"""Plans of deduplication: what ``deduplicate`` asks for, as a frozen value that checks and explains itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windowpane.engines.deduplication.program import Keep
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.times import format_micros
+
+
+@dataclass(frozen=True)
+class DeduplicationPlan:
+    """What ``deduplicate`` asks for.
+
+    Args:
+        within: microseconds; rows of a key that are this far apart are no duplicates.
+        keep: which row stays.
+        is_event_time: whether times are those of the rows; else the clock's.
+        keys: names of the key columns.
+        event_time: name of the event-time column, ``None`` if there is none.
+        order_by: columns that order the rows of a batch.
+        settings: lateness, where late rows go, the engine asked for.
+
+    Raises:
+        InvalidSpecError: a length that is none, or settings that the clock has no use for.
+    """
+
+    within: int
+    keep: Keep = Keep.FIRST
+    is_event_time: bool = True
+    keys: tuple[str, ...] = ()
+    event_time: str | None = None
+    order_by: tuple[OrderColumn, ...] = ()
+    settings: Settings = DEFAULTS
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if self.within <= 0:
+            raise InvalidSpecError(
+                f"within={format_micros(self.within)}: rows of a key less apart than this are duplicates, so it must be longer "
+                "than nothing, such as within='1 hour'."
+            )
+        if not self.is_event_time and (self.settings.late_tag is not None or self.settings.allowed_lateness):
+            raise InvalidSpecError(
+                "no row is late by the clock: leave out allowed_lateness and side_output_late_data, or go by event time with "
+                "by='event_time'."
+            )
+
+    @property
+    def retracts(self) -> bool:
+        """Whether later rows take earlier ones back."""
+        return self.keep is Keep.LAST
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether the clock tells the time of rows."""
+        return not self.is_event_time
+
+    def explain(self, engine: str, reason: str, buckets: str) -> str:
+        """Return the plan as text, with the engine that runs it, and why it is this one."""
+        first = "first: a row comes out if none of its key that came out is near"
+        last = "last: the newest of rows of a key that are near each other, as a changelog"
+        lines = [
+            "Deduplication",
+            f"  key             {', '.join(self.keys)}",
+            f"  keep            {first if self.keep is Keep.FIRST else last}",
+            f"  within          {format_micros(self.within)}",
+            f"  time            {f'event time {self.event_time}' if self.is_event_time else 'the clock, at the batch of a row'}",
+            f"  order           {', '.join(map(str, (*self.order_by, 'arrival')))}",
+        ]
+        if self.is_event_time:
+            lines += [
+                f"  late rows       {self.settings.late_text}",
+                f"  lateness        {format_micros(self.settings.allowed_lateness)}",
+            ]
+        return "\n".join([*lines, f"  buckets         {buckets}", f"  engine          {engine}: {reason}"])

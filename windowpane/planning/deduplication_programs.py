@@ -1,0 +1,64 @@
+"""Programs of deduplication: a plan resolved against the types of its input, with its engine.
+
+As ``window_programs``, this module reads the registry of engines, and is imported only where programs are made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.program import Upstream
+from windowpane.planning.deduplication import DeduplicationPlan
+from windowpane.planning.description import columns_text, description
+from windowpane.planning.engines import with_engine
+
+
+def compile_deduplication(
+    plan: DeduplicationPlan, columns: pa.Schema, keys: tuple[str, ...], passed: tuple[str, ...], upstream: Upstream
+) -> DeduplicationProgram:
+    """Return the program of a plan.
+
+    Args:
+        plan: the plan.
+        columns: names and types of the columns that rows come with.
+        keys: names of the key columns among them.
+        passed: names of those that come out.
+        upstream: where rows come from.
+
+    Raises:
+        InvalidSpecError: there is no engine of the name asked for.
+    """
+    program = DeduplicationProgram(
+        keys=keys,
+        columns=columns,
+        passed=passed,
+        within=plan.within,
+        keep=plan.keep,
+        is_event_time=plan.is_event_time,
+        allowed_lateness=plan.settings.allowed_lateness,
+        order_by=plan.order_by,
+        has_late_output=plan.settings.late_tag is not None,
+        upstream=upstream,
+    )
+    program = with_engine(program, plan.settings.engine)
+    return dataclasses.replace(program, description=_description(program))
+
+
+def explain(plan: DeduplicationPlan, program: DeduplicationProgram, buckets: str) -> str:
+    """Return a plan as text, with the engine of its program, and why it is this one."""
+    return plan.explain(program.engine, program.engine_reason, buckets)
+
+
+def _description(program: DeduplicationProgram) -> tuple[tuple[str, str], ...]:
+    return description(
+        program.engine,
+        keys=", ".join(program.keys),
+        within=f"{program.within} µs",
+        keep=program.keep.value,
+        time="event time" if program.is_event_time else "clock",
+        allowed_lateness=f"{program.allowed_lateness} µs",
+        columns=columns_text(program.columns),
+    )

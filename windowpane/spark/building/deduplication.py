@@ -1,0 +1,114 @@
+"""Build a deduplication: a plan of the fluent API and a source -> one operator on a DataFrame, and its outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from windowpane.engines.deduplication.program import LATE, DeduplicationProgram, Keep
+from windowpane.engines.program import MAIN
+from windowpane.errors import InvalidSpecError
+from windowpane.hidden_columns import KEY_HASH, PARTITION, POSITION, TIME
+from windowpane.planning.deduplication import DeduplicationPlan
+from windowpane.planning.deduplication_programs import compile_deduplication, explain
+from windowpane.spark.building.operator_input import SourceRows, encoder_of
+from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.over_output import OverOutput
+from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.building.windows import order_columns
+from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.stages.project import Projection
+from windowpane.spark.stages.types import arrow_schema, spark_schema
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.expressions import Name
+
+
+def build_deduplication(
+    source: Source, plan: DeduplicationPlan, keys: tuple[Any, ...], order_by: tuple[Any, ...]
+) -> BuiltProgram:
+    """Return a deduplication on the DataFrame of a source.
+
+    Args:
+        source: where rows come from.
+        plan: what was asked for; its keys and order are those of ``keys`` and ``order_by``.
+        keys: names or Columns.
+        order_by: names or Columns.
+
+    Raises:
+        InvalidSpecError: the plan does not fit the source or its clock.
+        UnknownColumnError: the source has no such column.
+        UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
+    """
+    dataframe = source.watermarked
+    _check(source, plan, dataframe.columns)
+    projection = Projection(dataframe)
+    key_columns, key_fields = projection.add_keys(keys)
+    order = order_columns(projection, order_by)
+    passed = tuple(name for name in dataframe.columns if name != source.heartbeat)
+    for name in dataframe.columns:
+        projection.add(name, "input", "")
+    projected = projection.select()
+    given = arrow_schema(projected.drop(KEY_HASH, *([source.heartbeat] if source.heartbeat else [])).schema, "input")
+    plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
+    program = compile_deduplication(plan, given, key_columns, passed, source.kind)
+    reads = SourceRows(source, projected, projection, key_fields)
+    kept = {*given.names, TIME, PARTITION, POSITION}
+    encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
+    return BuiltProgram(
+        source,
+        plan,
+        operators=(Operator(program, reads, encoder),),
+        outputs=_outputs(source, plan, program),
+        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+    )
+
+
+def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
+    if source.upstream is not None:
+        raise InvalidSpecError(
+            "deduplicate takes rows of a DataFrame. For the results of a window, go on from theirs: "
+            "wp.stream(result.df, event_time='window_end').key_by(...).deduplicate(...)."
+        )
+    if CHANGE_TYPE in columns:
+        raise InvalidSpecError(
+            f"deduplicate: the input is a changelog (it has {CHANGE_TYPE!r}), and takes rows back. Deduplicate before what made "
+            "it, or drop that column if all rows are inserts."
+        )
+    if not plan.is_event_time:
+        return
+    if source.event_time is None:
+        raise InvalidSpecError(
+            "deduplicate goes by event time, and none is named: wp.stream(df, event_time='at', watermark='10 minutes'), or go by "
+            "the clock with deduplicate(..., by='clock')."
+        )
+    if source.watermark is not None and source.watermark.of_each_key:
+        raise InvalidSpecError(
+            f"watermark={source.watermark!r}: deduplication has one watermark for all keys. Leave per_key out, or use "
+            ".per_source('column') for sources of which one is behind."
+        )
+    if source.is_streaming and not source.has_watermark:
+        raise InvalidSpecError(
+            "a stream deduplicated by event time needs a watermark, else nothing is ever forgotten: "
+            f"wp.stream(df, event_time={source.event_time!r}, watermark='10 minutes')."
+        )
+
+
+def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
+    """Return the outputs by name: ``main``, and late rows where they are asked for. First rows pass the watermark on."""
+    rows, own = source.watermarked.schema, source.own_watermark
+    passes = plan.is_event_time and plan.keep is Keep.FIRST and source.has_watermark
+    delay = source.delay + plan.settings.allowed_lateness
+    main = OverOutput(
+        "main",
+        MAIN,
+        program.main_schema,
+        spark_schema(program.main_schema, rows),
+        selected=tuple((name, Name(name)) for name in program.main_schema.names),
+        event_time=source.event_time if passes else None,
+        metadata={PASSED_ON: ROW_TIME, DELAY: delay} if own is None else {OWN_WATERMARK: repr(own)},
+    )
+    tag = plan.settings.late_tag
+    if tag is None:
+        return {"main": main}
+    late = program.late_schema
+    return {"main": main, tag.name: Output(tag.name, LATE, late, spark_schema(late, rows))}
