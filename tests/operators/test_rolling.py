@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.point_in_time import PointInTimeEngine
+from windowpane.engines.rolling.point_in_time import PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError
@@ -129,12 +129,10 @@ def stream(seed: int) -> list[tuple[int, Rows]]:
 
 def at(spec: RollingSpec, rows: Rows, labels: Rows) -> Rows:
     """Return the features of labels (key, time), rows at that time included."""
-    program = PointInTimeProgram(
-        spec, ("key",), COLUMNS, pa.schema([*KEY, (TIME, pa.int64())]), ("key", "time"), is_inclusive=True
-    )
+    program = PointInTimeProgram(spec, KEY, COLUMNS, pa.schema([*KEY, (TIME, pa.int64())]), ("key", "time"), is_inclusive=True)
     table = pa.concat_tables([table_of(rows), table_of([(*label, None) for label in labels], len(rows))])
     table = table.append_column(IS_LABEL, pa.array([False] * len(rows) + [True] * len(labels)))
-    output = PointInTimeEngine(program).run(MemoryBlobStore(), [table], Clock(MIN, 0))
+    output = PointInTimeReferenceEngine(program).run(MemoryBlobStore(), [table], Clock(MIN, 0))
     return [tuple(row.values()) for _, found in output.tables for row in found.to_pylist()]
 
 

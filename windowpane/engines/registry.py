@@ -22,7 +22,8 @@ from windowpane.engines.panes import counts, timed
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import Program
-from windowpane.engines.rolling.point_in_time import PointInTimeEngine
+from windowpane.engines.rolling import point_in_time
+from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.engines.row import RowEngine
@@ -154,8 +155,14 @@ ROLLING_ENGINES: Final[tuple[EngineSpec[RollingProgram], ...]] = (
 POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
     EngineSpec(
         PointInTimeEngine,
+        refusal=point_in_time.refusal,
+        reason=lambda program: "all labels find their rows by one search, and kernels fold them",
+        state="nothing",
+    ),
+    EngineSpec(
+        PointInTimeReferenceEngine,
         refusal=lambda program: None,
-        reason=lambda program: "rows and labels of a key meet in one call",
+        reason=lambda program: "rows and labels of a key meet one by one",
         state="nothing",
     ),
 )

@@ -74,7 +74,7 @@ class PointInTimeProgram:
 
     Args:
         spec: the features.
-        key_columns: names of the key columns.
+        keys: names and types of the key columns.
         columns: names and types of the columns that calls read.
         labels: names and types of the label columns as they travel.
         label_names: their names in the output.
@@ -87,14 +87,14 @@ class PointInTimeProgram:
     """
 
     spec: RollingSpec
-    key_columns: tuple[str, ...]
+    keys: pa.Schema
     columns: pa.Schema
     labels: pa.Schema
     label_names: tuple[str, ...]
     is_inclusive: bool = False
     known_at: str | None = None
     upstream: Upstream = Upstream.SOURCE
-    engine: str = "point in time"
+    engine: str = "point in time reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
 

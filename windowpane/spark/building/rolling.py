@@ -149,7 +149,7 @@ def build_point_in_time(
     columns = arrow_schema(T.StructType([both.schema[name] for name in read]), "over")
     program = PointInTimeProgram(
         spec=spec,
-        key_columns=keys,
+        keys=arrow_schema(key_fields, "by"),
         columns=columns,
         labels=arrow_schema(T.StructType([both.schema[name] for name in carried]), "labels"),
         label_names=_label_names(labels.columns, feature_schema(spec, columns).names),
@@ -169,13 +169,13 @@ def _labelled(
     for name in both.columns:
         projection.add(name, "labels", "")
     reads = SourceRows(united, both, projection, keys)
-    kept = {*program.key_columns, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
+    kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
     names = zip(program.label_names, given.fields, strict=True)
     known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
     return BuiltProgram(
         united,
         plan,
-        operators=(Operator(program, reads, encoder_of(united, program.key_columns, projection.columns, kept)),),
+        operators=(Operator(program, reads, encoder_of(united, tuple(program.keys.names), projection.columns, kept)),),
         outputs={"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))},
         explained=lambda buckets: explain(plan, program, buckets),
     )

@@ -71,6 +71,13 @@ def call_kernel(call: OverCall, columns: pa.Schema) -> CallKernel:
     return (fast or _Folded)(call, columns)
 
 
+def span_kernel(call: OverCall, columns: pa.Schema) -> CallKernel | None:
+    """Return a kernel of an aggregate that asks rows for nothing but their columns and spans, ``None`` if there is none."""
+    kind = columns.field(call.arguments[0]).type if call.arguments else None
+    fast = None if call.distinct else _fast(call, kind)
+    return None if fast is None else fast(call, columns)
+
+
 def _fast(call: OverCall, kind: pa.DataType | None) -> type[CallKernel] | None:
     if call.function == "count" and len(call.arguments) <= 1:
         return _Count

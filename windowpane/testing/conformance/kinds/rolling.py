@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.engines.rolling.point_in_time import PointInTimeEngine
+from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -80,11 +80,14 @@ def _replay_labels(case: Case) -> list[Difference]:
     names = [f"f{number}" for number in range(len(case.get("labels")))]
     table = pa.concat_tables([_table(rows, 0), _table([(*label, None) for label in case.get("labels")], len(rows))])
     sides = pa.array([False] * len(rows) + [True] * len(names))
-    program = PointInTimeProgram(_spec(case), ("key",), _COLUMNS, _LATE, ("id",))
-    output = PointInTimeEngine(program).run(MemoryBlobStore(), [table.append_column(IS_LABEL, sides)], Clock(MIN, 0))
-    got = [tuple(row.values()) for _, found in output.tables for row in found.to_pylist()]
-    expected = [tuple(row) for row in case.get("point_in_time")]
-    return [] if Counter(got) == Counter(expected) else [Difference("labels", expected, got)]
+    program = PointInTimeProgram(_spec(case), _KEY, _COLUMNS, _LATE, ("id",))
+    expected, differences = [tuple(row) for row in case.get("point_in_time")], []
+    for engine in (PointInTimeReferenceEngine(program), PointInTimeEngine(program)):
+        output = engine.run(MemoryBlobStore(), [table.append_column(IS_LABEL, sides)], Clock(MIN, 0))
+        got = [tuple(row.values()) for _, found in output.tables for row in found.to_pylist()]
+        if Counter(got) != Counter(expected):
+            differences.append(Difference(f"labels of engine {engine.name}", expected, got))
+    return differences
 
 
 def _program(case: Case) -> RollingProgram:

@@ -1,0 +1,1 @@
+"""Rolling features of many keys and instants at once, on sorted rows."""

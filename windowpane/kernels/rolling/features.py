@@ -1,0 +1,107 @@
+"""The features of many (key, instant) pairs from the sorted rows of all keys: kernels of OVER frames, on spans that are searched.
+
+Counts and sums of integers and decimals are differences of running totals, extremes come from a sparse table, floats are added
+frame by frame: a float that was added and subtracted is not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers
+from windowpane.hidden_columns import TIME
+from windowpane.kernels.over.calls.call import CallKernel, span_kernel
+from windowpane.kernels.over.frames import Span
+from windowpane.kernels.over.layout import Layout
+from windowpane.kernels.over.rows import SortedRows
+from windowpane.kernels.rolling.searching import spans_between
+from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
+from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
+from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
+from windowpane.windowing.rolling.windows import RollingWindow
+
+_ORDER = (OrderColumn(TIME, nulls_first=True),)
+
+
+@dataclass
+class SearchedRows(SortedRows):
+    """Sorted rows with a span for each question, by the frame of the window.
+
+    Args:
+        searched: the spans; a frame stands for the window of its length.
+    """
+
+    searched: Mapping[Frame, Span] = field(default_factory=dict)
+
+    def spans(self, frame: Frame) -> list[Span]:
+        """Return the span of each question."""
+        return [self.searched[frame]]
+
+
+class FeatureKernel:
+    """The calls of a spec as kernels."""
+
+    def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
+        """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
+        self._spec = spec
+        self._over = OverSpec((), _ORDER, (TIME,), tuple(_over_call(call) for call in spec.calls))
+        found = [span_kernel(call, columns) for call in self._over.calls]
+        self._kernels: list[CallKernel] = [kernel for kernel in found if kernel is not None]
+        self._bound = [
+            call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls
+        ]
+
+    def values(self, rows: pa.Table, keys: Integers, times: Integers, asked: Integers, instants: Integers) -> list[pa.Array]:
+        """Return the features of each question, an array for each call.
+
+        Args:
+            rows: the columns that calls read, sorted by key, time and arrival.
+            keys: the key of each row, as a code.
+            times: the time of each row.
+            asked: the key of each question, as a code.
+            instants: the instant of each question.
+
+        Raises:
+            AggregateOverflowError: a sum does not fit its type.
+        """
+        if not rows.num_rows:
+            nothing = [each.get_result(each.create_accumulator()) for each in self._bound]
+            return [pa.array([value] * len(asked), each.result_type) for value, each in zip(nothing, self._bound, strict=True)]
+        windows = self._spec.windows
+        bounds = [(starts(window, instants), instants) for window in windows]
+        spans = spans_between(keys, times, asked, bounds)
+        layout = Layout(np.ones(len(keys), np.bool_), np.ones(len(keys), np.bool_))
+        searched = {_frame(window): span for window, span in zip(windows, spans, strict=True)}
+        every = np.ones(len(asked), np.bool_)
+        found = SearchedRows(self._over, rows, layout, every[:0], every, searched=searched)
+        with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+            return [kernel.value(found).cast(kernel.result_type) for kernel in self._kernels]
+
+
+def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
+    """Return why features cannot be computed here, ``None`` if they can."""
+    for call in spec.calls:
+        if span_kernel(_over_call(call), columns) is None:
+            return f"no kernel computes {call.aggregate} from the rows of a span"
+    return None
+
+
+def starts(window: RollingWindow, instants: Integers) -> Integers:
+    """Return the earliest time that a window takes as of each instant."""
+    begin = instants - window.length + 1
+    return begin if window.is_exact else begin // window.hop * window.hop
+
+
+def _frame(window: RollingWindow) -> Frame:
+    return Frame.range_(preceding(window.length - 1), CURRENT_ROW)
+
+
+def _over_call(call: RollingCall) -> OverCall:
+    aggregate = call.aggregate
+    return OverCall(
+        aggregate.name, aggregate.arguments, _frame(call.window), filter=call.condition, parameters=aggregate.parameters
+    )
