@@ -21,6 +21,8 @@ choose_vectors()
 
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
+from windowpane.join.results import AsOfJoin, IntervalJoin, Join, WindowJoin
+from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
 from windowpane.sinks import DeltaTable, Files
@@ -32,7 +34,7 @@ from windowpane.windowing.arrow.functions import GROUP, ArrowAggregateFunction
 from windowpane.windowing.assigners import *  # noqa: F403
 from windowpane.windowing.assigners import __all__ as _assigners
 from windowpane.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from windowpane.windowing.expressions import Expression, apply, col
+from windowpane.windowing.expressions import Expression, apply, col, left, right
 from windowpane.windowing.functions import (
     AggregateFunction,
     ProcessContext,
@@ -78,6 +80,8 @@ __all__ = [
     "MIN",
     "AggregateFunction",
     "ArrowAggregateFunction",
+    "AsOfJoin",
+    "AsOfStreams",
     "CountEvictor",
     "DeltaEvictor",
     "Deduplicated",
@@ -86,7 +90,12 @@ __all__ = [
     "Expression",
     "Files",
     "GlobalWindow",
+    "IntervalJoin",
+    "Join",
+    "JoinedStreams",
+    "KeyedAsOfStreams",
     "KeyedStream",
+    "KeyedStreams",
     "OutputTag",
     "OverResult",
     "OverSelection",
@@ -105,18 +114,22 @@ __all__ = [
     "Watermarks",
     "Window",
     "WindowFunctionSpec",
+    "WindowJoin",
     "WindowSpec",
     "WindowedStream",
     "WindowpaneError",
     "__version__",
     "apply",
+    "as_of",
     "col",
     "cume_dist",
     "dense_rank",
     "first_value",
+    "join",
     "lag",
     "last_value",
     "lead",
+    "left",
     "map_in_arrow",
     "nth_value",
     "ntile",
@@ -124,6 +137,7 @@ __all__ = [
     "percent_rank",
     "rank",
     "read_in_arrow",
+    "right",
     "rolling",
     "row_number",
     "stream",

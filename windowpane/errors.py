@@ -602,3 +602,101 @@ class WorkerPythonError(WindowpaneError):
             f"os.environ['PYSPARK_PYTHON'] = sys.executable (here {here!r}), or activate the virtual environment."
         )
         self.executable = executable
+
+
+class ConditionError(WindowpaneError, ValueError):
+    """The condition of a join that cannot be computed on its rows."""
+
+    def __init__(self, condition: object, reason: str) -> None:
+        """Name the condition, what is wrong, and the way out."""
+        super().__init__(
+            f"where({condition!r}): {reason}. The join computes it on pairs, from operators, constants and columns: whatever "
+            "else it needs, compute with Spark before the join, as a column of its side."
+        )
+
+
+class WatermarkPolicyError(InvalidSpecError):
+    """Spark is set to take the greatest watermark of several inputs, under which results of a join are not final."""
+
+    def __init__(self, policy: str) -> None:
+        """Name the policy and the setting."""
+        super().__init__(
+            f"spark.sql.streaming.multipleWatermarkPolicy is {policy!r}: the watermark would be that of the faster side, and "
+            "rows of the slower one be lost. A join needs 'min', Spark's default: unset it, or set it to 'min' before the join."
+        )
+
+
+class MixedBoundednessError(InvalidSpecError):
+    """A stream and a static DataFrame in one join."""
+
+    def __init__(self, static: str) -> None:
+        """Name the static side and the way out."""
+        stream = "left" if static == "right" else "right"
+        super().__init__(
+            f"the {static} side of the join is static and the {stream} one is a stream. Join a stream with a table by Spark's "
+            "stream-static join, stream_df.join(table_df, 'key'): it looks every row up when it comes, and needs no state."
+        )
+
+
+class ChangelogInputError(InvalidSpecError):
+    """A changelog where a join takes rows."""
+
+    def __init__(self, side: str, column: str) -> None:
+        """Name the side, the column and the way out."""
+        super().__init__(
+            f"the {side} side of the join is a changelog (it has {column!r}), and a row that has been joined cannot be taken "
+            "back. Only the right side of wp.as_of may be one. If all rows are inserts, drop the column."
+        )
+
+
+class KeyTypeError(InvalidSpecError, TypeError):
+    """Keys of a join whose types have no common type."""
+
+    def __init__(self, left: str, left_type: str, right: str, right_type: str) -> None:
+        """Name the keys, their types and the way out."""
+        super().__init__(
+            f"on: {left!r} of the left side is {left_type}, {right!r} of the right side is {right_type}. Spark widens neither "
+            "to the other without loss: cast one of them before the join."
+        )
+
+
+class EmptyIntervalError(InvalidSpecError):
+    """The bounds of an interval join that no two rows can meet."""
+
+    def __init__(self, lower: object, upper: object) -> None:
+        """Name the bounds."""
+        super().__init__(
+            f"within({lower!r}, {upper!r}): no time of a right row is both after the lower and before the upper bound. The "
+            "bounds are added to the time of the left row, the lower one first: within('-5 minutes', '1 minute')."
+        )
+
+
+class UnboundedIntervalError(InvalidSpecError):
+    """An interval join without one of its bounds, whose state would grow for ever."""
+
+    def __init__(self, bound: str) -> None:
+        """Name the bound."""
+        super().__init__(
+            f"within: the {bound} bound is None, so every row would be kept for ever. Give a duration; for the latest row before "
+            "another, however old, use wp.as_of."
+        )
+
+
+class UnsupportedJoinError(InvalidSpecError):
+    """A kind of join that has no meaning for how rows are matched."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        """Name what was asked for, and the way out."""
+        super().__init__(f"{what}: {reason}.")
+
+
+class MissingSideTimestampError(MissingTimestampError):
+    """A row of a join without an event time."""
+
+    def __init__(self, side: str, rows: int) -> None:
+        """Name the side and how many rows."""
+        WindowpaneError.__init__(
+            self,
+            f"{rows} {'row' if rows == 1 else 'rows'} of the {side} side of the join have no event time, so no watermark ever "
+            "says that they are final. Filter out rows whose event time is null before the join, or give them one.",
+        )

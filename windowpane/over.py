@@ -22,6 +22,7 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
+    from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
 ALL = "*"
@@ -230,3 +231,5 @@ class OverResult(Runnable):
 
     Columns of the main output: those of ``select``; after ``emit_on_update`` also ``_change_type``.
     """
+
+    _built: BuiltProgram

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
 
 
-@dataclass(frozen=True, repr=False)
 class Runnable:
     """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
 
     _built: BuiltProgram
+    """Set by the classes of results; a step of the fluent API that is a result already builds it when it is asked for."""
 
     def __repr__(self) -> str:
         return self.explain()

@@ -21,6 +21,7 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
+    from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
 
@@ -231,6 +232,8 @@ class RollingResult(Runnable):
     Columns of the main output: the keys, ``as_of``, the features, and with ``on_empty="delete"`` ``_change_type``. Those of
     ``at``: the columns of the labels, and the features.
     """
+
+    _built: BuiltProgram
 
 
 __all__ = ["RollingFeatures", "RollingResult", "RollingStream", "rolling"]

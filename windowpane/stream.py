@@ -489,8 +489,33 @@ class _Constant:
         return self.value
 
 
+class Windowable(Runnable):
+    """A program ready to run, whose results windows can go on from."""
+
+    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
+        """Go on with windows, in the same query, over the results of this program.
+
+        Event time is that of the results (of a window its last microsecond), and lateness is judged as in Flink: results that a
+        watermark brings come before that watermark.
+        """
+        return self._downstream().key_by(*keys, order_by=order_by)
+
+    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
+        """Go on with a window over all results, see ``key_by``."""
+        return self._downstream().window_all(assigner, order_by)
+
+    def _downstream(self) -> Stream:
+        earlier = self._built
+        if earlier.plan.retracts:
+            raise InvalidSpecError(
+                "these results are a changelog, which takes rows back, and windows take rows: for windows over windows say "
+                ".accumulation('discarding') or 'accumulating', for windows over a window join allow no lateness."
+            )
+        return Stream(earlier.followed_by(f"{earlier.name}_next"))
+
+
 @dataclass(frozen=True, repr=False)
-class Result(Runnable):
+class Result(Windowable):
     """A windowed program, ready to run: its outputs as DataFrames, or one query with a sink for each.
 
     Columns of the main output: the keys, ``window_start`` and ``window_end`` (NULL for global windows), the function's
@@ -498,27 +523,6 @@ class Result(Runnable):
     """
 
     _built: BuiltProgram
-
-    def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
-        """Go on with a second window, in the same query, over the results of this one.
-
-        Event time is that of the results (the last microsecond of their window), and lateness is judged as in Flink: results
-        that a watermark brings come before that watermark.
-        """
-        return self._downstream().key_by(*keys, order_by=order_by)
-
-    def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
-        """Go on with a second window over all results, see ``key_by``."""
-        return self._downstream().window_all(assigner, order_by)
-
-    def _downstream(self) -> Stream:
-        earlier = self._built
-        if earlier.plan.retracts:
-            raise InvalidSpecError(
-                "the results of retracting windows are a changelog, and windows take rows: say .accumulation('discarding') or "
-                "'accumulating' for windows over windows."
-            )
-        return Stream(earlier.followed_by(f"{earlier.source.name}_next"))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -528,6 +532,7 @@ class Deduplicated(Runnable, Configured):
     Columns of the main output: those of the input, after ``keep="last"`` also ``_change_type``.
     """
 
+    _built: BuiltProgram
     _stream: KeyedStream
     _plan: DeduplicationPlan
 

@@ -12,6 +12,12 @@ from windowpane.engines import never
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
+from windowpane.engines.join import as_of, interval, windows
+from windowpane.engines.join.as_of import JoinAsOfEngine
+from windowpane.engines.join.interval import JoinIntervalEngine
+from windowpane.engines.join.program import JoinProgram
+from windowpane.engines.join.reference import JoinReferenceEngine
+from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.never import NeverEngine
 from windowpane.engines.over import close, update
 from windowpane.engines.over.close import OverCloseEngine
@@ -34,6 +40,7 @@ from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import EngineSpec
 from windowpane.kernels.over.calls.call import call_kernel
 from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.joins import WindowMatch
 
 
 def _is_session(program: Program) -> bool:
@@ -183,6 +190,37 @@ DEDUPLICATION_ENGINES: Final[tuple[EngineSpec[DeduplicationProgram], ...]] = (
     ),
 )
 """The engines of deduplication."""
+JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
+    EngineSpec(
+        JoinIntervalEngine,
+        refusal=interval.refusal,
+        reason=lambda program: "pairs are found by search in rows sorted by key and time",
+        state="the rows of each side that a row to come can reach, and which of them have matched",
+        serves=lambda program: interval.refusal(program) is None,
+    ),
+    EngineSpec(
+        JoinAsOfEngine,
+        refusal=as_of.refusal,
+        reason=lambda program: "the version of a time is found by search in versions sorted by key and time",
+        state="left rows that wait, and of each key the versions that a left row to come can match",
+        serves=lambda program: as_of.refusal(program) is None,
+    ),
+    EngineSpec(
+        JoinWindowEngine,
+        refusal=windows.refusal,
+        reason=lambda program: "a window program over the rows of both sides, whose function joins what a window holds",
+        state="that of windows which keep their rows",
+        serves=lambda program: windows.refusal(program) is None,
+    ),
+    EngineSpec(
+        JoinReferenceEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "the reference operators run every join by intervals and as of an instant",
+        state="sorted pages: the held rows of both sides by key, and when they are final",
+        serves=lambda program: not isinstance(program.match, WindowMatch),
+    ),
+)
+"""The engines of joins, one for each way of matching."""
 
 _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     Program: WINDOW_ENGINES,
@@ -190,6 +228,7 @@ _BY_KIND: Final[dict[type, tuple[EngineSpec[Any], ...]]] = {
     RollingProgram: ROLLING_ENGINES,
     PointInTimeProgram: POINT_IN_TIME_ENGINES,
     DeduplicationProgram: DEDUPLICATION_ENGINES,
+    JoinProgram: JOIN_ENGINES,
 }
 
 

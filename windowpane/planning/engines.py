@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
@@ -17,7 +18,7 @@ from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgra
 from windowpane.engines.spec import EngineSpec, choose
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 
-P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram, DeduplicationProgram)
+P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram, DeduplicationProgram, JoinProgram)
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:

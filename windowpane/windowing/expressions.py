@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from windowpane.errors import InvalidSpecError
+
+Side = Literal["left", "right"]
 
 _SPARKS_CALL = re.compile(
     r"Column<'(row_number|rank|dense_rank|percent_rank|cume_dist|ntile|lag|lead|first_value|last_value|nth_value|count|sum|avg"
@@ -169,6 +171,17 @@ class Name(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
+class SideName(Expression):
+    """A column of one side of a join, by the name it has there."""
+
+    side: Side
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{self.side}({self.name!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Constant(Expression):
     """A constant, or a PySpark Column as it was given."""
 
@@ -260,9 +273,28 @@ def col(name: str) -> Name:
         >>> col("price") - 1
         (col('price') - 1)
     """
+    return Name(_column_name("col", name))
+
+
+def left(name: str) -> SideName:
+    """Return a column of the left side of a join.
+
+    Example:
+        >>> right("price") - left("cost")
+        (right('price') - left('cost'))
+    """
+    return SideName("left", _column_name("left", name))
+
+
+def right(name: str) -> SideName:
+    """Return a column of the right side of a join, see ``left``."""
+    return SideName("right", _column_name("right", name))
+
+
+def _column_name(function: str, name: str) -> str:
     if not isinstance(name, str):
-        raise InvalidSpecError(f"col takes the name of a column, got {name!r}.")
-    return Name(name)
+        raise InvalidSpecError(f"{function} takes the name of a column, got {name!r}.")
+    return name
 
 
 def apply(function: Callable[..., Any], *operands: Any) -> Applied:
@@ -310,12 +342,22 @@ def names_in(expression: Expression) -> Iterator[str]:
         yield from names_in(part)
 
 
+def sides_in(expression: Expression) -> Iterator[SideName]:
+    """Yield the columns of the sides of a join in a tree, from left to right."""
+    if isinstance(expression, SideName):
+        yield expression
+    for part in expression.operands:
+        yield from sides_in(part)
+
+
 def signature(value: Any) -> Hashable:
     """Return what makes two pieces of a tree the same: texts and numbers by value, Columns by identity."""
     if isinstance(value, tuple):
         return tuple(signature(each) for each in value)
     if isinstance(value, Name):
         return value.name
+    if isinstance(value, SideName):
+        return value.side, value.name
     if isinstance(value, Constant):
         return "constant", signature(value.value)
     if isinstance(value, Operation):

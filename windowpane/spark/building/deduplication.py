@@ -51,13 +51,13 @@ def build_deduplication(
     given = arrow_schema(projected.drop(KEY_HASH, *([source.heartbeat] if source.heartbeat else [])).schema, "input")
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), event_time=source.event_time, order_by=order)
     program = compile_deduplication(plan, given, key_columns, passed, source.kind)
-    reads = SourceRows(source, projected, projection, key_fields)
     kept = {*given.names, TIME, PARTITION, POSITION}
     encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
+    reads = SourceRows(source, projected, projection, key_fields, encoder)
     return BuiltProgram(
-        source,
+        (source,),
         plan,
-        operators=(Operator(program, reads, encoder),),
+        operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program),
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
     )

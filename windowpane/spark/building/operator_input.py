@@ -25,8 +25,12 @@ from windowpane.spark.stages.wire import COUNTER_ROW
 class OperatorInput(Protocol):
     """What an operator reads."""
 
-    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+    def encoded(self, before: Any) -> Any:
         """Return a DataFrame of ``encode.SCHEMA``; ``before`` is what left the operator before, if there is one."""
+
+    @property
+    def explanation(self) -> str:
+        """The line of ``explain`` about how rows come, with its line break; empty where there is nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +42,21 @@ class SourceRows:
         dataframe: its rows, as a DataFrame of what the projection selects.
         projection: the columns that the operator needs.
         keys: the key columns.
+        encoder: encodes them for its buckets.
     """
 
     source: Source
     dataframe: Any
     projection: Projection
     keys: T.StructType
+    encoder: encode.Encoder
 
-    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+    def encoded(self, before: Any = None) -> Any:
         """Return the rows as ``encode.SCHEMA``."""
         made = self.source.made
         if made is None or self.way_through_spark() is not None:
-            return self.dataframe.mapInArrow(encoder, encode.SCHEMA)
-        encoder = dataclasses.replace(encoder, hashes_keys=is_hashed_by_spark(self.keys))
+            return self.dataframe.mapInArrow(self.encoder, encode.SCHEMA)
+        encoder = dataclasses.replace(self.encoder, hashes_keys=is_hashed_by_spark(self.keys))
         return made.encoded(encoder, self._columns(), self.source.spark_watermark)
 
     def _columns(self) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ class SourceRows:
 
     @property
     def explanation(self) -> str:
-        """The line of ``explain`` about how rows come, with its line break; empty for a plain DataFrame."""
+        """The line of ``explain`` about rows that are made in Python; empty for a plain DataFrame."""
         if self.source.made is None:
             return ""
         reason = self.way_through_spark()
@@ -94,18 +100,47 @@ class PassedRows:
         arrow: names and types of their columns.
         spark: the same as Spark has them.
         keys: the key columns.
+        encoder: encodes them for the buckets of the next operator.
     """
 
     arrow: pa.Schema
     spark: T.StructType
     keys: T.StructType
+    encoder: encode.Encoder
 
-    def encoded(self, before: Any, encoder: encode.Encoder) -> Any:
+    def encoded(self, before: Any) -> Any:
         """Return the rows as ``encode.SCHEMA``."""
         carried = T.StructType([*self.spark.fields, T.StructField(PASSED, T.BinaryType(), True)])
         tagged = before.filter(F.col("output") != COUNTER_ROW).select("output", "blob")
         rows = tagged.mapInArrow(NextOperatorRows(self.arrow).__call__, carried)
-        return with_key_hash(rows, self.keys).mapInArrow(encoder, encode.SCHEMA)
+        return with_key_hash(rows, self.keys).mapInArrow(self.encoder, encode.SCHEMA)
+
+    @property
+    def explanation(self) -> str:
+        """Nothing: ``explain`` says where the rows of the first operator come from."""
+        return ""
+
+
+@dataclass(frozen=True)
+class BothSides:
+    """The rows of the two sources of a join: one stream of blobs, each of which says its side.
+
+    Args:
+        left: the rows of the left side.
+        right: the rows of the right side, whose keys have the types of the left ones, so that equal keys meet in one bucket.
+    """
+
+    left: SourceRows
+    right: SourceRows
+
+    def encoded(self, before: Any = None) -> Any:
+        """Return the rows as ``encode.SCHEMA``."""
+        return self.left.encoded().union(self.right.encoded())
+
+    @property
+    def explanation(self) -> str:
+        """The lines of ``explain`` about rows that are made in Python, the left side's first."""
+        return self.left.explanation + self.right.explanation
 
 
 def encoder_of(
@@ -116,6 +151,7 @@ def encoder_of(
     *,
     heartbeat: str | None = None,
     combiner: Combiner | None = None,
+    side: str | None = None,
 ) -> encode.Encoder:
     """Return what encodes rows for an operator.
 
@@ -126,6 +162,7 @@ def encoder_of(
         kept: the columns that the operator reads; the others are dropped on the way.
         heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
         combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
+        side: the side of a join that the rows are of.
     """
     return encode.Encoder(
         keys=keys,
@@ -136,4 +173,5 @@ def encoder_of(
         partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
         combiner=combiner,
         own_watermark=source.stream_watermark,
+        side=side,
     )

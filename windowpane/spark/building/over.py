@@ -14,12 +14,13 @@ from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
-from windowpane.spark.building.operator_input import PassedRows, SourceRows, encoder_of
+from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.over_output import OverOutput
 from windowpane.spark.building.program import AnyProgram, BuiltProgram, Operator
 from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.stages.encode import Encoder
 from windowpane.spark.stages.project import with_key_hash
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Expression, Name, names_in
@@ -54,14 +55,14 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
     _check_own_watermark(source, programs)
-    keys = names.types_of(programs[0].spec.partition_by)
-    rows = SourceRows(source, with_key_hash(names.projected, keys), names.projection, keys)
+    operators = _operators(source, names, plan, programs)
+    explanation = operators[0].reads.explanation
     return BuiltProgram(
-        source,
+        (source,),
         plan,
-        operators=_operators(rows, names, plan, programs),
+        operators=operators,
         outputs=_outputs(source, names, plan, programs),
-        explained=lambda buckets: explain(plan, programs, buckets) + rows.explanation,
+        explained=lambda buckets: explain(plan, programs, buckets) + explanation,
     )
 
 
@@ -96,26 +97,29 @@ def _check_own_watermark(source: Source, programs: Sequence[OverProgram]) -> Non
 # The chain.
 
 
-def _operators(rows: SourceRows, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> tuple[Operator, ...]:
+def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> tuple[Operator, ...]:
     operators: list[Operator] = []
     for program, stage in zip(programs, plan.stages, strict=True):
-        partition_by = program.spec.partition_by
-        reads = _passed(names, operators[-1].program, names.types_of(partition_by)) if operators else rows
+        keys = names.types_of(program.spec.partition_by)
         encoder = encoder_of(
-            rows.source,
-            partition_by,
+            source,
+            program.spec.partition_by,
             columns=(*names.projection.columns, KEY_HASH, *_order_of_arrival(program)),
             kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
-            heartbeat=None if operators else rows.source.heartbeat,
+            heartbeat=None if operators else source.heartbeat,
         )
-        operators.append(Operator(program, reads, encoder, stage.behind))
+        if operators:
+            reads: OperatorInput = _passed(names, operators[-1].program, keys, encoder)
+        else:
+            reads = SourceRows(source, with_key_hash(names.projected, keys), names.projection, keys, encoder)
+        operators.append(Operator(program, reads, stage.behind))
     return tuple(operators)
 
 
-def _passed(names: Names, before: AnyProgram, keys: T.StructType) -> PassedRows:
+def _passed(names: Names, before: AnyProgram, keys: T.StructType, encoder: Encoder) -> PassedRows:
     """Return the main rows of an operator, for the next one."""
     arrow = _without_system(before.main_schema)
-    return PassedRows(arrow, spark_schema(arrow, names.schema), keys)
+    return PassedRows(arrow, spark_schema(arrow, names.schema), keys, encoder)
 
 
 def _order_of_arrival(program: OverProgram) -> tuple[str, ...]:

@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from pyspark.sql import types as T
+
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.program import Program
+from windowpane.engines.program import WINDOW_END, Program
 from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.engines import engine_of
+from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
@@ -30,10 +34,11 @@ from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
-from windowpane.spark.stages.wire import Wire, counter_columns, wire_of
+from windowpane.spark.stages.types import TIMESTAMP
+from windowpane.spark.stages.wire import COUNTERS, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
 
-AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram
+AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
 """What an operator runs."""
 
 
@@ -43,14 +48,12 @@ class Operator:
 
     Args:
         program: what its engine runs.
-        reads: where its rows come from.
-        encoder: encodes them for its buckets.
+        reads: where its rows come from, encoded for its buckets.
         behind: microseconds by which its watermark stays behind that of the source.
     """
 
     program: AnyProgram
     reads: OperatorInput
-    encoder: encode.Encoder
     behind: int = 0
 
 
@@ -59,18 +62,32 @@ class BuiltProgram:
     """A program on a DataFrame: built once, with one DataFrame an output.
 
     Args:
-        source: where rows come from.
+        sources: where rows come from: one source, or the left and the right one of a join.
         plan: what was asked for.
         operators: what the rows pass through, in this order.
         outputs: the outputs by name, ``main`` first.
         explained: returns the plan as text, given in how many buckets it runs.
+        held_back: microseconds by which rows of the main output may stay behind the watermark of the last operator.
+        counters: the names of the counters of its operators.
     """
 
-    source: Source
-    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan
+    sources: tuple[Source, ...]
+    plan: WindowPlan | OverPlan | RollingPlan | DeduplicationPlan | JoinPlan
     operators: tuple[Operator, ...]
     outputs: Mapping[str, Output]
     explained: Callable[[str], str]
+    held_back: int = 0
+    counters: tuple[str, ...] = COUNTERS
+
+    @property
+    def source(self) -> Source:
+        """The source, of a join the left one."""
+        return self.sources[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the counters of the first operator."""
+        return self.source.name
 
     @property
     def is_streaming(self) -> bool:
@@ -78,34 +95,60 @@ class BuiltProgram:
         return self.source.is_streaming
 
     @property
+    def has_watermark(self) -> bool:
+        """Whether Spark keeps a watermark for all inputs."""
+        return all(source.has_watermark for source in self.sources)
+
+    @property
+    def delay(self) -> int:
+        """Microseconds by which rows of the main output may stay behind Spark's watermark."""
+        return self._source_delay + self.operators[-1].behind + self.held_back
+
+    @property
+    def event_type(self) -> T.DataType | None:
+        """The type of the event time of main rows."""
+        main = self.outputs["main"].arrow
+        if WINDOW_END not in main.names:
+            return self.sources[0].event_type
+        return T.TimestampType() if main.field(WINDOW_END).type == TIMESTAMP else T.TimestampNTZType()
+
+    @property
+    def _source_delay(self) -> int:
+        return max(source.delay for source in self.sources)
+
+    @property
     def time_mode(self) -> str:
         """Spark's time mode for the stateful operators."""
         if self.plan.uses_processing_time or self.source.stream_watermark is not None:
             return "ProcessingTime"
-        return "EventTime" if self.source.has_watermark and self.source.own_watermark is None else "None"
+        return "EventTime" if self.has_watermark and self.source.own_watermark is None else "None"
 
     @property
     def waits_for_the_clock(self) -> bool:
         """Whether this program or one before it has processing-time timers."""
-        upstream = self.source.upstream
-        return self.time_mode == "ProcessingTime" or (upstream is not None and upstream.waits_for_the_clock)
+        earlier = (source.upstream for source in self.sources)
+        return self.time_mode == "ProcessingTime" or any(each.waits_for_the_clock for each in earlier if each is not None)
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
-        buckets = Buckets.of(self.source.dataframe.sparkSession, self.is_streaming).text
-        return self.explained(buckets) + self.source.watermark_text
+        watermark = self.source.watermark_text if len(self.sources) == 1 else ""
+        return self.explained(Buckets.of(self._spark, self.is_streaming).text) + watermark
+
+    @property
+    def _spark(self) -> Any:
+        return self.source.dataframe.sparkSession
 
     def rows(self, wire: Wire) -> Any:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
         rows = None
         for number, operator in enumerate(self.operators, start=1):
             rows = operate(
-                operator.reads.encoded(rows, operator.encoder),
+                operator.reads.encoded(rows),
                 partial(engine_of(operator.program), operator.program),
-                wire if number == len(self.operators) else Wire(),
+                dataclasses.replace(wire if number == len(self.operators) else Wire(), counters=self.counters),
                 time_mode=self.time_mode if self.is_streaming else None,
-                delay=self.source.delay + operator.behind,
-                counted_as=self.source.name if number == 1 else f"{self.source.name}_{number}",
+                delay=self._source_delay + operator.behind,
+                counted_as=self.name if number == 1 else f"{self.name}_{number}",
                 own_watermark=self.source.stream_watermark,
             )
         return rows
@@ -132,7 +175,7 @@ class BuiltProgram:
         """Return a DataFrame of output ``name``."""
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
-            end_available_now_runs(self.source.dataframe.sparkSession)
+            end_available_now_runs(self._spark)
         return output.of(*self._wired)
 
     def followed_by(self, name: str) -> Source:
@@ -180,4 +223,4 @@ def operate(
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark)
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
-    return rows if counted_as is None else rows.observe(counted_as, *counter_columns(own_watermark is not None))
+    return rows if counted_as is None else rows.observe(counted_as, *counter_columns(wire.counters, own_watermark is not None))

@@ -83,18 +83,18 @@ def build_rolling(
         upstream=source.kind,
     )
     program = planned(plan, program)
-    reads = SourceRows(source, projected, projection, key_fields)
     kept = {*key_columns, *read, *late, TIME}
     encoder = encoder_of(source, key_columns, projection.columns, kept, heartbeat=source.heartbeat)
+    reads = SourceRows(source, projected, projection, key_fields, encoder)
     outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))}
     tag = request.settings.late_tag
     if tag is not None and program.late_columns is not None:
         known = spark_schema(program.late_columns, source.watermarked.schema)
         outputs[tag.name] = Output(tag.name, LATE, program.late_columns, known)
     return BuiltProgram(
-        source,
+        (source,),
         plan,
-        operators=(Operator(program, reads, encoder),),
+        operators=(Operator(program, reads),),
         outputs=outputs,
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
     )
@@ -168,14 +168,15 @@ def _labelled(
     projection = Projection(both)
     for name in both.columns:
         projection.add(name, "labels", "")
-    reads = SourceRows(united, both, projection, keys)
     kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
+    encoder = encoder_of(united, tuple(program.keys.names), projection.columns, kept)
+    reads = SourceRows(united, both, projection, keys, encoder)
     names = zip(program.label_names, given.fields, strict=True)
     known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
     return BuiltProgram(
-        united,
+        (united,),
         plan,
-        operators=(Operator(program, reads, encoder_of(united, tuple(program.keys.names), projection.columns, kept)),),
+        operators=(Operator(program, reads),),
         outputs={"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))},
         explained=lambda buckets: explain(plan, program, buckets),
     )

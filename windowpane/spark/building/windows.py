@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from windowpane.engines.program import MAIN, WINDOW_END, Program
+from windowpane.engines.program import MAIN, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, TIME
 from windowpane.planning.engines import combiner_of
@@ -21,7 +21,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
-from windowpane.spark.stages.types import TIMESTAMP, arrow_schema, declared_schema, spark_schema, window_bound_type
+from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.expressions import Name
 from windowpane.windowing.over.spec import OrderColumn
 
@@ -56,7 +56,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         columns=arrow_schema(_without_system(projected.schema), "input"),
         keys=arrow_schema(key_fields, "key_by"),
         key_columns=key_columns,
-        window_bound=window_bound_type(_event_type(source)),
+        window_bound=window_bound_type(source.event_type),
         argument_columns=arguments,
         declared=_declared(source, plan),
         side_schemas=_side_schemas(source, plan),
@@ -64,7 +64,6 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     plan = dataclasses.replace(plan, keys=tuple(key_fields.names), order_by=order)
     program = compile_program(plan, types, rows)
     _check_clock(source, plan)
-    reads = SourceRows(source, projected, projection, key_fields)
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
     encoder = encoder_of(
         source,
@@ -74,10 +73,11 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         heartbeat=source.heartbeat,
         combiner=combiner_of(program),
     )
+    reads = SourceRows(source, projected, projection, key_fields, encoder)
     return BuiltProgram(
-        source,
+        (source,),
         plan,
-        operators=(Operator(program, reads, encoder),),
+        operators=(Operator(program, reads),),
         outputs=_outputs(source, plan, program, key_fields),
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
     )
@@ -136,13 +136,6 @@ def _by(sort: Any) -> Any:
 
 def _without_system(schema: T.StructType) -> T.StructType:
     return T.StructType([field for field in schema.fields if field.name not in {TIME, JUDGING_WATERMARK, KEY_HASH}])
-
-
-def _event_type(source: Source) -> T.DataType | None:
-    if source.upstream is not None:
-        bound = source.upstream.outputs["main"].arrow.field(WINDOW_END).type
-        return T.TimestampType() if bound == TIMESTAMP else T.TimestampNTZType()
-    return source.event_type
 
 
 def _declared(source: Source, plan: WindowPlan) -> pa.Schema | None:

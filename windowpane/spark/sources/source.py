@@ -153,7 +153,9 @@ class Source:
 
     @property
     def event_type(self) -> T.DataType | None:
-        """The type of the event time column, ``None`` without one."""
+        """The type of the event time, ``None`` without one."""
+        if self.upstream is not None:
+            return self.upstream.event_type
         return None if self.event_time is None else self.dataframe.schema[self.event_time].dataType
 
     @property
@@ -177,7 +179,7 @@ class Source:
     def has_watermark(self) -> bool:
         """Whether Spark keeps a watermark for the query."""
         if self.upstream is not None:
-            return self.upstream.source.has_watermark
+            return self.upstream.has_watermark
         if self.is_passed_on or (self.watermark is not None and self.is_streaming):
             return True
         return any(_WATERMARK in field.metadata for field in self.dataframe.schema.fields)
@@ -185,6 +187,8 @@ class Source:
     @property
     def delay(self) -> int:
         """Microseconds by which the operator's watermark stays behind Spark's."""
+        if self.upstream is not None:
+            return self.upstream.delay
         if not self.is_passed_on:
             return 0
         return int(self._metadata(DELAY) or 0) + (0 if self.watermark is None else self.watermark.delay)

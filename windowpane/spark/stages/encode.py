@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from windowpane.engines.combiner import Combiner, Folding
+from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
@@ -49,6 +50,7 @@ class Encoder:
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
         hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
+        side: the side of a join that the rows are of, ``None`` where there is one input.
     """
 
     keys: tuple[str, ...]
@@ -60,6 +62,7 @@ class Encoder:
     combiner: Combiner | None = None
     hashes_keys: bool = False
     own_watermark: Watermarks | None = None
+    side: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -125,6 +128,7 @@ class Encoder:
         """Return the rows of each bucket that has some, with its number."""
         numbers = bucket_numbers(rows, self.keys, buckets, self.hashes_keys)
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
+        body = body if self.side is None else tagged(body, self.side)
         if buckets == 1 or not self.keys:
             return [(0, body)]
         order = np.argsort(numbers.astype(np.uint16) if buckets <= _RADIX_SORTED else numbers, kind="stable")

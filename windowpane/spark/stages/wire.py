@@ -49,9 +49,11 @@ class Wire:
 
     Args:
         main: the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs.
+        counters: the names of the counters.
     """
 
     main: pa.Schema | None = None
+    counters: tuple[str, ...] = COUNTERS
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,7 +78,9 @@ class Wire:
         """
         blobs = [(number, table) for number, table in output.tables if not self._is_plain(number)]
         main = [self._main_rows(table) for number, table in output.tables if self._is_plain(number)]
-        return pa.concat_tables([*main, self._blob_rows([*blobs, *passed], _counted(output, standing))]).combine_chunks()
+        return pa.concat_tables(
+            [*main, self._blob_rows([*blobs, *passed], _counted(output, self.counters, standing))]
+        ).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -106,27 +110,28 @@ def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
     return Wire(arrow if same and all(_has_plain(field.type) for field in arrow) else None)
 
 
-def _counted(output: BucketOutput, standing: Standing | None) -> str:
+def _counted(output: BucketOutput, names: Sequence[str], standing: Standing | None) -> str:
     """Return the text of a counter row: the counters, and where it is the operator's own the watermark and what holds it back."""
-    counters = [str(getattr(output.counters, name)) for name in COUNTERS]
+    counters = [str(getattr(output.counters, name)) for name in names]
     if standing is not None:
         reached = "" if standing.watermark == MIN else str(standing.watermark + 1)
         counters += [reached, standing.held_by.replace(",", ";")]
     return ",".join(counters)
 
 
-def counter_columns(with_watermark: bool = False) -> list[Any]:
+def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[Any]:
     """Return the Columns that add up the counters of all rows, for ``DataFrame.observe``.
 
     Args:
+        names: the names of the counters.
         with_watermark: whether counter rows say how the watermark stands, too: ``watermark``, in Spark's meaning (nothing before
             it is still expected), and ``watermark_held_by``, of the bucket that is furthest behind.
     """
-    numbers = [_counter(i).cast("bigint") for i in range(1, len(COUNTERS) + 1)]
-    columns = [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, COUNTERS, strict=True)]
+    numbers = [_counter(i).cast("bigint") for i in range(1, len(names) + 1)]
+    columns = [F.coalesce(F.sum(each), F.lit(0)).alias(name) for each, name in zip(numbers, names, strict=True)]
     if not with_watermark:
         return columns
-    reached, held_by = (_counter(len(COUNTERS) + i) for i in (1, 2))
+    reached, held_by = (_counter(len(names) + i) for i in (1, 2))
     micros = F.when(reached != "", reached).cast("bigint")
     furthest_behind = F.coalesce(F.min_by(held_by, micros), F.max(held_by))
     return [*columns, F.min(F.timestamp_micros(micros)).alias("watermark"), furthest_behind.alias("watermark_held_by")]

@@ -13,6 +13,7 @@ from windowpane.testing.conformance.engines.columnar_over import ColumnarOver
 from windowpane.testing.conformance.engines.engine_operator import EngineOperator
 from windowpane.testing.conformance.engines.engine_programs import columnar_program
 from windowpane.testing.conformance.kinds import (
+    join,
     over_window,
     refused,
     rolling,
@@ -67,6 +68,7 @@ def row_engine() -> Engine:
         "tumble_start": tumble_start.replay,
         "over_window": over_window.replay,
         "rolling": rolling.replay,
+        "join": join.replay,
         "sort": sort.replay,
         "affected_range_rows": frame_finder.affected_range_rows,
         "merge_rows_frames": frame_finder.merge_frames,
@@ -83,6 +85,7 @@ def columnar_engine() -> Engine:
         "window_operator": partial(window_operator.replay, operator=operator),
         "window_operator_chain": partial(window_operator_chain.replay, operator=operator),
         "over_window": partial(over_window.replay, operator=ColumnarOver),
+        "join": partial(join.replay, engine=None),
     }
 
 

@@ -53,6 +53,9 @@ def _bodies(content: Json) -> Iterator[Json]:
     """Yield the bodies of a file's cases; of one input with many queries, a body for each with the input as ``input``."""
     if "point_in_time" in content:
         yield from _rolling(content)
+    elif "with_late" in content:
+        for query in content["queries"]:
+            yield {**query, "id": query["name"], "kind": "join", "join": query["kind"], "input": content["steps"]}
     else:
         yield from content["cases"]
 

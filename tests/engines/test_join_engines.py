@@ -1,0 +1,122 @@
+"""The engines of joins on what the conformance vectors do not have: conditions, NULL-safe keys, columns as bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.join.sides import tagged
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import Clock
+from windowpane.errors import ChangedPlanError, MissingSideTimestampError, MissingTimestampError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.planning.engines import make_engine, with_engine
+from windowpane.sizes import standing_in
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch
+from windowpane.windowing.times import MAX, MIN
+
+SIDE = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", pa.int64())]), ("v",))
+
+
+class Bucket:
+    """A bucket of a program, restarted in every batch."""
+
+    def __init__(self, **parts: Any) -> None:
+        given: dict[str, Any] = {"how": "inner", "left": SIDE, "right": SIDE} | parts
+        self.program = with_engine(JoinProgram(**given))
+        self.store = MemoryBlobStore()
+
+    def run(self, watermark: int, left: list[Any] = [], right: list[Any] = []) -> list[tuple[Any, ...]]:  # noqa: B006
+        """Take rows (time, key, value, ...) and return the values of results."""
+        tables = [self._table(rows, side) for side, rows in (("left", left), ("right", right)) if rows]
+        self.output: Any = make_engine(self.program).run(self.store, tables, Clock(watermark, 0))
+        main = [table for number, table in self.output.tables if number == MAIN]
+        return sorted((row["left.v"], row.get("right.v")) for table in main for row in table.to_pylist())
+
+    def _table(self, rows: list[Any], side: str) -> pa.Table:
+        columns = self.program.left.columns if side == "left" else self.program.right.columns
+        times, *values = zip(*rows, strict=True)
+        arrays = [pa.array(each, kind.type) for each, kind in zip(values, columns, strict=True)]
+        table = pa.table(arrays, schema=columns).append_column(TIME, pa.array(times, pa.int64()))
+        table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
+        return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side)
+
+
+def test_a_pair_that_fails_the_condition_is_none():
+    bucket = Bucket(match=IntervalMatch(0, 10), how="left", condition=wp.right("v") > wp.left("v"))
+    assert bucket.run(MIN, [(1, "a", 5), (2, "a", 1)], [(3, "a", 4)]) == [(1, 4)]
+    assert bucket.run(MAX) == [(5, None)]
+
+
+def test_null_safe_keys_match_each_other():
+    bucket = Bucket(match=IntervalMatch(0, 10), null_safe=True)
+    assert bucket.run(MIN, [(1, None, 5)], [(3, None, 4), (3, "a", 6)]) == [(5, 4)]
+
+
+def test_an_upper_bound_of_each_row():
+    side = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", pa.int64()), ("until", pa.timestamp("us", "UTC"))]), ("v",))
+    bucket = Bucket(match=IntervalMatch(0, 0, "until"), left=side, how="left")
+    assert bucket.run(MIN, [(1, "a", 5, 4), (1, "a", 6, None), (3, "a", 7, 2)], [(4, "a", 1), (5, "a", 2)]) == [
+        (5, 1),
+        (6, None),
+        (7, None),
+    ]
+    assert bucket.run(4) == []
+    assert bucket.output.counters.held_left == 0
+
+
+def test_results_of_a_hot_key_leave_in_chunks():
+    bucket = Bucket(match=IntervalMatch(0, 100))
+    rows = [(number, "a", number) for number in range(20)]
+    with standing_in(lambda size: min(size.usual, 10)):
+        assert len(bucket.run(MIN, rows, rows)) == 20 * 21 // 2
+    assert max(table.num_rows for _, table in bucket.output.tables) <= 2 * 20
+
+
+def test_rows_of_an_operator_are_judged_by_the_watermark_before():
+    bucket = Bucket(match=IntervalMatch(0, 10), upstream=Upstream.WINDOW)
+    assert bucket.run(5, [(1, "a", 1)]) == []
+    assert bucket.run(20, [], [(6, "a", 2), (4, "a", 3)]) == [(1, 2)]
+    assert bucket.output.counters.right_late == 1
+
+
+def test_results_say_what_they_are_judged_by():
+    bucket = Bucket(match=IntervalMatch(-3, 10), how="full", allowed_lateness=2)
+    bucket.run(50, [(60, "a", 1)])
+    bucket.run(100)
+    table = bucket.output.tables[0][1]
+    assert (table[TIME].to_pylist(), table[JUDGING_WATERMARK].to_pylist()) == ([60], [50 - 2 - 10])
+
+
+def test_a_row_without_a_time_is_refused():
+    with pytest.raises(MissingSideTimestampError, match="1 row of the right side"):
+        Bucket(match=IntervalMatch(0, 10)).run(MIN, [], [(None, "a", 1)])
+    assert issubclass(MissingSideTimestampError, MissingTimestampError)
+
+
+def test_a_restart_compares_the_join():
+    bucket = Bucket(match=IntervalMatch(0, 10), description=(("match", "0 to 10"),))
+    bucket.run(MIN, [(1, "a", 1)])
+    bucket.program = with_engine(JoinProgram(IntervalMatch(0, 20), "inner", SIDE, SIDE, description=(("match", "0 to 20"),)))
+    with pytest.raises(ChangedPlanError, match="0 to 20"):
+        bucket.run(MIN)
+
+
+def test_an_idle_version_goes_after_its_retention():
+    bucket = Bucket(match=AsOfMatch(retain=100), how="left")
+    assert bucket.run(MIN, [], [(10, "a", 1)]) == []
+    assert bucket.run(100, [(105, "a", 5)]) == []
+    assert bucket.run(105) == [(5, 1)]
+    assert (bucket.run(110, [(120, "a", 6)]), bucket.output.counters.held_right) == ([], 0)
+    assert bucket.run(MAX) == [(6, None)]
+
+
+def test_a_version_that_fails_the_condition_is_none():
+    bucket = Bucket(match=AsOfMatch(), how="left", condition=wp.right("v") > 0)
+    bucket.run(MIN, [(15, "a", 5)], [(9, "a", 3), (10, "a", -1)])
+    assert bucket.run(20) == [(5, None)]

@@ -1,0 +1,207 @@
+"""Joins on Spark: two streams in disorder, restarts in the middle, chains, static inputs, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import functions as F
+
+import windowpane as wp
+from tests.spark.helpers import Feed, rows, run, table
+from windowpane.errors import (
+    ChangelogInputError,
+    ConditionError,
+    DuplicateColumnError,
+    InvalidSpecError,
+    KeyTypeError,
+    MissingWatermarkError,
+    MixedBoundednessError,
+    NeverClosesError,
+    UnknownColumnError,
+    UnsupportedJoinError,
+    WatermarkPolicyError,
+)
+
+pytestmark = pytest.mark.spark
+
+CLICKS = "k string, at timestamp, v long, beat boolean"
+BUYS = "k string, at timestamp, w int, beat boolean"
+BEAT: list[Any] = [(None, 100, None, True)]
+
+LEFT: list[list[Any]] = [
+    [("a", 0, 1, False), ("b", 3, 2, False)],
+    [("a", 12, 4, False)],
+    [("a", 5, 9, False), *BEAT],
+    [("z", 200, 1, False)],
+    [(None, 1000, None, True)],
+]
+RIGHT: list[list[Any]] = [
+    [("a", 2, 10, False)],
+    [("b", 30, 20, False)],
+    [("a", 13, 40, False), *BEAT],
+    [("z", 201, 5, False), (None, 202, 6, False)],
+    [(None, 1000, None, True)],
+]
+
+
+def side(df: Any, **settings: Any) -> wp.Stream:
+    return wp.stream(df, event_time="at", watermark="0 seconds", heartbeat="beat", **settings)
+
+
+class Streams:
+    """The two streams, of which the first batches are there at first."""
+
+    def __init__(self, folder: Path, batches: int = len(LEFT)) -> None:
+        self.feeds = Feed(folder / "left", CLICKS).add(*LEFT[:batches]), Feed(folder / "right", BUYS).add(*RIGHT[:batches])
+        self.batches = batches
+
+    def finish(self) -> None:
+        """Let the other batches come."""
+        for feed, batches in zip(self.feeds, (LEFT, RIGHT), strict=True):
+            feed.add(*batches[self.batches :])
+
+    def of(self, spark: Any) -> tuple[wp.Stream, wp.Stream]:
+        return side(self.feeds[0].stream(spark)), side(self.feeds[1].stream(spark))
+
+
+def interval(spark: Any, streams: Streams) -> wp.IntervalJoin:
+    return wp.join(*streams.of(spark)).on("k").within("-5 seconds", "5 seconds")
+
+
+FULL = [
+    ("a", 0, 1, 2, 10),
+    ("a", 12, 4, 13, 40),
+    ("b", 3, 2, None, None),
+    ("b", None, None, 30, 20),
+    ("z", 200, 1, 201, 5),
+    (None, None, None, 202, 6),
+]
+
+
+def test_an_interval_join_pads_each_row_once_and_tells_late_ones(spark: Any, tmp_path: Path) -> None:
+    joined = interval(spark, Streams(tmp_path)).how("full").side_output_late_data(left="early_clicks")
+    collected = run(joined, "main", "early_clicks")
+    assert collected.rows() == sorted(FULL, key=repr)
+    assert collected.columns["main"] == ["k", "left_at", "v", "right_at", "w"]
+    assert collected.rows("early_clicks") == [("a", 5, 9)]
+    counted = {name: sum(collected.counted(name)) for name in ("left_late", "right_late", "pairs", "padded")}
+    assert counted == {"left_late": 1, "right_late": 0, "pairs": 3, "padded": 3}
+
+
+def test_an_interval_join_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
+    streams = Streams(tmp_path, batches=2)
+    first = run(interval(spark, streams).how("left"), checkpoint=tmp_path / "checkpoint")
+    streams.finish()
+    second = run(interval(spark, streams).how("left"), checkpoint=tmp_path / "checkpoint")
+    assert first.rows() == [FULL[0], FULL[2]]
+    assert second.rows() == [FULL[1], FULL[4]]
+
+
+def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
+    streams = Streams(tmp_path, batches=2)
+
+    def valued() -> wp.AsOfJoin:
+        matched = wp.as_of(*streams.of(spark)).on("k").match("nearest", tolerance="2 seconds")
+        return matched.select("k", v=wp.left("v"), sum=wp.left("v") + wp.right("w"))
+
+    first = run(valued(), checkpoint=tmp_path / "checkpoint")
+    streams.finish()
+    second = run(valued(), checkpoint=tmp_path / "checkpoint")
+    assert (first.rows(), second.rows()) == ([("a", 1, 11), ("b", 2, None)], [("a", 4, 44), ("z", 1, 6)])
+
+
+def test_a_window_join_and_a_window_over_its_results(spark: Any, tmp_path: Path) -> None:
+    ten = wp.join(*Streams(tmp_path).of(spark)).on("k").window(wp.TumblingEventTimeWindows.of("10 seconds"))
+    counted = ten.key_by("k").window(wp.TumblingEventTimeWindows.of("100 seconds")).aggregate(n=wp.count(), w=wp.sum("w"))
+    assert run(counted).rows() == [("a", 0, 100, 2, 50), ("z", 200, 300, 1, 5)]
+
+
+def test_a_window_over_the_pairs_of_an_interval_by_way_of_df(spark: Any, tmp_path: Path) -> None:
+    pairs = interval(spark, Streams(tmp_path)).df
+    windows = wp.stream(pairs, event_time="left_at", name="second").key_by("k")
+    counted = windows.window(wp.TumblingEventTimeWindows.of("100 seconds")).aggregate(n=wp.count())
+    assert run(counted).rows() == [("a", 0, 100, 2), ("z", 200, 300, 1)]
+
+
+def test_a_window_is_a_side_of_a_join(spark: Any, tmp_path: Path) -> None:
+    clicks, buys = Streams(tmp_path).of(spark)
+    tens = clicks.key_by("k").window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(n=wp.count()).df
+    joined = wp.join(wp.stream(tens, event_time="window_end"), buys).on("k").within("-10 seconds", "10 seconds").how("left")
+    assert run(joined.select("k", "n", "w")).rows() == [("a", 1, 10), ("a", 1, 40), ("a", 1, 40), ("b", 1, None), ("z", 1, 5)]
+
+
+def test_static_inputs_give_the_answer_of_a_database(spark: Any) -> None:
+    clicks = [(f"k{number % 7}", (number * 37) % 200, number) for number in range(80)]
+    buys = [(f"k{number % 6}", (number * 53) % 200, -number) for number in range(80)]
+    left = wp.stream(table(spark, clicks), event_time="t")
+    right = wp.stream(table(spark, buys).withColumnRenamed("v", "w"), event_time="t")
+    with duckdb.connect() as connection:
+        for name, given in (("l", clicks), ("r", buys)):
+            connection.execute(f"CREATE TABLE {name} (k text, t bigint, v bigint)")
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", given)
+        on = "l.k = r.k AND r.t BETWEEN l.t - 7 AND l.t + 3 AND r.v < -20"
+        expected = connection.sql(f"SELECT coalesce(l.k, r.k), l.v, r.v FROM l FULL JOIN r ON {on}").fetchall()
+        as_of = connection.sql("SELECT l.k, l.v, r.v FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.t >= r.t").fetchall()
+        anti = connection.sql(
+            "SELECT l.k, l.v FROM l WHERE NOT EXISTS (FROM r WHERE l.k = r.k AND l.t // 10 = r.t // 10)"
+        ).fetchall()
+    matched = wp.join(left, right).on("k").within("-7 seconds", "3 seconds").how("full").where(wp.right("w") < -20)
+    assert rows(matched.select("k", "v", "w").df) == sorted(expected, key=repr)
+    assert rows(wp.as_of(left, right).on("k").match().select("k", "v", "w").df) == sorted(as_of, key=repr)
+    window = wp.join(left, right).on("k").window(wp.TumblingEventTimeWindows.of("10 seconds")).how("anti")
+    assert rows(window.select("k", "v").df) == sorted(anti, key=repr)
+
+
+def test_keys_of_other_names_and_types_meet(spark: Any) -> None:
+    left = wp.stream(table(spark, [(1, 5, 1)], "id int, t timestamp, v long"), event_time="t")
+    right = wp.stream(table(spark, [(1, 6, 2)], "user long, t timestamp, v long"), event_time="t")
+    joined = wp.join(left, right, prefixes=("l_", "")).on(("id", "user")).within("0 seconds", "1 second")
+    assert (joined.df.columns, rows(joined.df)) == (["id", "user", "l_t", "l_v", "t", "v"], [(1, 1, 5, 1, 6, 2)])
+
+
+def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
+    clicks, buys = Streams(tmp_path).of(spark)
+    static = wp.stream(table(spark, [("a", 1, 2)]), event_time="t")
+    joined = wp.join(clicks, buys).on("k")
+    near = joined.within("0 seconds", "1 second")
+    changes = side(buys.source.dataframe.withColumn("_change_type", F.lit("insert")))
+    no_watermark = wp.stream(buys.source.dataframe, event_time="at")
+    number = side(buys.source.dataframe.withColumn("k", F.lit(1)))
+    named = side(buys.source.dataframe.withColumnRenamed("w", "left_at"))
+    refused: list[tuple[Any, type[Exception], str]] = [
+        (
+            lambda: wp.join(clicks, static).on(("k", "k")).within(0, 1).df,
+            MixedBoundednessError,
+            "right side of the join is static",
+        ),
+        (lambda: wp.join(clicks, no_watermark).on("k").within(0, 1).df, MissingWatermarkError, "the right side"),
+        (lambda: wp.join(clicks, changes).on("k").within(0, 1).df, ChangelogInputError, "'_change_type'"),
+        (lambda: wp.join(clicks, number).on("k").within(0, 1).df, KeyTypeError, "'k' of the left side is string"),
+        (lambda: wp.join(clicks, named).on("k").within(0, 1).df, DuplicateColumnError, "'left_at'"),
+        (lambda: wp.join(clicks, buys).on("nothing").within(0, 1).df, UnknownColumnError, "on: left side"),
+        (lambda: near.select("nothing").df, UnknownColumnError, "nothing"),
+        (lambda: near.select(x=wp.right("v")).df, UnknownColumnError, "right side"),
+        (lambda: near.how("semi").select(x=wp.right("w")).df, InvalidSpecError, "left columns only"),
+        (lambda: near.select(x=wp.left("v") + F.col("w")).df, InvalidSpecError, "of which side"),
+        (lambda: near.where(wp.left("v") + 1).df, ConditionError, "its type is int64"),
+        (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
+        (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
+        (lambda: wp.as_of(clicks, buys).on("k").match().how("full"), UnsupportedJoinError, "'left' or 'inner'"),
+        (
+            lambda: joined.window(wp.TumblingEventTimeWindows.of("1 hour")).allowed_lateness("1 hour").key_by("k"),
+            InvalidSpecError,
+            "a changelog",
+        ),
+    ]
+    for attempt, error, message in refused:
+        with pytest.raises(error, match=message):
+            attempt()
+    spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "max")
+    try:
+        with pytest.raises(WatermarkPolicyError, match="'max'"):
+            _ = near.df
+    finally:
+        spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")

@@ -1,0 +1,1 @@
+"""Joins of two streams: what engines are given, and the engines."""

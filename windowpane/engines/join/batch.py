@@ -1,0 +1,255 @@
+"""One batch of a bucket of a join: the order of things, late rows, and what is held of each side.
+
+State, by name in the bucket's blob store: ``header``; ``left`` and ``right``, the rows that are held of each side as one Arrow
+table, in order of arrival, with TIME and what the kind of join keeps beside a row. Who may mutate: the engine, once a batch.
+Recovery: read them back; the watermark stands in the header.
+
+A bucket fed by sources advances to the batch's watermark, which earlier rows made, and then takes its rows: the left ones, then
+the right ones. Fed by an operator it takes rows first, under the watermark of the batch before.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.sides import side_of
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MissingSideTimestampError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.kernels.conditions import holds
+from windowpane.kernels.keys.dense_codes import dense_codes
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.compact import from_stream, to_stream
+from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.lateness import horizon
+from windowpane.windowing.times import MIN, add_clamped
+
+SIDES: tuple[Side, Side] = ("left", "right")
+
+
+@dataclass
+class Rows:
+    """Rows of one side: those held, then those of the batch.
+
+    Attributes:
+        table: the columns of the side, TIME, and what the kind of join keeps beside a row.
+        new: from which row on they are those of the batch.
+    """
+
+    table: pa.Table
+    new: int
+
+    @property
+    def times(self) -> Integers:
+        """The event time of each row."""
+        return integers(self.table[TIME])
+
+    def kept(self, mask: Mask) -> Rows:
+        """Return the rows of a mask, none of them new."""
+        table = self.table if mask.all() else self.table.filter(pa.array(mask))
+        return Rows(table, table.num_rows)
+
+
+def integers(column: pa.ChunkedArray) -> Integers:
+    """Return a column without NULLs as numbers."""
+    found: Integers = column.to_numpy()
+    return found
+
+
+def flags(column: pa.ChunkedArray) -> Mask:
+    """Return a column of booleans without NULLs as a mask, which may be written to."""
+    return np.array(column.to_numpy(zero_copy_only=False), np.bool_) if column.num_chunks else np.zeros(0, np.bool_)
+
+
+@dataclass
+class JoinBatch(ABC):
+    """One batch of one bucket: state opened, run, written back.
+
+    Attributes:
+        rows: the rows of each side.
+        watermark: that of the batch; ``before`` is that of the batch before.
+        horizon: the time at or below which rows of the batch are late.
+    """
+
+    program: JoinProgram
+    store: BlobStore
+    kept_beside: pa.Schema = field(init=False)
+    """Columns that the kind of join keeps beside a row."""
+    outputs: list[tuple[int, pa.Table]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Open the state."""
+        self.header = BucketHeader.read(self.store, self.program.description)
+        self.before = self.watermark = self.header.watermark
+        self.horizon = MIN
+        self.store.prefetch(SIDES)
+        self.rows: dict[Side, Rows] = {side: self._held(side) for side in SIDES}
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run the batch."""
+        self.watermark = max(self.before, clock.watermark)
+        arrived = {side: self._arrived(side, [table for table in tables if side_of(table) == side]) for side in SIDES}
+        if self.program.upstream is Upstream.SOURCE:
+            self.close()
+            self._take(arrived, self.watermark)
+        else:
+            self._take(arrived, self.before)
+        self.close()
+        return self._ended(clock)
+
+    @abstractmethod
+    def take(self) -> None:
+        """Match the rows of the batch, which stand behind those held."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let come out what the watermark has made final, and hold it no longer."""
+
+    def columns(self, side: Side) -> pa.Schema:
+        """Return the columns of a side as they are held."""
+        beside = [pa.field(TIME, pa.int64()), *self.kept_beside]
+        return pa.schema([*self.program.sides[side].columns, *beside])
+
+    # Rows in.
+
+    def _held(self, side: Side) -> Rows:
+        blob = self.store.get(side)
+        table = self.columns(side).empty_table() if blob is None else from_stream(blob).cast(self.columns(side))
+        return Rows(table, table.num_rows)
+
+    def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
+        """Return the rows of the batch in order of arrival."""
+        filled = [table.replace_schema_metadata(None) for table in tables if table.num_rows]
+        wanted = pa.schema([field for field in self.columns(side) if field.name not in self.kept_beside.names])
+        if not filled:
+            return wanted.empty_table()
+        merged = pa.concat_tables(filled).sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
+        if merged[TIME].null_count:
+            raise MissingSideTimestampError(side, merged[TIME].null_count)
+        return self.arriving(side, merged.select(wanted.names).cast(wanted))
+
+    def arriving(self, side: Side, table: pa.Table) -> pa.Table:
+        """Return the rows of the batch that the kind of join looks at: all of them."""
+        return table
+
+    def _take(self, arrived: dict[Side, pa.Table], watermark: int) -> None:
+        late = self.horizon = horizon(watermark, self.program.allowed_lateness)
+        for side in SIDES:
+            table = arrived[side]
+            is_late = integers(table[TIME]) <= late if late != MIN else np.zeros(table.num_rows, np.bool_)
+            if is_late.any():
+                self.count(f"{side}_late", int(is_late.sum()))
+                table = self.late(side, table, is_late)
+            held = self.rows[side]
+            beside = [pa.nulls(table.num_rows, kind.type).fill_null(False) for kind in self.kept_beside]
+            table = pa.table([*table.columns, *beside], schema=self.columns(side))
+            self.rows[side] = Rows(pa.concat_tables([held.table, table]), held.table.num_rows)
+        self.take()
+
+    def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
+        """Report late rows, and return those that are taken."""
+        self.tell_late(side, table.filter(pa.array(is_late)))
+        return table.filter(pa.array(~is_late))
+
+    def tell_late(self, side: Side, table: pa.Table, **columns: pa.Array) -> None:
+        """Let late rows come out, with what became of them, if they are asked for."""
+        of = self.program.sides[side]
+        if of.has_late_output and table.num_rows:
+            schema = self.program.late_schema(side)
+            values = [columns[name] if name in columns else table[name] for name in schema.names]
+            self.outputs.append((LATE[side], pa.table(values, schema=schema)))
+
+    def codes(self, left: pa.Table, right: pa.Table) -> tuple[Integers, Integers]:
+        """Return the codes of keys: equal ones have one on both sides, and one with a NULL that matches nothing is below 0."""
+        count = left.num_rows + right.num_rows
+        columns = [
+            pa.chunked_array([*left[one].chunks, *right[other].chunks], left.schema.field(one).type)
+            for one, other in zip(self.program.left.keys, self.program.right.keys, strict=True)
+        ]
+        codes = dense_codes(columns, count).codes
+        if not self.program.null_safe:
+            for column in columns:
+                if column.null_count:
+                    codes = np.where(pc.is_null(column).to_numpy(), -1, codes)
+        return codes[: left.num_rows], codes[left.num_rows :]
+
+    # Rows out.
+
+    def count(self, name: str, number: int) -> None:
+        """Add to a counter."""
+        self.counts[name] = self.counts.get(name, 0) + number
+
+    def passing(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
+        """Return which pairs of rows fulfil the condition."""
+        condition = self.program.condition
+        if condition is None:
+            return np.ones(len(lefts), np.bool_)
+        taken: dict[Side, Integers] = {"left": lefts, "right": rights}
+        tables: dict[Side, pa.Table] = {"left": left, "right": right}
+
+        def column(name: Expression) -> pa.ChunkedArray:
+            assert isinstance(name, SideName), "planning has resolved names"
+            return tables[name.side][name.name].take(pa.array(taken[name.side]))
+
+        mask: Mask = holds(condition, column, len(lefts)).to_numpy(zero_copy_only=False)
+        return mask
+
+    def emit(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
+        """Let results come out: pairs, or rows of one side, padded.
+
+        Args:
+            left: the left rows, ``None`` to pad them.
+            right: the right rows, one beside each left one.
+            times: the event time of each result.
+            columns: window bounds and the word of the change, where results have them.
+        """
+        count = len(times)
+        if not count:
+            return
+        self.count("pairs" if left is not None and right is not None else "padded", count)
+        program = self.program
+        delay = program.held_back
+        judged = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
+        found: dict[str, Any] = {TIME: pa.array(times), JUDGING_WATERMARK: pa.array(np.full(count, judged)), **columns}
+        for side, table in zip(SIDES, (left, right), strict=True):
+            of = program.sides[side]
+            for name in of.passed:
+                values = pa.nulls(count, of.columns.field(name).type) if table is None else table[name]
+                found[passed_name(side, name)] = values
+        schema = program.main_schema
+        self.outputs.append((MAIN, pa.table([found[name] for name in schema.names], schema=schema)))
+
+    def _ended(self, clock: Clock) -> BucketOutput:
+        size = 0
+        for side in SIDES:
+            table = self.rows[side].table
+            if table.num_rows:
+                blob = to_stream(table.combine_chunks(), "lz4").to_pybytes()
+                size += len(blob)
+                self.store.put(side, blob)
+            elif self.store.get(side) is not None:
+                self.store.remove(side)
+        now = max(clock.processing_time, self.header.processing_time)
+        held = {f"held_{side}": self.rows[side].table.num_rows for side in SIDES}
+        waiting = sum(held.values())
+        BucketHeader(self.program.description, self.watermark, now, waiting).write(self.store)
+        late = self.counts.get("left_late", 0) + self.counts.get("right_late", 0)
+        counters = JoinCounters(late, late, open_windows=waiting, state_bytes=size, **held, **self.counts)
+        idle = not waiting and self.program.upstream is Upstream.SOURCE
+        return BucketOutput(self.outputs, counters, idle)
+
+    def parts(self) -> Iterator[tuple[Side, Rows]]:
+        """Yield the rows of each side."""
+        yield from self.rows.items()

@@ -1,0 +1,131 @@
+"""The engine of interval joins: the pairs of a batch by search in sorted arrays.
+
+Beside a row stands whether it has matched. A left row is final once the watermark has passed the last time that a match may have,
+and a right row likewise: then it comes out, if it is unmatched and padded, and is held no longer. A row that is taken later is
+above the watermark less the lateness, so it can reach no final row, and whatever it can reach is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.join.batch import JoinBatch, Rows, flags, integers
+from windowpane.engines.join.program import JoinProgram
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.hidden_columns import TIME, hidden
+from windowpane.kernels.joining.ranges import Places, moved, range_pairs
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.expressions import Side
+from windowpane.windowing.joins import LEFT_ONLY, IntervalMatch
+from windowpane.windowing.lateness import horizon
+from windowpane.windowing.times import MAX, MIN
+
+MATCHED = hidden("matched")
+
+
+def refusal(program: JoinProgram) -> str | None:
+    """Return why this engine cannot run a program, ``None`` if it can."""
+    return None if isinstance(program.match, IntervalMatch) else "it joins by intervals of event time"
+
+
+class JoinIntervalEngine:
+    """Runs interval joins."""
+
+    name = "join_interval"
+
+    def __init__(self, program: JoinProgram) -> None:
+        """Run ``program``."""
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _IntervalBatch(self._program, store).run(rows, clock)
+
+
+class _IntervalBatch(JoinBatch):
+    kept_beside = pa.schema([pa.field(MATCHED, pa.bool_())])
+
+    @property
+    def _match(self) -> IntervalMatch:
+        assert isinstance(self.program.match, IntervalMatch), "refusal"
+        return self.program.match
+
+    def take(self) -> None:
+        left, right = self.rows["left"], self.rows["right"]
+        if left.new == left.table.num_rows and right.new == right.table.num_rows:
+            return
+        left_codes, right_codes = self.codes(left.table, right.table)
+        lowers, uppers = moved(left.times, self._match.lower), self._uppers(left)
+        matched = {"left": flags(left.table[MATCHED]), "right": flags(right.table[MATCHED])}
+        # New left rows with held right ones; then all left rows with new right ones.
+        for first, rows in ((left.new, slice(0, right.new)), (0, slice(right.new, None))):
+            places = Places.of(right_codes[rows], right.times[rows])
+            for lefts, rights in range_pairs(left_codes[first:], lowers[first:], uppers[first:], places):
+                self._pairs(lefts + first, rights + (rows.start or 0), matched)
+        for side, of in self.parts():
+            at = of.table.schema.get_field_index(MATCHED)
+            of.table = of.table.set_column(at, self.kept_beside.field(MATCHED), pa.array(matched[side]))
+            of.new = of.table.num_rows
+        if self.program.how in LEFT_ONLY:
+            self.rows["left"] = left.kept(~matched["left"])
+
+    def _pairs(self, lefts: Integers, rights: Integers, matched: dict[str, Mask]) -> None:
+        left, right = self.rows["left"], self.rows["right"]
+        passing = self.passing(lefts, rights, left.table, right.table)
+        if not passing.all():
+            lefts, rights = lefts[passing], rights[passing]
+        if self.program.how == "semi":
+            found = np.unique(lefts)
+            found = found[~matched["left"][found]]
+            self.emit(left.table.take(pa.array(found)), None, left.times[found])
+        elif self.program.how != "anti":
+            times = self._times(left.times[lefts], right.times[rights])
+            self.emit(left.table.take(pa.array(lefts)), right.table.take(pa.array(rights)), times)
+        matched["left"][lefts] = True
+        matched["right"][rights] = True
+
+    def _times(self, lefts: Integers, rights: Integers) -> Integers:
+        times = {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}
+        return times[self.program.time_of]
+
+    def _uppers(self, left: Rows) -> Integers:
+        """Return until when the matches of left rows are; ``MIN`` for those that have none."""
+        match = self._match
+        if match.upper_column is None:
+            return moved(left.times, match.upper)
+        given = left.table[match.upper_column]
+        uppers = moved(integers(pc.fill_null(given.cast(pa.int64()), MIN)), match.upper)
+        return np.where(uppers < moved(left.times, match.lower), np.int64(MIN), uppers)
+
+    def close(self) -> None:
+        late = horizon(self.watermark, self.program.allowed_lateness)
+        left, right = self.rows["left"], self.rows["right"]
+        left_final = self._uppers(left) <= late if late != MIN else self._matches_nothing(left)
+        right_final = _all_or_none(right, late) if late in (MIN, MAX) else moved(right.times, -self._match.lower) <= late
+        self._end("left", left_final, pads=self.program.pads_left)
+        self._end("right", right_final, pads=self.program.pads_right)
+
+    def _matches_nothing(self, left: Rows) -> Mask:
+        if self._match.upper_column is None:
+            return np.zeros(left.table.num_rows, np.bool_)
+        found: Mask = self._uppers(left) == MIN
+        return found
+
+    def _end(self, side: Side, final: Mask, pads: bool) -> None:
+        rows = self.rows[side]
+        if not final.any():
+            return
+        if pads:
+            unmatched = rows.table.filter(pa.array(final & ~flags(rows.table[MATCHED])))
+            of_left, times = side == "left", integers(unmatched[TIME])
+            self.emit(unmatched if of_left else None, None if of_left else unmatched, times)
+        self.rows[side] = rows.kept(~final)
+
+
+def _all_or_none(rows: Rows, late: int) -> Mask:
+    return np.full(rows.table.num_rows, late == MAX)

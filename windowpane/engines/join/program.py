@@ -1,0 +1,172 @@
+"""The program of a join: everything an engine needs to run it on a bucket, as one picklable value.
+
+A table of input says of which side it is (``sides``); it carries the columns of
+``JoinSide.columns``, and TIME, PARTITION and POSITION of ``hidden_columns``. Key columns have the same types on both sides.
+Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RIGHT``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
+from windowpane.engines.protocol import Counters
+from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.expressions import Expression, Side
+from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, AsOfMatch, How, Match, TimeOf, WindowMatch
+
+LATE_LEFT: Final = 1
+LATE_RIGHT: Final = 2
+LATE: Final[dict[Side, int]] = {"left": LATE_LEFT, "right": LATE_RIGHT}
+
+DROPPED: Final = "dropped"
+WINDOWS_MISSED: Final = "windows_missed"
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join.
+
+    Args:
+        keys: names of its key columns, in the order of those of the other side.
+        columns: names and types of all columns that its rows carry.
+        passed: names of those that come out with the results; the others are read by the match only.
+        has_late_output: whether its late rows come out.
+    """
+
+    keys: tuple[str, ...]
+    columns: pa.Schema
+    passed: tuple[str, ...]
+    has_late_output: bool = False
+
+
+@dataclass(frozen=True)
+class JoinCounters(Counters):
+    """What a bucket of a join did in one batch.
+
+    Attributes:
+        left_late: left rows that came too late.
+        right_late: the same of the right side.
+        pairs: pairs that came out.
+        padded: rows that came out without a match.
+        held_left: left rows in state at the end of the batch.
+        held_right: the same of the right side.
+    """
+
+    left_late: int = 0
+    right_late: int = 0
+    pairs: int = 0
+    padded: int = 0
+    held_left: int = 0
+    held_right: int = 0
+
+
+JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left", "held_right", "state_bytes")
+"""The counters of a join in a query's progress."""
+
+
+@dataclass(frozen=True)
+class JoinProgram:
+    """One join, resolved against the types of its inputs.
+
+    Args:
+        match: when a left and a right row of equal keys are a pair.
+        how: which rows come out beside pairs.
+        left: the left side.
+        right: the right side.
+        condition: what a pair has to fulfil besides, ``None`` for nothing.
+        null_safe: whether NULL in a key equals NULL; else it matches nothing.
+        allowed_lateness: how long in microseconds rows behind the watermark are waited for.
+        time_of: which event time a pair has.
+        window_bound: type of the bounds of windows.
+        upstream: where rows come from; ``WINDOW`` if one side comes from an operator.
+        engine: name of the engine that runs it.
+        engine_reason: why it is this one.
+        description: the parts a restart compares, by name.
+    """
+
+    match: Match
+    how: How
+    left: JoinSide
+    right: JoinSide
+    condition: Expression | None = None
+    null_safe: bool = False
+    allowed_lateness: int = 0
+    time_of: TimeOf = "max"
+    window_bound: pa.DataType = pa.timestamp("us", "UTC")  # noqa: RUF009 (types of Arrow are values)
+    upstream: Upstream = Upstream.SOURCE
+    engine: str = ""
+    engine_reason: str = ""
+    description: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def retracts(self) -> bool:
+        """Whether results may be taken back: windows that fire once more, corrected by late rows."""
+        return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0
+
+    @property
+    def pads_left(self) -> bool:
+        """Whether left rows without a match come out."""
+        return self.how in PADS_LEFT or self.how == "anti"
+
+    @property
+    def pads_right(self) -> bool:
+        """Whether right rows without a match come out."""
+        return self.how in PADS_RIGHT
+
+    @property
+    def sides(self) -> dict[Side, JoinSide]:
+        """Both sides, by name."""
+        return {"left": self.left, "right": self.right}
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """The main output as an engine emits it: window bounds, left columns, right columns, the change, system columns.
+
+        A column ``x`` of the left side is called ``left.x`` there.
+        """
+        bounds = [pa.field(name, self.window_bound) for name in (WINDOW_START, WINDOW_END)]
+        sides: tuple[Side, ...] = ("left",) if self.how in LEFT_ONLY else ("left", "right")
+        columns = [passed_field(side, self.sides[side], name) for side in sides for name in self.sides[side].passed]
+        changes = [pa.field(CHANGE_TYPE, pa.string())] if self.retracts else []
+        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
+        return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
+
+    def late_schema(self, side: Side) -> pa.Schema:
+        """The late rows of a side: as they came, and what became of them."""
+        missed = pa.list_(pa.struct([pa.field("start", self.window_bound), pa.field("end", self.window_bound)]))
+        windows = [pa.field(WINDOWS_MISSED, missed)] if isinstance(self.match, WindowMatch) else []
+        is_told = windows or isinstance(self.match, AsOfMatch)
+        dropped = [pa.field(DROPPED, pa.bool_())] if is_told else []
+        return pa.schema([*self.sides[side].columns, *windows, *dropped])
+
+    @property
+    def held_back(self) -> int | None:
+        """Microseconds by which results may stay behind the watermark, ``None`` if nothing bounds it."""
+        lateness, match = self.allowed_lateness, self.match
+        if isinstance(match, AsOfMatch):
+            return lateness + (0 if match.direction == "backward" else match.tolerance or 0)
+        if isinstance(match, WindowMatch):
+            return lateness
+        ahead: int | None = None if match.upper_column else match.reach
+        of_left = None if ahead is None else lateness + ahead
+        of_right = lateness + match.lag
+        pairs = {"max": lateness, "left": of_left, "right": of_right}[self.time_of]
+        if self.how in LEFT_ONLY:
+            pairs = of_left
+        needed = [pairs, *([of_left] if self.pads_left else []), *([of_right] if self.pads_right else [])]
+        return None if any(each is None for each in needed) else max(each for each in needed if each is not None)
+
+
+def passed_name(side: Side, name: str) -> str:
+    """Return the name of a side's column in the main output of an engine."""
+    return f"{side}.{name}"
+
+
+def passed_field(side: Side, of: JoinSide, name: str) -> pa.Field:
+    """Return a side's column in the main output of an engine."""
+    return of.columns.field(name).with_name(passed_name(side, name))

@@ -1,0 +1,181 @@
+"""The reference engine of joins: the reference operators on a bucket, for every interval join and as-of join.
+
+State, by name in the bucket's blob store: ``header``; pages ``s`` for the rows of keys, ``t`` for timers. Who may mutate: this
+engine, once a batch. Recovery: read them back; the watermark stands in the header. The order of a batch is that of ``batch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_keys, python_rows
+from windowpane.engines.join.program import DROPPED, LATE, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.sides import side_of
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.errors import MissingSideTimestampError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.kernels.conditions import holds
+from windowpane.operators.join.as_of import AsOfJoinOperator
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
+from windowpane.operators.join.interval import IntervalJoinOperator
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
+from windowpane.state.keyed import KeyedState
+from windowpane.state.sorted_pages import SortedPages
+from windowpane.state.timers import TimerQueue
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch
+from windowpane.windowing.lateness import horizon
+from windowpane.windowing.times import MIN, add_clamped
+
+_SIDES: tuple[Side, Side] = ("left", "right")
+
+
+class JoinReferenceEngine:
+    """Runs interval joins and as-of joins, one row at a time."""
+
+    name = "join reference"
+
+    def __init__(self, program: JoinProgram) -> None:
+        """Run ``program``."""
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self._program, store).run(rows, clock)
+
+
+class _Batch:
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
+        self._program = program
+        self._store = store
+        self._header = BucketHeader.read(store, program.description)
+        self._pages = [SortedPages(store, name) for name in ("s", "t")]
+        self._state = KeyedState(self._pages[0])
+        self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))
+        self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in _SIDES}
+        self._operator = self._made()
+
+    def _made(self) -> IntervalJoinOperator | AsOfJoinOperator:
+        program, match = self._program, self._program.match
+        if isinstance(match, IntervalMatch):
+            settings = program.how, program.allowed_lateness, program.time_of
+            return IntervalJoinOperator(match, *settings, self._rows, self._matches)
+        assert isinstance(match, AsOfMatch), "refusal"
+        return AsOfJoinOperator(match, program.pads_left, program.allowed_lateness, self._rows, self._matches)
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        before = self._header.watermark
+        watermark = max(before, clock.watermark)
+        is_source = self._program.upstream is Upstream.SOURCE
+        results = list(self._operator.advance(watermark)) if is_source else []
+        for arrival in self._punctual(tables, horizon(watermark if is_source else before, self._program.allowed_lateness)):
+            results += self._operator.take(arrival)
+        results += self._operator.advance(watermark)
+        results += self._operator.finish(watermark)
+        return self._ended(results, watermark, clock)
+
+    # Rows in.
+
+    def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
+        """Yield the rows that are taken, each under its key."""
+        for side in _SIDES:
+            for arrival in self._arrived(side, [table for table in tables if side_of(table) == side and table.num_rows]):
+                if late != MIN and arrival.time <= late:
+                    takes = not arrival.is_left and arrival.meets and self._takes_late_version(arrival.time, late)
+                    self._late[side].append({**arrival.row, DROPPED: not takes})
+                    if not takes:
+                        continue
+                yield arrival
+
+    def _takes_late_version(self, time: int, late: int) -> bool:
+        operator = self._operator
+        return isinstance(operator, AsOfJoinOperator) and operator.takes_late_version(time, late + self._program.allowed_lateness)
+
+    def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> Iterator[Arrival]:
+        """Yield the rows of a side in order of arrival, and turn to the key of each."""
+        if not tables:
+            return
+        of = self._program.sides[side]
+        rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
+        rows = rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
+        if rows[TIME].null_count:
+            raise MissingSideTimestampError(side, rows[TIME].null_count)
+        uppers = self._uppers(side, rows)
+        keys = python_keys(rows, of.keys)
+        values = python_rows(rows.select(of.columns.names))
+        for row, key, time, upper in zip(values, keys, rows[TIME].to_pylist(), uppers, strict=True):
+            word = row.get(CHANGE_TYPE)
+            if word == UPDATE_PREIMAGE:
+                continue
+            self._rows.turn_to(key, encode_key(key))
+            meets = self._program.null_safe or all(row[name] is not None for name in of.keys)
+            yield Arrival(side == "left", row, time, meets, word == DELETE, upper)
+
+    def _uppers(self, side: Side, rows: pa.Table) -> list[int | None]:
+        match = self._program.match
+        column = match.upper_column if isinstance(match, IntervalMatch) and side == "left" else None
+        return [None] * rows.num_rows if column is None else rows[column].cast(pa.int64()).to_pylist()
+
+    def _matches(self, left: Row, right: Row) -> bool:
+        condition = self._program.condition
+        if condition is None:
+            return True
+        rows: dict[Side, Row] = {"left": left, "right": right}
+
+        def column(name: Expression) -> pa.Array:
+            assert isinstance(name, SideName), "planning has resolved names"
+            return pa.array([rows[name.side][name.name]], self._program.sides[name.side].columns.field(name.name).type)
+
+        return bool(holds(condition, column, 1)[0].as_py())
+
+    # Rows out.
+
+    def _ended(self, results: Sequence[Joined], watermark: int, clock: Clock) -> BucketOutput:
+        self._state.flush()
+        for pages in self._pages:
+            pages.flush()
+        held = len(self._pages[1])
+        now = max(clock.processing_time, self._header.processing_time)
+        before = self._header.watermark
+        BucketHeader(self._program.description, watermark, now, held).write(self._store)
+        late = {side: len(rows) for side, rows in self._late.items()}
+        pairs = sum(each.left is not None and each.right is not None for each in results)
+        counters = JoinCounters(
+            late_elements=sum(late.values()),
+            late_dropped=sum(row[DROPPED] for rows in self._late.values() for row in rows),
+            open_windows=held,
+            state_bytes=sum(pages.byte_size for pages in self._pages),
+            left_late=late["left"],
+            right_late=late["right"],
+            pairs=pairs,
+            padded=len(results) - pairs,
+        )
+        is_idle = not held and self._program.upstream is Upstream.SOURCE
+        return BucketOutput(list(self._tables(results, before)), counters, is_idle)
+
+    def _tables(self, results: Sequence[Joined], before: int) -> Iterator[tuple[int, pa.Table]]:
+        program, delay = self._program, self._program.held_back
+        judged = MIN if delay is None or before == MIN else add_clamped(before, -delay)
+        if results:
+            yield (
+                MAIN,
+                pa.Table.from_pylist([{**_named(each), JUDGING_WATERMARK: judged} for each in results], program.main_schema),
+            )
+        for side, rows in self._late.items():
+            if rows and program.sides[side].has_late_output:
+                yield LATE[side], pa.Table.from_pylist(rows, program.late_schema(side))
+
+
+def _named(joined: Joined) -> dict[str, Any]:
+    left = {passed_name("left", name): value for name, value in (joined.left or {}).items()}
+    right = {passed_name("right", name): value for name, value in (joined.right or {}).items()}
+    return {**left, **right, TIME: joined.time}

@@ -1,0 +1,215 @@
+"""The engine of window joins: a window program over the rows of both sides together, whose function joins what a window holds.
+
+So a window join has the windows, the lateness, the merging of sessions and the state of any other window program, and the engine
+that such a program has. Rows carry the columns of both sides, those of the other side NULL. Where rows may come late, each firing
+takes back what the one before it gave, and what is the same in both stays.
+
+Source of the rules: Flink's join of windows, whose sessions are those of both sides together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers
+from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.sides import side_of
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput
+from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
+from windowpane.engines.row import RowEngine
+from windowpane.engines.sessions import engine as sessions
+from windowpane.engines.sessions.engine import SessionsEngine
+from windowpane.engines.slices import engine as slices
+from windowpane.engines.slices.engine import SlicesEngine
+from windowpane.errors import MissingSideTimestampError
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
+from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
+from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.state.blob_store import BlobStore
+from windowpane.windowing.arrow.by_key import ArrowByKey
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT
+from windowpane.windowing.expressions import Side
+from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
+from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.tags import OutputTag
+
+_SIDE = hidden("side")
+_CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
+_KIND = "join"
+
+
+def refusal(program: JoinProgram) -> str | None:
+    """Return why this engine cannot run a program, ``None`` if it can."""
+    return None if isinstance(program.match, WindowMatch) else "it joins by windows"
+
+
+class JoinWindowEngine:
+    """Runs window joins."""
+
+    name = "join_window"
+
+    def __init__(self, program: JoinProgram) -> None:
+        """Run ``program``."""
+        self._program = program
+        self._windowed = _windowed(program)
+        self._engine = _engine(self._windowed)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        output = self._engine.run(store, list(self._together(rows)), clock)
+        main = [table for number, table in output.tables if number == MAIN]
+        late = [table for number, table in output.tables if number != MAIN]
+        results = self._results(pa.concat_tables(main)) if main else None
+        tables = [] if results is None else [(MAIN, results.select(self._program.main_schema.names))]
+        tables += [found for table in late for found in self._late(table)]
+        counters = self._counters(output.counters, results, late)
+        return BucketOutput(tables, counters, output.is_idle, output.next_processing_time)
+
+    # Rows in.
+
+    def _together(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the tables of both sides with the same columns, those of the right side behind the left ones."""
+        partitions = [int(np.max(table[PARTITION].to_numpy())) for table in tables if table.num_rows and side_of(table) == "left"]
+        behind = max(partitions, default=-1) + 1
+        for table in tables:
+            if table.num_rows:
+                yield self._wide(table, side_of(table), behind)
+
+    def _wide(self, table: pa.Table, side: str, behind: int) -> pa.Table:
+        columns: dict[str, Any] = {}
+        program = self._program
+        if table[TIME].null_count and self._windowed.spec.assigner.is_event_time:
+            raise MissingSideTimestampError(side, table[TIME].null_count)
+        for each, of in program.sides.items():
+            if each == side:
+                for field, key in zip(self._windowed.keys, of.keys, strict=True):
+                    columns[field.name] = table[key].cast(field.type)
+            for column in of.columns:
+                values = table[column.name] if each == side else pa.nulls(table.num_rows, column.type)
+                columns[passed_name(each, column.name)] = values
+        partition = table[PARTITION].to_numpy() + (behind if side == "right" else 0)
+        columns[_SIDE] = pa.array(np.full(table.num_rows, LEFT if side == "left" else RIGHT, np.int8))
+        columns |= {TIME: table[TIME], PARTITION: pa.array(partition), POSITION: table[POSITION]}
+        return pa.table(columns)
+
+    # Rows out.
+
+    def _results(self, results: pa.Table) -> pa.Table:
+        """Return the results; of a changelog what is left of it when equal rows that go and come again are left out."""
+        if not self._program.retracts:
+            return results
+        signs = np.where(np.isin(results[CHANGE_TYPE].to_numpy(zero_copy_only=False), sorted(APPEARING)), 1, -1)
+        named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, JUDGING_WATERMARK)]
+        kept = _net(key_codes([results[name] for name in named], results.num_rows), signs)
+        words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
+        changed = results.take(pa.array(kept))
+        return changed.set_column(changed.column_names.index(CHANGE_TYPE), CHANGE_TYPE, words)
+
+    def _late(self, late: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        sides = late[_SIDE].to_numpy()
+        for side, of in self._program.sides.items():
+            if of.has_late_output and (sides == _CODES[side]).any():
+                rows = late.filter(pa.array(sides == _CODES[side]))
+                schema = self._program.late_schema(side)
+                said = {WINDOWS_MISSED, DROPPED}
+                columns = [rows[field.name if field.name in said else passed_name(side, field.name)] for field in schema]
+                yield LATE[side], pa.table(columns, schema=schema)
+
+    def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table]) -> JoinCounters:
+        made_of = np.zeros(0, np.int8) if results is None else results[_SIDE].to_numpy()
+        sides = np.concatenate([table[_SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
+        return JoinCounters(
+            **vars(counters),
+            left_late=int((sides == LEFT).sum()),
+            right_late=int((sides == RIGHT).sum()),
+            pairs=int((made_of == BOTH).sum()),
+            padded=int((made_of != BOTH).sum()),
+        )
+
+
+def _net(codes: Integers, signs: Integers) -> Integers:
+    """Return the rows that are left when rows of one code and opposite signs cancel, in their order.
+
+    Example:
+        >>> _net(np.array([7, 8, 7, 9]), np.array([-1, -1, 1, 1])).tolist()
+        [1, 3]
+    """
+    _, groups = np.unique(codes, return_inverse=True)
+    left = np.bincount(groups, weights=signs).astype(np.int64)
+    counted = np.where(signs == np.sign(left[groups]), 1, 0)
+    order = np.argsort(groups, kind="stable")
+    running = np.cumsum(counted[order])
+    starts = np.searchsorted(groups[order], np.arange(len(left)))
+    before = np.concatenate(([0], running))[starts]
+    rank = np.empty(len(codes), np.int64)
+    rank[order] = running - before[groups[order]]
+    return np.flatnonzero((counted == 1) & (rank <= np.abs(left[groups])))
+
+
+def _windowed(program: JoinProgram) -> Program:
+    """Return the window program of a join."""
+    assert isinstance(program.match, WindowMatch), "refusal"
+    assigner = program.match.assigner
+    panes = PaneSettings("retracting") if program.retracts else DEFAULT_PANES
+    trigger = panes.trigger(assigner.default_trigger(), assigner, None, program.allowed_lateness)
+    keys = pa.schema(
+        [pa.field(hidden(f"key_{n}"), program.left.columns.field(name).type) for n, name in enumerate(program.left.keys)]
+    )
+    columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
+    values = pa.schema(
+        [
+            pa.field(_SIDE, pa.int8()),
+            *(column.with_name(passed_name(side, column.name)) for side, of in program.sides.items() for column in of.columns),
+        ]
+    )
+    sides: tuple[Side, ...] = ("left",) if program.how in LEFT_ONLY else ("left", "right")
+    passed = tuple(passed_name(side, name) for side in sides for name in program.sides[side].passed)
+    function = JoinedWindows(
+        how=program.how,
+        keys=tuple(keys.names),
+        window=(*keys.names, WINDOW_START, WINDOW_END),
+        side=_SIDE,
+        left=columns["left"],
+        right=columns["right"],
+        passed=passed,
+        null_safe=program.null_safe,
+        condition=program.condition,
+    )
+    arrow = ArrowWindowFunction(function, _KIND)
+    missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
+    late = pa.schema([*values, pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())])
+
+    def spec(function: WindowFunctionSpec) -> WindowSpec:
+        return WindowSpec(assigner, function, trigger, None, program.allowed_lateness, "last", panes.options)
+
+    made = Program(
+        spec=spec(WindowFunctionSpec(_KIND, PassThrough())),
+        keys=keys,
+        key_columns=tuple(keys.names),
+        values=tuple(values.names),
+        main=pa.schema([values.field(name) for name in (_SIDE, *passed)]),
+        window_bound=program.window_bound,
+        late_columns=tuple(values.names),
+        side_outputs=(SideOutput(OutputTag("late"), late, is_late=True),),
+        upstream=program.upstream,
+        value_types=values,
+        arrow=arrow,
+        description=program.description,
+    )
+    by_key = WindowFunctionSpec(_KIND, ArrowByKey(arrow, *made.window_schemas, len(keys)))
+    return replace(made, spec=spec(by_key))
+
+
+def _engine(program: Program) -> Engine:
+    """Return the fastest engine that runs a window program."""
+    if slices.refusal(program) is None:
+        return SlicesEngine(program)
+    return RowEngine(program) if sessions.refusal(program) is not None else SessionsEngine(program)

@@ -1,0 +1,181 @@
+"""Joins, ready to run: each step returns another join, which is built when an output of it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.joins import JoinRequest
+from windowpane.stream import Stream, Windowable
+from windowpane.windowing.expressions import Expression, Name, Named, SideName, ways_of_spark
+from windowpane.windowing.joins import How, TimeOf, checked_how
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import Duration, to_micros
+
+if TYPE_CHECKING:
+    from windowpane.spark.building.program import BuiltProgram
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Windowable):
+    """A join, ready to run: its outputs as DataFrames, or one query with a sink for each.
+
+    Columns of the main output, unless ``select`` says otherwise: the keys, ``window_start`` and ``window_end`` of a window join,
+    the columns of the left side, those of the right side.
+    """
+
+    _left: Stream
+    _right: Stream
+    _request: JoinRequest
+
+    @cached_property
+    def _built(self) -> BuiltProgram:  # type: ignore[override]  # a step is a frozen value, and is built once
+        from windowpane.spark.building.joins import build_join
+
+        return build_join(self._left.source, self._right.source, self._request)
+
+    def how(self, how: How) -> Self:
+        """Say which rows come out beside pairs.
+
+        Args:
+            how: ``"inner"``: none. ``"left"``, ``"right"``, ``"full"``: rows of that side, or of both, that have no match, once
+                that is final. ``"semi"``: each left row that has a match, once. ``"anti"``: each left row that has none.
+
+        Raises:
+            InvalidSpecError: another word.
+            UnsupportedJoinError: the kind of join has none of that kind.
+        """
+        return self._with(how=checked_how(how))
+
+    def where(self, condition: Expression) -> Self:
+        """Let a pair match only where a condition is true.
+
+        It is part of the match: a row all of whose pairs fail it has no match, and comes out padded in an outer join. It is made
+        of operators, constants and columns of both sides; what needs a function is computed before the join.
+
+        Args:
+            condition: such as ``wp.right("price") > wp.left("limit")``; several are joined with ``&``.
+
+        Raises:
+            InvalidSpecError: it is no expression.
+            ConditionError: when the join is built, it does not fit the types of its columns.
+        """
+        if not isinstance(condition, Expression):
+            raise InvalidSpecError(
+                f"where takes an expression such as wp.right('price') > wp.left('limit'), got {condition!r}."
+                + (" A PySpark Column does not say of which side it is." if hasattr(condition, "cast") else "")
+            )
+        before = self._request.condition
+        return self._with(condition=condition if before is None else before & condition)
+
+    def select(self, *columns: Any, **expressions: Any) -> Self:
+        """Choose the columns of the result.
+
+        Args:
+            columns: ``"*"`` for all, the names of columns of ``"*"``, ``wp.left("x")`` and ``wp.right("y")``, and expressions
+                with ``alias``.
+            expressions: by output name, expressions over them: Spark computes them after the join.
+
+        Raises:
+            InvalidSpecError: something is no expression.
+
+        Example:
+            >>> joined.select("*", gain=wp.right("price") - wp.left("cost"))
+        """
+        if not columns and not expressions:
+            raise InvalidSpecError("select needs at least one column; '*' stands for all.")
+        named = [*(_positional(column) for column in columns), *(_named(name, value) for name, value in expressions.items())]
+        return self._with(columns=tuple(named))
+
+    def allowed_lateness(self, lateness: Duration) -> Self:
+        """Wait that long for rows behind the watermark.
+
+        Interval joins and joins as of an instant hold their results back so long. A window join gives its results at the
+        watermark all the same, and corrects them: its output is a changelog then, with ``_change_type``.
+        """
+        return self._with_settings(allowed_lateness=to_micros(lateness))
+
+    def side_output_late_data(self, left: OutputTag | str | None = None, right: OutputTag | str | None = None) -> Self:
+        """Send late rows of a side to a side output, as they came.
+
+        Args:
+            left: the side output for late left rows, or its name.
+            right: the same for right rows.
+
+        Raises:
+            InvalidSpecError: what was given is neither, or two outputs have one name.
+
+        Example:
+            >>> joined.side_output_late_data(left="late_clicks", right="late_buys")
+        """
+        tags = []
+        for given in (left, right):
+            if given is not None and not isinstance(given, OutputTag | str):
+                raise InvalidSpecError(f"side_output_late_data takes OutputTags or names, such as left='late', got {given!r}.")
+            tags.append(OutputTag(given) if isinstance(given, str) else given)
+        return self._with(late=(tags[0], tags[1]))
+
+    def engine(self, name: str) -> Self:
+        """Run on this engine instead of the planner's choice: ``explain`` names the engines."""
+        return self._with_settings(engine=name)
+
+    def _with(self, **parts: Any) -> Self:
+        return dataclasses.replace(self, _request=dataclasses.replace(self._request, **parts))
+
+    def _with_settings(self, **settings: Any) -> Self:
+        return self._with(settings=dataclasses.replace(self._request.settings, **settings))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WindowJoin(Join):
+    """A window join, ready to run: rows of one key and window, when the window ends.
+
+    With allowed lateness it is a changelog: a last column ``_change_type`` says ``insert`` or ``delete``.
+    """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalJoin(Join):
+    """An interval join, ready to run."""
+
+    def event_time(self, of: TimeOf) -> Self:
+        """Say which event time a pair has, for a window over the results.
+
+        Args:
+            of: ``"max"``, the later of both (default); ``"left"`` or ``"right"``. A row without a match has its own.
+
+        Raises:
+            InvalidSpecError: another word.
+        """
+        if of not in ("max", "left", "right"):
+            raise InvalidSpecError(f"event_time({of!r}): it is one of 'max', 'left', 'right'.")
+        return self._with(time_of=of)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AsOfJoin(Join):
+    """A join as of an instant, ready to run: each left row once, with the right row that was valid at its time."""
+
+
+def _positional(column: Any) -> tuple[str, Expression | None]:
+    if isinstance(column, str):
+        return ("*", None) if column == "*" else (column, Name(column))
+    if isinstance(column, Named):
+        return column.name, column.expression
+    if isinstance(column, Name | SideName):
+        return column.name, column
+    raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
+
+
+def _named(name: str, value: Any) -> tuple[str, Expression]:
+    if isinstance(value, Named):
+        return name, value.expression
+    if not isinstance(value, Expression):
+        raise InvalidSpecError(
+            f"select {name}={value!r}: expected an expression such as wp.right('price') - wp.left('cost'). A column by its name "
+            f"is wp.col('price').{ways_of_spark(value)}"
+        )
+    return name, value

@@ -1,0 +1,230 @@
+"""Two streams that are to be joined, step by step: their keys, and which rows of equal keys are pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from windowpane.errors import InvalidSpecError
+from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
+from windowpane.planning.joins import JoinRequest
+from windowpane.stream import Stream
+from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.expressions import SideName
+from windowpane.windowing.joins import AsOfMatch, Direction, How, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.times import Duration, to_micros
+
+_PREFIXES = ("left_", "right_")
+
+
+def join(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> JoinedStreams:
+    """Begin a join of two streams.
+
+    Args:
+        left: a stream, ``wp.stream(df, event_time=..., watermark=...)``.
+        right: another, or the same one.
+        prefixes: put before the names that both sides have, of the left and of the right one; keys keep theirs.
+
+    Returns:
+        Two streams to call ``on`` on.
+
+    Raises:
+        InvalidSpecError: a side is no stream.
+
+    Example:
+        >>> clicks = wp.stream(clicks_df, event_time="at", watermark="10 minutes")
+        >>> buys = wp.stream(buys_df, event_time="at", watermark="1 hour")
+        >>> wp.join(clicks, buys).on("user").within("0 s", "30 minutes").how("left")
+    """
+    return JoinedStreams(_Sides.of("join", left, right, prefixes))
+
+
+def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) -> AsOfStreams:
+    """Begin a join of each left row with the one right row that was valid at its time.
+
+    Args:
+        left: a stream, whose rows come out once each.
+        right: a stream of versions: a row holds from its event time on, until a newer one of its key comes. With a string column
+            ``_change_type`` it is a changelog, in which a ``delete`` ends a version.
+        prefixes: as for ``join``.
+
+    Returns:
+        Two streams to call ``on`` on.
+
+    Raises:
+        InvalidSpecError: a side is no stream.
+
+    Example:
+        >>> wp.as_of(trades, quotes).on("sym").match("backward", tolerance="5 seconds")
+    """
+    return AsOfStreams(_Sides.of("as_of", left, right, prefixes))
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Two streams, and how names that both have are told apart."""
+
+    left: Stream
+    right: Stream
+    prefixes: tuple[str, str]
+    on: tuple[tuple[str, str], ...] = ()
+    null_safe: bool = False
+
+    @classmethod
+    def of(cls, function: str, left: Any, right: Any, prefixes: Any) -> _Sides:
+        for side, given in (("left", left), ("right", right)):
+            if not isinstance(given, Stream):
+                raise InvalidSpecError(
+                    f"{function}: the {side} side is {given!r}. A side is a stream: "
+                    "wp.stream(df, event_time='at', watermark='10 minutes')."
+                )
+        if not (isinstance(prefixes, tuple | list) and len(prefixes) == 2 and all(isinstance(each, str) for each in prefixes)):
+            raise InvalidSpecError(f"prefixes={prefixes!r}: expected two texts, such as ('l_', 'r_').")
+        return cls(left, right, (prefixes[0], prefixes[1]))
+
+    def keyed(self, keys: tuple[Any, ...], null_safe: bool) -> _Sides:
+        """Return the sides with their keys."""
+        pairs = [(key, key) if isinstance(key, str) else key for key in keys]
+        if not pairs:
+            raise InvalidSpecError("on needs at least one key: on('user'), or on(('user', 'buyer')) where the names differ.")
+        for pair in pairs:
+            if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(each, str) for each in pair)):
+                raise InvalidSpecError(
+                    f"on: {pair!r} is no key. A key is the name of a column, or a pair of names, left and right. What has to be "
+                    "computed gets a name before: df.withColumn('user', ...)."
+                )
+        return dataclasses.replace(self, on=tuple((pair[0], pair[1]) for pair in pairs), null_safe=null_safe)
+
+    def matched(self, match: Match, how: How) -> JoinRequest:
+        """Return the request of a join."""
+        return JoinRequest(self.on, match, self.null_safe, how, prefixes=self.prefixes)
+
+
+@dataclass(frozen=True)
+class JoinedStreams:
+    """Two streams, not yet keyed."""
+
+    _sides: _Sides
+
+    def on(self, *keys: str | tuple[str, str], null_safe: bool = False) -> KeyedStreams:
+        """Join rows of equal keys.
+
+        Args:
+            keys: names of columns that both sides have, or pairs of names, left and right.
+            null_safe: whether NULL equals NULL; else a NULL matches nothing.
+
+        Raises:
+            InvalidSpecError: there is no key, or one is no name.
+
+        Example:
+            >>> wp.join(orders, payments).on(("id", "order_id"))
+        """
+        return KeyedStreams(self._sides.keyed(keys, null_safe))
+
+
+@dataclass(frozen=True)
+class KeyedStreams:
+    """Two streams with their keys: say which rows of equal keys are pairs."""
+
+    _sides: _Sides
+
+    def window(self, assigner: WindowAssigner) -> WindowJoin:
+        """Pair rows that are in one window.
+
+        Args:
+            assigner: which windows: tumbling, sliding, cumulating, calendar or session windows. A session is one of both sides
+                together: rows of either extend it.
+
+        Raises:
+            InvalidSpecError: something else was given.
+
+        Source: Flink's window join.
+
+        Example:
+            >>> wp.join(clicks, buys).on("user").window(wp.TumblingEventTimeWindows.of("1 hour"))
+        """
+        if not isinstance(assigner, WindowAssigner):
+            raise InvalidSpecError(
+                f"window takes a window assigner, such as wp.TumblingEventTimeWindows.of('1 hour'), got {assigner!r}."
+            )
+        return WindowJoin(self._sides.left, self._sides.right, self._sides.matched(WindowMatch(assigner), "inner"))
+
+    def within(
+        self,
+        lower: Duration,
+        upper: Duration | SideName,
+        lower_open: bool = False,
+        upper_open: bool = False,
+    ) -> IntervalJoin:
+        """Pair rows whose times are close: ``left time + lower <= right time <= left time + upper``.
+
+        Args:
+            lower: a duration, negative for right rows before the left one.
+            upper: a duration, or a timestamp column of the left side, ``wp.left("expires")``, until which right rows match.
+            lower_open: whether a right row at the very lower bound does not match.
+            upper_open: the same of the upper bound.
+
+        Raises:
+            EmptyIntervalError: no time lies between the bounds.
+            UnboundedIntervalError: a bound is ``None``.
+            InvalidDurationError: a bound is no duration of fixed length.
+
+        Source: Flink's interval join, ``between``.
+
+        Example:
+            >>> wp.join(clicks, buys).on("user").within("0 seconds", "30 minutes")
+        """
+        match = IntervalMatch.of(lower, upper, lower_open, upper_open)
+        return IntervalJoin(self._sides.left, self._sides.right, self._sides.matched(match, "inner"))
+
+
+@dataclass(frozen=True)
+class AsOfStreams:
+    """Two streams, each row of the left one to be joined with at most one of the right one."""
+
+    _sides: _Sides
+
+    def on(self, *keys: str | tuple[str, str], null_safe: bool = False) -> KeyedAsOfStreams:
+        """Join rows of equal keys, see ``JoinedStreams.on``."""
+        return KeyedAsOfStreams(self._sides.keyed(keys, null_safe))
+
+
+@dataclass(frozen=True)
+class KeyedAsOfStreams:
+    """Two streams with their keys: say which right row a left one is joined with."""
+
+    _sides: _Sides
+
+    def match(
+        self,
+        direction: Direction = "backward",
+        tolerance: Duration | None = None,
+        allow_exact: bool = True,
+        retain: Duration | None = None,
+    ) -> AsOfJoin:
+        """Say which right row it is.
+
+        Args:
+            direction: ``"backward"``: the latest one until the time of the left row. ``"forward"``: the next one from then on.
+                ``"nearest"``: the one that is less far away, the earlier one of two that are equally far.
+            tolerance: how far away it may be, inclusive. On a stream, forward and nearest need it.
+            allow_exact: whether a right row of the very time of the left one counts.
+            retain: how long the newest right row of a key is kept when the watermark moves on without another; by default, for
+                ever.
+
+        Raises:
+            InvalidSpecError: another word, or a negative distance.
+
+        Source: kdb+ ``aj``, pandas' ``merge_asof``, Flink's temporal join.
+
+        Example:
+            >>> wp.as_of(trades, quotes).on("sym").match("backward", tolerance="5 seconds")
+        """
+        match = AsOfMatch(
+            direction,
+            None if tolerance is None else to_micros(tolerance),
+            allow_exact,
+            None if retain is None else to_micros(retain),
+        )
+        return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(match, "left"))

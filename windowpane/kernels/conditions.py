@@ -1,0 +1,116 @@
+"""Conditions: an expression over columns of Arrow arrays, computed for all rows at once.
+
+Operators mean what they mean in Spark: ``/`` divides integers to a double, a comparison with NULL is NULL, ``&`` and ``|`` are
+those of three-valued logic, and the sign of ``%`` is that of the dividend. A division by zero is NULL. Floating point compares
+as in IEEE 754: NaN equals nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.errors import ConditionError
+from windowpane.windowing.expressions import Constant, Expression, Operation
+
+Values = Any
+"""An array, a chunked array or a scalar of Arrow's."""
+Column = Callable[[Expression], Values]
+
+
+def holds(condition: Expression, column: Column, rows: int) -> pa.Array:
+    """Return for each row whether a condition is true there; neither false nor NULL is.
+
+    Args:
+        condition: the condition, of operators, constants and columns.
+        column: returns the values of a column of the condition.
+        rows: how many rows there are.
+
+    Raises:
+        ConditionError: it is no boolean, has a part that Arrow does not compute, or a value is out of range.
+    """
+    try:
+        found = _values(condition, column)
+    except pa.ArrowException as error:
+        raise ConditionError(condition, str(error)) from error
+    if not pa.types.is_boolean(found.type):
+        raise ConditionError(condition, f"its type is {found.type}, and a condition is a boolean")
+    if isinstance(found, pa.Scalar):
+        return pa.repeat(pa.scalar(found.as_py() is True), rows)
+    mask = pc.fill_null(found, False)
+    return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+
+
+def _values(expression: Expression, column: Column) -> Values:
+    """Return the values of an expression, from the leaves up."""
+    if isinstance(expression, Constant):
+        return _constant(expression)
+    if not isinstance(expression, Operation):
+        return column(expression)
+    operands = [_values(part, column) for part in expression.parts]
+    if expression.operator in _COMPARISONS:
+        operands = _comparable(operands)
+    result: Values = _OPERATORS[expression.operator](*operands)
+    return result
+
+
+def _constant(expression: Constant) -> pa.Scalar:
+    try:
+        return pa.scalar(expression.value)
+    except (pa.ArrowException, TypeError) as error:
+        raise ConditionError(expression, "it is no constant that Arrow knows") from error
+
+
+def _comparable(operands: list[Values]) -> list[Values]:
+    """Give an untyped NULL the type of what it is compared with."""
+    kinds = [each.type for each in operands]
+    known = next((kind for kind in kinds if not pa.types.is_null(kind)), kinds[0])
+    return [each.cast(known) if pa.types.is_null(each.type) else each for each in operands]
+
+
+def _divided(left: Values, right: Values) -> Values:
+    left, right = (pc.cast(each, pa.float64()) if pa.types.is_integer(each.type) else each for each in (left, right))
+    return pc.divide(left, _not_zero(right))
+
+
+def _remainder(left: Values, right: Values) -> Values:
+    if not all(pa.types.is_integer(each.type) for each in (left, right)):
+        left, right = (pc.cast(each, pa.float64()) for each in (left, right))
+        return pc.subtract(left, pc.multiply(pc.trunc(pc.divide(left, _not_zero(right))), right))
+    return pc.subtract(left, pc.multiply(pc.divide(left, _not_zero(right)), right))
+
+
+def _not_zero(divisor: Values) -> Values:
+    zero = pa.scalar(0).cast(divisor.type)
+    return pc.if_else(pc.equal(divisor, zero), pa.scalar(None, divisor.type), divisor)
+
+
+def _differ(left: Values, right: Values) -> Values:
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.and_(pc.fill_null(pc.not_equal(left, right), True), pc.invert(both))
+
+
+_OPERATORS: Mapping[str, Callable[..., Any]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+    "/": _divided,
+    "%": _remainder,
+    "neg": pc.negate_checked,
+    "~": pc.invert,
+    "&": pc.and_kleene,
+    "|": pc.or_kleene,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "is null": pc.is_null,
+    "is not null": pc.is_valid,
+    "is distinct from": _differ,
+}
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "is distinct from"})

@@ -1,0 +1,1 @@
+"""Joining: which rows of two sides are pairs, found by search in sorted arrays."""

@@ -1,0 +1,84 @@
+"""Ranges: for each left row, the right rows of its key whose times lie between two bounds.
+
+The right rows are sorted by (code of the key, time), each such place a number; then two binary searches give each left row its
+range. Rows with a negative code (a NULL in the key) match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from windowpane.arrays import Integers
+from windowpane.sizes import Size
+from windowpane.windowing.times import MAX, MIN
+
+_MOST_PAIRS = Size("pairs made at once", 256_000, (1, 3))
+
+
+class Places(NamedTuple):
+    """Rows sorted by key and time; equal ones stay in the order they came in.
+
+    Attributes:
+        order: the rows, sorted.
+        numbers: the place of each sorted row: its code, then the rank of its time.
+        times: the different times, ascending.
+    """
+
+    order: Integers
+    numbers: Integers
+    times: Integers
+
+    @classmethod
+    def of(cls, codes: Integers, times: Integers) -> Places:
+        """Sort rows."""
+        order = np.lexsort((times, codes))
+        different = np.unique(times)
+        ranks = np.searchsorted(different, times[order])
+        return cls(order, codes[order] * (len(different) + 1) + ranks, different)
+
+    def before(self, codes: Integers, times: Integers, *, or_at: bool) -> Integers:
+        """Return how many sorted rows stand before each (code, time), those at it included if ``or_at``."""
+        ranks = np.searchsorted(self.times, times, "right" if or_at else "left")
+        return np.searchsorted(self.numbers, codes * (len(self.times) + 1) + ranks, "left")
+
+    def first(self, codes: Integers) -> Integers:
+        """Return how many sorted rows stand before the first one of each code."""
+        return np.searchsorted(self.numbers, codes * (len(self.times) + 1), "left")
+
+
+def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Iterator[tuple[Integers, Integers]]:
+    """Yield pairs of rows, as many at once as fit in memory.
+
+    Args:
+        codes: the code of each left row.
+        lowers: from which time on its right rows are.
+        uppers: until which, inclusive.
+        places: the right rows.
+    """
+    starts = places.before(codes, lowers, or_at=False)
+    counts = np.where(codes < 0, 0, np.maximum(places.before(codes, uppers, or_at=True) - starts, 0))
+    rows = np.flatnonzero(counts)
+    for part in _parts(rows, counts[rows]):
+        sizes = counts[part]
+        lefts = np.repeat(part, sizes)
+        steps = np.arange(len(lefts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        yield lefts, places.order[np.repeat(starts[part], sizes) + steps]
+
+
+def _parts(rows: Integers, counts: Integers) -> Iterator[Integers]:
+    """Yield rows in parts of so many pairs as are made at once; one row may have more."""
+    groups = np.cumsum(counts) // _MOST_PAIRS.value
+    cuts = np.flatnonzero(np.diff(groups)) + 1
+    yield from (part for part in np.split(rows, cuts) if len(part))
+
+
+def moved(times: Integers, by: int) -> Integers:
+    """Return times moved by a distance, held inside int64."""
+    with np.errstate(over="ignore"):
+        found: Integers = times + np.int64(by)
+    if by >= 0:
+        return np.where(times > MAX - by, np.int64(MAX), found)
+    return np.where(times < MIN - by, np.int64(MIN), found)

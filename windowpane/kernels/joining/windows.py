@@ -1,0 +1,114 @@
+"""The join of windows: rows of both sides of firing windows in, the join's rows out, of many keys and windows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.kernels.conditions import holds
+from windowpane.kernels.joining.ranges import Places, range_pairs
+from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
+
+LEFT, RIGHT, BOTH = 0, 1, 2
+"""What the column of the side says: of a row that comes in, its side; of one that comes out, what it was made of."""
+
+
+@dataclass(frozen=True)
+class JoinedWindows:
+    """The function of a window program that joins: an ``ArrowWindowFunction`` calls it.
+
+    Takes a table of ``window`` columns, ``side``, and those of ``left`` and ``right``, which are NULL in rows of the other side;
+    returns one of the ``window`` columns, ``side``, and those of both sides that are passed on.
+
+    Args:
+        how: which rows come out.
+        keys: the key columns, which are among ``window``.
+        window: the columns that tell windows apart: keys and bounds.
+        side: the column of the side.
+        left: the columns of left rows, by their names there; ``right`` likewise.
+        passed: the columns of the result, of both sides.
+        null_safe: whether NULL in a key equals NULL; else it matches nothing.
+        condition: what a pair has to fulfil besides, ``None`` for nothing.
+    """
+
+    how: How
+    keys: tuple[str, ...]
+    window: tuple[str, ...]
+    side: str
+    left: tuple[tuple[str, str], ...]
+    right: tuple[tuple[str, str], ...]
+    passed: tuple[str, ...]
+    null_safe: bool = False
+    condition: Expression | None = None
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Return the rows of the join."""
+        sides = rows[self.side].to_numpy()
+        left, right = np.flatnonzero(sides == LEFT), np.flatnonzero(sides == RIGHT)
+        has_match = np.zeros(rows.num_rows, np.bool_)
+        parts = []
+        for lefts, rights in self._pairs(rows, left, right):
+            has_match[lefts] = has_match[rights] = True
+            if self.how not in LEFT_ONLY:
+                parts.append(self._table(rows, lefts, rights))
+        if self.how == "semi":
+            parts.append(self._table(rows, left[has_match[left]], None))
+        if self.how in PADS_LEFT or self.how == "anti":
+            parts.append(self._table(rows, left[~has_match[left]], None))
+        if self.how in PADS_RIGHT:
+            parts.append(self._table(rows, None, right[~has_match[right]]))
+        return pa.concat_tables(parts or [self._table(rows, left[:0], None)])
+
+    def _pairs(self, rows: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[Integers, Integers]]:
+        codes = np.where(self._meets(rows), key_codes([rows[name] for name in self.window], rows.num_rows), -1)
+        codes = np.unique(codes, return_inverse=True)[1] - (1 if (codes < 0).any() else 0)
+        nothing = np.zeros(len(left), np.int64)
+        places = Places.of(codes[right], np.zeros(len(right), np.int64))
+        for found, there in range_pairs(codes[left], nothing, nothing, places):
+            lefts, rights = left[found], right[there]
+            fulfil = self._fulfil(rows, lefts, rights)
+            yield lefts[fulfil], rights[fulfil]
+
+    def _meets(self, rows: pa.Table) -> Mask:
+        """Return which rows have a key that equals any."""
+        meets = np.ones(rows.num_rows, np.bool_)
+        for name in () if self.null_safe else self.keys:
+            meets &= rows[name].is_valid().to_numpy()
+        return meets
+
+    def _fulfil(self, rows: pa.Table, lefts: Integers, rights: Integers) -> Mask:
+        if self.condition is None:
+            return np.ones(len(lefts), np.bool_)
+        taken: dict[Side, tuple[dict[str, str], Integers]] = {
+            "left": (dict(self.left), lefts),
+            "right": (dict(self.right), rights),
+        }
+
+        def column(name: Expression) -> pa.ChunkedArray:
+            assert isinstance(name, SideName), "planning has resolved names"
+            names, numbers = taken[name.side]
+            return rows[names[name.name]].take(pa.array(numbers))
+
+        mask: Mask = holds(self.condition, column, len(lefts)).to_numpy(zero_copy_only=False)
+        return mask
+
+    def _table(self, rows: pa.Table, lefts: Integers | None, rights: Integers | None) -> pa.Table:
+        """Return the table of pairs, or of rows of one side."""
+        present = lefts if lefts is not None else rights
+        assert present is not None, "a result has a row of some side"
+        made_of = BOTH if lefts is not None and rights is not None else LEFT if lefts is not None else RIGHT
+        columns: dict[str, Any] = {name: rows[name].take(pa.array(present)) for name in self.window}
+        columns[self.side] = pa.array(np.full(len(present), made_of, np.int8))
+        for names, numbers in ((self.left, lefts), (self.right, rights)):
+            for _, name in names:
+                if name in self.passed:
+                    kind = rows.schema.field(name).type
+                    columns[name] = pa.nulls(len(present), kind) if numbers is None else rows[name].take(pa.array(numbers))
+        return pa.table(columns)

@@ -1,0 +1,1 @@
+"""The reference of joins: one row at a time, and obviously right."""

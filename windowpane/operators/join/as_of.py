@@ -1,0 +1,179 @@
+"""The reference of the as-of join: left rows wait until their match is known, right ones stay while they can match.
+
+Of right rows with one key and time the last to arrive counts. A right row that deletes hides older ones, and is no match.
+Source of the rules: Flink's temporal join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
+from windowpane.windowing.joins import AsOfMatch
+from windowpane.windowing.times import MAX, add_clamped
+
+_LEFT, _VERSIONS = "left", "versions"
+
+
+class _Version(NamedTuple):
+    """A right row from its time on; without a row, a key that was deleted."""
+
+    time: int
+    row: Row | None
+
+
+class _Waiting(NamedTuple):
+    """A left row whose match is not final."""
+
+    time: int
+    row: Row
+
+
+class AsOfJoinOperator:
+    """One as-of join on the rows of a bucket.
+
+    Args:
+        match: which version matches.
+        pads: whether a left row without a match comes out.
+        allowed_lateness: how long rows behind the watermark are waited for.
+        rows: the state.
+        matches: what a left row and its version must fulfil besides; a version that does not is no match, and hides older ones.
+    """
+
+    def __init__(self, match: AsOfMatch, pads: bool, allowed_lateness: int, rows: KeyedRows, matches: Matches) -> None:
+        self._match = match
+        self._pads = pads
+        self._lateness = allowed_lateness
+        self._rows = rows
+        self._matches = matches
+        self._touched: dict[bytes, Any] = {}
+
+    def advance(self, watermark: int) -> Iterator[Joined]:
+        """Yield what is final under a watermark, of the keys that are to be looked at by now."""
+        while self._rows.turn_to_next(watermark):
+            yield from self.settle(watermark)
+
+    def settle(self, watermark: int) -> Iterator[Joined]:
+        """Yield what is final of the current key, and drop what is no longer needed."""
+        versions, waits = self._rows.read(_VERSIONS), []
+        for left in self._rows.read(_LEFT):
+            before, after = self._before(left.time, versions), self._after(left.time, versions)
+            final = self._final(left.time, before and before.time, after and after.time)
+            if final > watermark:
+                waits.append(left)
+                self._rows.look_again(final)
+                continue
+            match = self._chosen(left, before, after)
+            if match is not None or self._pads:
+                yield Joined(left.row, match, left.time)
+        self._rows.write(_LEFT, waits)
+        kept = self._kept(versions, watermark)
+        self._rows.write(_VERSIONS, kept)
+        end = self._end_of_oldest(kept)
+        if end is not None and max(end, watermark) < MAX:
+            self._rows.look_again(max(end, watermark + 1))
+
+    def take(self, arrival: Arrival) -> Iterator[Joined]:
+        """Take a row of the current key; nothing comes out before all rows of the batch are taken."""
+        key, key_bytes = self._rows.key
+        self._touched[key_bytes] = key
+        if arrival.is_left:
+            self._rows.write(_LEFT, [*self._rows.read(_LEFT), _Waiting(arrival.time, arrival.row)])
+        elif arrival.meets:
+            others = [each for each in self._rows.read(_VERSIONS) if each.time != arrival.time]
+            version = _Version(arrival.time, None if arrival.deletes else arrival.row)
+            self._rows.write(_VERSIONS, sorted([*others, version], key=lambda each: each.time))
+        return iter(())
+
+    def finish(self, watermark: int) -> Iterator[Joined]:
+        """Yield what is final when the rows of a batch are taken."""
+        for key_bytes, key in self._touched.items():
+            self._rows.turn_to(key, key_bytes)
+            yield from self.settle(watermark)
+        yield from self.advance(watermark)
+
+    def _final(self, time: int, before: int | None, after: int | None) -> int:
+        """Return the watermark from which the match of a left row is known, at the latest the last of all.
+
+        Args:
+            time: the event time of the row.
+            before: that of the right row that matches it from before, as far as rows have come; ``None`` if there is none.
+            after: the same from behind it.
+        """
+        if self._match.direction == "backward":
+            return add_clamped(time, self._lateness)
+        ends = [MAX if self._match.tolerance is None else time + self._match.tolerance]
+        ends += [] if after is None else [after]
+        if self._match.direction == "nearest":
+            ends += [] if before is None else [2 * time - before - 1]
+        return add_clamped(max(time, min(ends)), self._lateness)
+
+    def takes_late_version(self, time: int, watermark: int) -> bool:
+        """Whether a right row of the current key that is late is still of use for left rows to come."""
+        if self._match.direction != "backward":
+            return False
+        older = [each.time for each in self._rows.read(_VERSIONS) if each.time <= watermark - self._behind]
+        return not older or time >= older[-1]
+
+    # The match.
+
+    def _before(self, time: int, versions: list[_Version]) -> _Version | None:
+        found = [each for each in versions if each.time < time or (each.time == time and self._match.allow_exact)]
+        return found[-1] if found and self._match.direction != "forward" and self._is_near(time - found[-1].time) else None
+
+    def _after(self, time: int, versions: list[_Version]) -> _Version | None:
+        found = [each for each in versions if each.time > time or (each.time == time and self._match.allow_exact)]
+        return found[0] if found and self._match.direction != "backward" and self._is_near(found[0].time - time) else None
+
+    def _is_near(self, distance: int) -> bool:
+        return self._match.tolerance is None or distance <= self._match.tolerance
+
+    def _chosen(self, left: _Waiting, before: _Version | None, after: _Version | None) -> Row | None:
+        if before is None or after is None:
+            found = before or after
+        else:
+            found = before if left.time - before.time <= after.time - left.time else after
+        if found is None or found.row is None or not self._matches(left.row, found.row):
+            return None
+        return found.row
+
+    # What is kept.
+
+    def _kept(self, versions: list[_Version], watermark: int) -> list[_Version]:
+        edge = watermark - self._behind
+        newer = [each for each in versions if each.time > edge]
+        older = [each for each in versions if each.time <= edge]
+        return [older[-1], *newer] if older and self._is_anchor(older[-1], watermark) else newer
+
+    def _is_anchor(self, version: _Version, watermark: int) -> bool:
+        """Whether the last version before the edge can still match; looking both ways, a deletion decides ties."""
+        if self._match.direction == "forward" or (version.row is None and self._match.direction == "backward"):
+            return False
+        return not self._is_gone(version, watermark)
+
+    def _is_gone(self, anchor: _Version, watermark: int) -> bool:
+        end = self._end_of(anchor.time)
+        return end is not None and end <= watermark
+
+    @property
+    def _behind(self) -> int:
+        """By how much the time until which versions are needed one by one is behind the watermark."""
+        ahead = 0 if self._match.direction == "backward" else self._match.tolerance or 0
+        return self._lateness + ahead
+
+    def _end_of(self, time: int) -> int | None:
+        """Return the watermark from which a version that is the last until then is of no use; ``None``: it is for ever."""
+        ends = [time + length + self._behind for length in (self._match.tolerance, self._match.retain) if length is not None]
+        return min(ends) if ends else None
+
+    def _end_of_oldest(self, versions: list[_Version]) -> int | None:
+        """Return the watermark at which the oldest version may go."""
+        if not versions:
+            return None
+        first = versions[0]
+        edge = first.time + self._behind
+        if self._match.direction == "forward" or (first.row is None and self._match.direction == "backward"):
+            return edge
+        end = self._end_of(first.time)
+        return None if end is None else max(end, edge)

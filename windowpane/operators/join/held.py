@@ -1,0 +1,85 @@
+"""What both references of joins have in common: rows by key, timers, and results as they come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from windowpane.state.keyed import KeyedState
+from windowpane.state.timers import TimerQueue
+
+Row = Mapping[str, Any]
+"""A row by the names of its columns, those of the key among them."""
+Matches = Callable[[Row, Row], bool]
+"""Whether a left and a right row of equal keys fulfil the condition of the join."""
+
+
+class Arrival(NamedTuple):
+    """A row of the current key as it comes.
+
+    Args:
+        is_left: whether it is of the left side.
+        row: the row.
+        time: its event time.
+        meets: whether its key equals any; one with NULL may not.
+        deletes: whether it says that its key has no version any more.
+        upper: of a left row, the last time of its matches where a column of it says so; ``None`` for none.
+    """
+
+    is_left: bool
+    row: Row
+    time: int
+    meets: bool = True
+    deletes: bool = False
+    upper: int | None = None
+
+
+class Joined(NamedTuple):
+    """A result.
+
+    Args:
+        left: its left row, ``None`` if it is a right row without a match.
+        right: its right row, ``None`` if it is a left row by itself.
+        time: its event time.
+    """
+
+    left: Row | None
+    right: Row | None
+    time: int
+
+
+class KeyedRows:
+    """Lists of the current key by name, and one queue of timers."""
+
+    def __init__(self, state: KeyedState, timers: TimerQueue) -> None:
+        """Keep lists in ``state``, and in ``timers`` when a key is to be looked at."""
+        self._state = state
+        self._timers = timers
+
+    @property
+    def key(self) -> tuple[Any, bytes]:
+        """The current key, and its bytes."""
+        return self._state.current_key, self._state.current_key_bytes
+
+    def turn_to(self, key: Any, key_bytes: bytes) -> None:
+        """Make ``key`` the one whose rows are read and written."""
+        self._state.set_current_key(key, key_bytes)
+
+    def read(self, name: str) -> list[Any]:
+        """Return a list of the current key."""
+        return self._state.get(None, name) or []
+
+    def write(self, name: str, rows: list[Any]) -> None:
+        """Set a list of the current key; an empty one goes."""
+        self._state.put(None, name, rows or None)
+
+    def look_again(self, time: int) -> None:
+        """Look at the current key once the watermark is at ``time``."""
+        self._timers.add(time, self._state.current_key_bytes, None)
+
+    def turn_to_next(self, watermark: int) -> bool:
+        """Turn to a key that is to be looked at by now; whether there is one."""
+        timer = self._timers.poll(watermark)
+        if timer is not None:
+            self.turn_to(timer.key, timer.key_bytes)
+        return timer is not None

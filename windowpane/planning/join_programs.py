@@ -1,0 +1,90 @@
+"""Programs of joins: a plan resolved against the types of its inputs, with its engine.
+
+As ``window_programs``, this module reads the registry of engines, and is imported only where programs are made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+
+from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.program import Upstream
+from windowpane.errors import ConditionError, UnknownColumnError
+from windowpane.kernels.conditions import holds
+from windowpane.planning.description import columns_text, describe, description
+from windowpane.planning.engines import state_text, with_engine
+from windowpane.planning.joins import JoinPlan
+from windowpane.windowing.expressions import Expression, Side, SideName, sides_in
+
+
+def compile_join(plan: JoinPlan, left: JoinSide, right: JoinSide, bound: pa.DataType, upstream: Upstream) -> JoinProgram:
+    """Return the program for ``plan``.
+
+    Args:
+        plan: the plan.
+        left: what the rows of the left side carry.
+        right: what those of the right side carry.
+        bound: type of the bounds of windows.
+        upstream: where rows come from.
+
+    Raises:
+        ConditionError: the condition has no meaning for the types of its columns, or is no boolean.
+        InvalidSpecError: the engine asked for cannot run it.
+    """
+    request = plan.request
+    if request.condition is not None:
+        _check(request.condition, {"left": left.columns, "right": right.columns})
+    program = JoinProgram(
+        match=request.match,
+        how=request.how,
+        left=left,
+        right=right,
+        condition=request.condition,
+        null_safe=request.null_safe,
+        allowed_lateness=request.settings.allowed_lateness,
+        time_of=request.time_of,
+        window_bound=bound,
+        upstream=upstream,
+    )
+    program = with_engine(program, request.settings.engine)
+    return dataclasses.replace(program, description=_description(program))
+
+
+def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:
+    """Return a plan as text, with the engine that runs its program, and why it is this one."""
+    engine = {
+        "engine": f"{program.engine}: {program.engine_reason}",
+        "state": f"{state_text(program)}; RocksDB behind it",
+    }
+    return plan.explain(program, engine, buckets)
+
+
+def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
+    """Compute the condition on no rows, which shows whether it has a meaning."""
+    for name in sides_in(condition):
+        if name.name not in columns[name.side].names:
+            raise UnknownColumnError(name.name, f"where: {name.side} side", columns[name.side].names)
+
+    def column(name: Expression) -> pa.Array:
+        if not isinstance(name, SideName):
+            raise ConditionError(condition, f"{name!r} is of no side: write wp.left('x') or wp.right('x')")
+        return pa.array([], columns[name.side].field(name.name).type)
+
+    holds(condition, column, 0)
+
+
+def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
+    return description(
+        program.engine,
+        join=program.how,
+        match=describe(program.match),
+        left_keys=", ".join(program.left.keys),
+        right_keys=", ".join(program.right.keys),
+        null_safe=str(program.null_safe),
+        allowed_lateness=f"{program.allowed_lateness} µs",
+        condition=repr(program.condition),
+        left_columns=columns_text(program.left.columns),
+        right_columns=columns_text(program.right.columns),
+    )

@@ -1,0 +1,154 @@
+"""Plans of joins: two streams and how their rows are matched, as a frozen value that checks and explains itself.
+
+A plan knows names, not types: ``join_programs`` resolves it against the types of both inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windowpane.engines.join.program import JoinProgram
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.windowing.expressions import Expression, Side
+from windowpane.windowing.joins import AsOfMatch, How, IntervalMatch, Match, TimeOf, WindowMatch, check_join
+from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import format_micros
+
+
+@dataclass(frozen=True, eq=False)
+class JoinRequest:
+    """What the fluent API was told.
+
+    Args:
+        on: pairs of key columns, left and right.
+        null_safe: whether NULL in a key equals NULL.
+        match: when rows of equal keys are a pair.
+        how: which rows come out beside pairs.
+        condition: what a pair has to fulfil besides.
+        columns: the columns of the result: (name, expression), or ``("*", None)`` for all.
+        prefixes: put before the names that both sides have, of the left and of the right one.
+        time_of: which event time a pair has.
+        late: where late rows of the left and of the right side go.
+        settings: lateness and the engine asked for.
+    """
+
+    on: tuple[tuple[str, str], ...]
+    match: Match
+    null_safe: bool = False
+    how: How = "inner"
+    condition: Expression | None = None
+    columns: tuple[tuple[str, Expression | None], ...] = (("*", None),)
+    prefixes: tuple[str, str] = ("left_", "right_")
+    time_of: TimeOf = "max"
+    late: tuple[OutputTag | None, OutputTag | None] = (None, None)
+    settings: Settings = DEFAULTS
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before any DataFrame is looked at."""
+        check_join(self.match, self.how)
+        names = [tag.name for tag in self.late if tag is not None]
+        if len(set(names)) != len(names) or "main" in names:
+            raise InvalidSpecError(f"side outputs need names that differ from each other and from 'main', but are {names}.")
+
+
+@dataclass(frozen=True, eq=False)
+class JoinPlan:
+    """A join, checked against its inputs.
+
+    Args:
+        request: what the fluent API was told.
+        event_times: the event-time columns of the left and the right side.
+        is_streaming: whether the inputs are streams.
+    """
+
+    request: JoinRequest
+    event_times: tuple[str, str]
+    is_streaming: bool
+
+    def __post_init__(self) -> None:
+        """Refuse what never ends on a stream."""
+        if self.is_streaming and isinstance(self.request.match, AsOfMatch):
+            self.request.match.check_closes()
+
+    @property
+    def retracts(self) -> bool:
+        """Whether later results take earlier ones back."""
+        return isinstance(self.request.match, WindowMatch) and self.request.settings.allowed_lateness > 0
+
+    @property
+    def uses_processing_time(self) -> bool:
+        """Whether the join waits for the clock of the machine."""
+        match = self.request.match
+        return isinstance(match, WindowMatch) and not match.assigner.is_event_time
+
+    def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
+        """Return the plan as text.
+
+        Args:
+            program: what runs.
+            engine: the lines about what runs it, by what they are about.
+            buckets: how many buckets keys are spread over.
+        """
+        request = self.request
+        on = [one if one == other else f"{one} = {other}" for one, other in request.on]
+        lines = {
+            "keys": ", ".join(on) + (", NULL equals NULL" if request.null_safe else ", NULL matches nothing"),
+            "match": str(request.match),
+            **({} if request.condition is None else {"condition": repr(request.condition)}),
+            "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
+            "watermark": self._watermark_text(),
+            "lateness": format_micros(request.settings.allowed_lateness),
+            **self._held(program),
+            "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
+            "passed on": _passed_text(program),
+            **engine,
+            "buckets": buckets,
+        }
+        return "\n".join([f"{request.how} join of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
+
+    def _watermark_text(self) -> str:
+        if not self.is_streaming:
+            return "none: the inputs are static, and all rows are final at their end"
+        return "the smaller one of both sides: a silent side holds it, until a heartbeat of that side moves it"
+
+    def _held(self, program: JoinProgram) -> dict[str, str]:
+        """Return how long rows of each side are held."""
+        match, lateness = self.request.match, self.request.settings.allowed_lateness
+        if isinstance(match, WindowMatch):
+            until = f"until the watermark is {format_micros(lateness)} past the end of their last window"
+            return {"held left": until, "held right": until}
+        if isinstance(match, IntervalMatch):
+            ahead = f"{format_micros(match.upper + lateness)} past" if not match.upper_column else f"past {match.upper_column} of"
+            return {
+                "held left": f"until the watermark is {ahead} their time",
+                "held right": f"until the watermark is {format_micros(lateness - match.lower)} past their time",
+            }
+        wait = lateness + (0 if match.direction == "backward" else match.tolerance or 0)
+        newest = "for ever" if match.retain is None else f"for {format_micros(match.retain)}, after which it matches nothing"
+        if match.tolerance is not None:
+            newest = f"for {format_micros(match.tolerance)}"
+        return {
+            "held left": f"until the watermark is {format_micros(wait)} past their time",
+            "held right": f"until the watermark is past them and a newer one of the key; the newest of each key {newest}",
+        }
+
+
+def _where(tag: OutputTag | None) -> str:
+    return "counted and dropped" if tag is None else f"to side output {tag.name}"
+
+
+def _passed_text(program: JoinProgram) -> str:
+    if program.retracts:
+        return "no watermark: the results are a changelog"
+    delay = program.held_back
+    if delay is None:
+        return "no watermark: padded rows may stay behind it without a limit"
+    return "the watermark" if not delay else f"the watermark less {format_micros(delay)}"
+
+
+def side_tags(request: JoinRequest) -> dict[Side, OutputTag]:
+    """Return where late rows of each side go, where they are asked for."""
+    sides: tuple[Side, Side] = ("left", "right")
+    return {side: tag for side, tag in zip(sides, request.late, strict=True) if tag is not None}

@@ -1,0 +1,151 @@
+"""The columns of a join: which ones each side carries, and what the columns of the result are made of.
+
+A column ``x`` of the left side is ``left.x`` where rows leave the operator; Spark computes the columns of the result from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from windowpane.engines.join.program import passed_name
+from windowpane.engines.program import WINDOW_END, WINDOW_START
+from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
+from windowpane.planning.joins import JoinRequest, side_tags
+from windowpane.spark.building.expressions import is_column, replaced
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, sides_in
+from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, IntervalMatch, WindowMatch
+
+Selected = tuple[tuple[str, Expression], ...]
+
+
+class JoinNames:
+    """What a request comes to over the columns of its sides.
+
+    Attributes:
+        selected: (output name, expression over the columns of the operator's output), without the word of a changelog.
+        passed: of each side, the columns that the operator lets out.
+        carried: of each side, all columns that its rows need.
+    """
+
+    def __init__(self, request: JoinRequest, visible: Mapping[Side, list[str]]) -> None:
+        """Resolve names.
+
+        Args:
+            request: what the fluent API was told.
+            visible: the columns of each side that users see.
+
+        Raises:
+            UnknownColumnError: a side has no such column.
+            DuplicateColumnError: the result would have two columns of one name.
+            InvalidSpecError: a column of the result is none.
+        """
+        self._request, self._visible = request, visible
+        self._windowed = isinstance(request.match, WindowMatch)
+        all_columns = dict(self._all())
+        chosen = [each for name, given in request.columns for each in self._chosen(name, given, all_columns)]
+        _refuse_twice(
+            [name for name, _ in chosen] + ([CHANGE_TYPE] if request.settings.allowed_lateness and self._windowed else [])
+        )
+        used = [part for _, expression in chosen for part in sides_in(expression)]
+        self._check(used, "select")
+        self.passed: dict[Side, tuple[str, ...]] = {side: _of(side, used) for side in ("left", "right")}
+        self.selected: Selected = tuple((name, _resolved(expression)) for name, expression in chosen)
+        self.carried: dict[Side, tuple[str, ...]] = {"left": self._carried("left"), "right": self._carried("right")}
+
+    def _all(self) -> list[tuple[str, Expression]]:
+        """Return the columns of ``*``: keys once, window bounds, left columns, right columns."""
+        request, left, right = self._request, self._visible["left"], self._visible["right"]
+        bounds = [(name, Name(name)) for name in (WINDOW_START, WINDOW_END)] if self._windowed else []
+        if request.how in LEFT_ONLY:
+            own: list[tuple[str, Expression]] = [(name, SideName("left", name)) for name in left]
+            _refuse_twice([name for name, _ in (*own, *bounds)])
+            return [*own, *bounds]
+        keys = [each for one, other in request.on for each in self._keys(one, other)]
+        both = set(left) & set(right)
+        columns = [*keys, *bounds]
+        own_keys: dict[Side, set[str]] = {"left": {one for one, _ in request.on}, "right": {other for _, other in request.on}}
+        for (side, names), prefix in zip(self._visible.items(), request.prefixes, strict=True):
+            rest = (name for name in names if name not in own_keys[side])
+            columns += [(f"{prefix}{name}" if name in both else name, SideName(side, name)) for name in rest]
+        _refuse_twice([name for name, _ in columns])
+        return columns
+
+    def _keys(self, left: str, right: str) -> list[tuple[str, Expression]]:
+        """Return the columns of a pair of keys: one of the side that is present if both have one name."""
+        if left != right:
+            return [(left, SideName("left", left)), (right, SideName("right", right))]
+        present: Expression = SideName("left", left)
+        if self._request.how == "right":
+            present = SideName("right", right)
+        elif self._request.how in PADS_RIGHT:
+            present = Applied(F.coalesce, (present, SideName("right", right)))
+        return [(left, present)]
+
+    def _chosen(self, name: str, given: Expression | None, all_columns: Mapping[str, Expression]) -> list[tuple[str, Expression]]:
+        """Return the columns that one item of ``select`` stands for."""
+        if given is None:
+            return list(all_columns.items())
+
+        def leaf(part: Expression) -> Expression | None:
+            if isinstance(part, Name):
+                if part.name not in all_columns:
+                    raise UnknownColumnError(part.name, "select", all_columns)
+                return all_columns[part.name]
+            if isinstance(part, Constant) and is_column(part.value):
+                raise InvalidSpecError(
+                    f"select {name}={given!r}: a PySpark Column does not say of which side it is. Write "
+                    "wp.left('x') or wp.right('x')."
+                )
+            return part if isinstance(part, SideName) else None
+
+        return [(name, replaced(given, leaf))]
+
+    def _check(self, names: list[SideName], role: str) -> None:
+        for name in names:
+            if name.name not in self._visible[name.side]:
+                raise UnknownColumnError(name.name, f"{role}: {name.side} side", self._visible[name.side])
+            if name.side == "right" and self._request.how in LEFT_ONLY:
+                raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, but {name!r} was asked for.")
+
+    def _carried(self, side: Side) -> tuple[str, ...]:
+        """Return the columns that rows of a side need: keys, what comes out, what the match reads; all for late rows."""
+        request = self._request
+        keys = [pair[0 if side == "left" else 1] for pair in request.on]
+        read = [] if request.condition is None else _of(side, list(sides_in(request.condition)))
+        match = request.match
+        if side == "left" and isinstance(match, IntervalMatch) and match.upper_column is not None:
+            read = [*read, match.upper_column]
+        needed = dict.fromkeys([*keys, *self.passed[side], *read])
+        if side in side_tags(request):
+            needed |= dict.fromkeys(self._visible[side])
+        return tuple(needed)
+
+
+def _of(side: Side, names: list[SideName]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.name for name in names if name.side == side))
+
+
+def _resolved(expression: Expression) -> Expression:
+    """Return an expression over the columns of the operator's output."""
+
+    def leaf(part: Expression) -> Expression | None:
+        return Name(passed_name(part.side, part.name)) if isinstance(part, SideName) else None
+
+    return replaced(expression, leaf)
+
+
+def _refuse_twice(names: list[Any]) -> None:
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise DuplicateColumnError(
+            twice,
+            "Give them names of their own: prefixes=('l_', 'r_') for names that both sides have, or withColumnRenamed on one of "
+            "them before the join.",
+        )
+
+
+__all__ = ["JoinNames", "Selected"]

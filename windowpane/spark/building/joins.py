@@ -1,0 +1,284 @@
+"""Build joins: a request of the fluent API and two sources -> one operator that reads both, and its outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windowpane.engines.join.program import JOIN_COUNTERS, LATE, JoinProgram, JoinSide, passed_name
+from windowpane.engines.program import MAIN, WINDOW_END, Upstream
+from windowpane.errors import (
+    ChangelogInputError,
+    InvalidSpecError,
+    KeyTypeError,
+    MissingWatermarkError,
+    MixedBoundednessError,
+    WatermarkPolicyError,
+)
+from windowpane.hidden_columns import KEY_HASH, PREFIX, TIME
+from windowpane.planning.join_programs import compile_join, explain
+from windowpane.planning.joins import JoinPlan, JoinRequest, side_tags
+from windowpane.spark.building.expressions import column_of
+from windowpane.spark.building.join_names import JoinNames, Selected
+from windowpane.spark.building.operator_input import BothSides, SourceRows, encoder_of
+from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.internals.query_plans import metrics_names
+from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
+from windowpane.spark.stages.project import Projection, key_hash, quoted
+from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
+from windowpane.spark.stages.wire import Wire
+from windowpane.windowing.changes import CHANGE_TYPE
+from windowpane.windowing.expressions import Expression, Name, Side
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
+
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+_SIDES: tuple[Side, Side] = ("left", "right")
+_WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
+"""Types of which Spark widens one to another without loss of what a value means."""
+
+
+def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgram:
+    """Return a join of two sources.
+
+    Args:
+        left: where left rows come from.
+        right: where right rows come from.
+        request: what the fluent API was told.
+
+    Raises:
+        InvalidSpecError: the request does not fit the sources; its subclasses say in what.
+        UnknownColumnError: a side has no such column.
+    """
+    sources: dict[Side, Source] = {"left": left, "right": right}
+    _check_sources(sources, request)
+    plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming)
+    visible = {side: _visible(source) for side, source in sources.items()}
+    names = JoinNames(request, visible)
+    keys = _key_types(sources, request)
+    sides = {side: _Side.of(side, sources[side], names, keys, request) for side in _SIDES}
+    is_passed = any(source.kind is not Upstream.SOURCE for source in sources.values())
+    program = compile_join(
+        plan,
+        sides["left"].program,
+        sides["right"].program,
+        window_bound_type(left.event_type),
+        Upstream.WINDOW if is_passed else Upstream.SOURCE,
+    )
+    reads = BothSides(sides["left"].rows, sides["right"].rows)
+    named = dataclasses.replace(left, name=_name(left, right))
+    built = BuiltProgram(
+        (named, right),
+        plan,
+        operators=(Operator(program, reads),),
+        outputs={},
+        explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        held_back=program.held_back or 0,
+        counters=JOIN_COUNTERS,
+    )
+    return dataclasses.replace(built, outputs=_outputs(built, request, program, names, sides))
+
+
+# The sources.
+
+
+def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None:
+    """Refuse sources that do not go together."""
+    for side, source in sources.items():
+        if CHANGE_TYPE in source.dataframe.columns and not (side == "right" and isinstance(request.match, AsOfMatch)):
+            raise ChangelogInputError(side, CHANGE_TYPE)
+        source.require([pair[_SIDES.index(side)] for pair in request.on], f"on: {side} side")
+    static = [side for side, source in sources.items() if not source.is_streaming]
+    if len(static) == 1:
+        raise MixedBoundednessError(static[0])
+    for side, source in sources.items():
+        if not static and not source.has_watermark:
+            event_time = source.event_time or "at"
+            raise MissingWatermarkError(
+                f"the {side} side of the join has", f"wp.stream(df, event_time={event_time!r}, watermark='10 minutes')"
+            )
+        if source.own_watermark is not None:
+            raise InvalidSpecError(
+                f"the {side} side has watermark={source.own_watermark!r}, which an operator of one input makes itself. A join "
+                "goes by Spark's watermark of both inputs: give the side a duration, or a strategy that Spark runs (bounded, "
+                "monotonous, punctuated)."
+            )
+        if source.event_time is None:
+            raise InvalidSpecError(
+                f"the {side} side of the join has no event time: name the column with wp.stream(df, event_time=...)."
+            )
+    policy = str(sources["left"].dataframe.sparkSession.conf.get(_POLICY, "min"))
+    if not static and policy.lower() != "min":
+        raise WatermarkPolicyError(policy)
+
+
+def _visible(source: Source) -> list[str]:
+    return [name for name in source.dataframe.columns if name not in {source.heartbeat, CHANGE_TYPE}]
+
+
+def _name(left: Source, right: Source) -> str:
+    """Return the name of the counters: the left source's, or one that no operator before the join has."""
+    if not left.name.startswith(NAME) or not left.is_streaming:
+        return left.name
+    taken = {*metrics_names(left.dataframe), *metrics_names(right.dataframe)}
+    return left.name if left.name not in taken else f"{left.name}_join"
+
+
+def _key_types(sources: Mapping[Side, Source], request: JoinRequest) -> tuple[T.DataType, ...]:
+    """Return the type of each key, on both sides.
+
+    Raises:
+        KeyTypeError: the types of two keys have none in common.
+    """
+    fields = [[sources[side].dataframe.schema[pair[i]] for i, side in enumerate(_SIDES)] for pair in request.on]
+    spark = sources["left"].dataframe.sparkSession
+    return tuple(_common_type(spark, one, other) for one, other in fields)
+
+
+def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.DataType:
+    if left.dataType == right.dataType:
+        return left.dataType
+    refused = KeyTypeError(left.name, left.dataType.simpleString(), right.name, right.dataType.simpleString())
+    if not all(isinstance(each.dataType, _WIDENED) for each in (left, right)):
+        raise refused
+    if isinstance(left.dataType, T.NumericType) != isinstance(right.dataType, T.NumericType):
+        raise refused
+    none = F.lit(None)
+    both = F.coalesce(none.cast(left.dataType), none.cast(right.dataType)).alias("key")
+    return spark.range(0).select(both).schema["key"].dataType  # type: ignore[no-any-return]
+
+
+# A side.
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side: its rows on their way to the operator, and what an engine is told of them."""
+
+    source: Source
+    rows: SourceRows
+    program: JoinSide
+    schema: T.StructType
+
+    @classmethod
+    def of(cls, side: Side, source: Source, names: JoinNames, types: tuple[T.DataType, ...], request: JoinRequest) -> _Side:
+        """Select what a side needs."""
+        projection = Projection(source.watermarked)
+        keys = tuple(pair[_SIDES.index(side)] for pair in request.on)
+        carried = list(names.carried[side])
+        if side == "right" and CHANGE_TYPE in source.dataframe.columns:
+            carried.append(CHANGE_TYPE)
+        for name in carried:
+            projection.add(name, f"{side} side", "")
+        given = projection.dataframe.schema
+        for name, kind in zip(keys, types, strict=True):
+            if given[name].dataType != kind:
+                projection.columns[name] = F.col(quoted(name)).cast(kind).alias(name)
+                projection.computed.append(f"key {name!r} as {kind.simpleString()}")
+        key_fields = T.StructType([T.StructField(name, kind) for name, kind in zip(keys, types, strict=True)])
+        hashed = key_hash([projection.columns[name] for name in keys], key_fields, "on")
+        if hashed is not None:
+            projection.columns[KEY_HASH] = hashed
+        if source.heartbeat is not None:
+            projection.add(source.heartbeat, "heartbeat", "")
+        assert source.event_time is not None, "checked"
+        if source.is_window_end:
+            projection.add(source.event_time, "event_time", "")
+        else:
+            projection.add_event_time(source.event_time)
+        projected = projection.select()
+        schema = T.StructType([projected.schema[name] for name in carried])
+        has_late_output = side in side_tags(request)
+        program = JoinSide(keys, arrow_schema(schema, f"{side} side"), names.passed[side], has_late_output)
+        encoder = encoder_of(source, keys, projection.columns, {*carried, TIME}, heartbeat=source.heartbeat, side=side)
+        return cls(source, SourceRows(source, projected, projection, key_fields, encoder), program, schema)
+
+
+# The outputs.
+
+
+@dataclass(frozen=True, eq=False)
+class JoinOutput(Output):
+    """The main output of a join, whose columns Spark computes from those of both sides.
+
+    Args:
+        selected: (output name, expression over the columns of ``arrow``).
+        marks: metadata of columns that a watermark is passed on with, by output name.
+    """
+
+    selected: Selected = ()
+    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, rows: Any, wire: Wire) -> Any:
+        """Return this output of an operator's rows."""
+        system = [name for name in self.arrow.names if self.with_system and name.startswith(PREFIX)]
+        names = [name for name in self.arrow.names if self.with_system or not name.startswith(PREFIX)]
+        read = self.read(rows, wire, names)
+        return read.select(*[self._column(name, made) for name, made in self.selected], *system)
+
+    def _column(self, name: str, expression: Expression) -> Any:
+        column = column_of(expression)
+        return column.alias(name, metadata=dict(self.marks[name])) if name in self.marks else column.alias(name)
+
+
+def _outputs(
+    built: BuiltProgram, request: JoinRequest, program: JoinProgram, names: JoinNames, sides: Mapping[Side, _Side]
+) -> dict[str, Output]:
+    """Return the outputs by name: ``main``, then the late rows of each side where they are asked for."""
+    known = [
+        T.StructField(passed_name(side, name), sides[side].schema[name].dataType)
+        for side in _SIDES
+        for name in names.passed[side]
+    ]
+    changes = ((CHANGE_TYPE, Name(CHANGE_TYPE)),) if program.retracts else ()
+    arrow = program.main_schema
+    outputs: dict[str, Output] = {
+        "main": JoinOutput(
+            "main",
+            MAIN,
+            arrow,
+            spark_schema(arrow, T.StructType(known)),
+            selected=(*names.selected, *changes),
+            marks=_marks(built, program, names),
+        )
+    }
+    for side, tag in side_tags(request).items():
+        late = program.late_schema(side)
+        late = pa.schema([each for each in late if each.name != CHANGE_TYPE]) if side == "right" else late
+        outputs[tag.name] = Output(tag.name, LATE[side], late, spark_schema(late, sides[side].schema))
+    return outputs
+
+
+def _marks(built: BuiltProgram, program: JoinProgram, names: JoinNames) -> dict[str, dict[str, Any]]:
+    """Return the metadata of the columns that have the event time of results: nothing where no watermark is passed on."""
+    if program.retracts or program.held_back is None or not built.is_streaming:
+        return {}
+    times = {passed_name(side, str(source.event_time)): side for side, source in zip(_SIDES, built.sources, strict=True)}
+    marks = {}
+    for name, expression in names.selected:
+        if not isinstance(expression, Name):
+            continue
+        if isinstance(program.match, WindowMatch):
+            if expression.name == WINDOW_END:
+                marks[name] = {PASSED_ON: END_OF_WINDOW, DELAY: built.delay}
+        elif expression.name in times:
+            delay = _delay_of(built, program, times[expression.name])
+            if delay is not None:
+                marks[name] = {PASSED_ON: ROW_TIME, DELAY: delay}
+    return marks
+
+
+def _delay_of(built: BuiltProgram, program: JoinProgram, side: Side) -> int | None:
+    """Return by how much the event time of one side may stay behind Spark's watermark in results, ``None`` without a limit."""
+    if isinstance(program.match, IntervalMatch):
+        held_back = dataclasses.replace(program, time_of=side).held_back
+    else:
+        held_back = program.held_back if side == "left" else None
+    return None if held_back is None else built.delay - built.held_back + held_back

@@ -1,0 +1,179 @@
+"""How two streams are joined: by window, by an interval of event time, or as of an instant. Frozen values, checked when built.
+
+Times are microseconds. A pair is a left and a right row of equal keys that match; which rows come out beside pairs, ``How`` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from windowpane.errors import (
+    EmptyIntervalError,
+    InvalidDurationError,
+    InvalidSpecError,
+    NeverClosesError,
+    UnboundedIntervalError,
+    UnsupportedJoinError,
+)
+from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.expressions import SideName
+from windowpane.windowing.times import Duration, format_micros, to_micros
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+Direction = Literal["backward", "forward", "nearest"]
+TimeOf = Literal["max", "left", "right"]
+
+PADS_LEFT = ("left", "full")
+"""Joins in which a left row without a match comes out, padded with NULL."""
+PADS_RIGHT = ("right", "full")
+"""The same of right rows."""
+LEFT_ONLY = ("semi", "anti")
+"""Joins whose result has the columns of the left side only."""
+
+
+def checked_how(how: Any) -> How:
+    """Return ``how``; refuse another word."""
+    if how not in get_args(How):
+        raise InvalidSpecError(f"how={how!r}: it is one of {', '.join(map(repr, get_args(How)))}.")
+    word: How = how
+    return word
+
+
+@dataclass(frozen=True)
+class WindowMatch:
+    """Rows of one window and key.
+
+    Args:
+        assigner: which windows; sessions are those of both sides together.
+    """
+
+    assigner: WindowAssigner
+
+    def __str__(self) -> str:
+        return f"in one window of {self.assigner!r}"
+
+
+@dataclass(frozen=True)
+class IntervalMatch:
+    """A right row whose time lies between two bounds around the time of the left one, both inclusive.
+
+    Args:
+        lower: added to the left row's time.
+        upper: added to the left row's time, or to ``upper_column`` of it.
+        upper_column: a timestamp column of the left side, ``None`` for its event time.
+
+    Raises:
+        EmptyIntervalError: no time lies between the bounds.
+    """
+
+    lower: int
+    upper: int
+    upper_column: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that nothing lies between."""
+        if self.upper_column is None and self.lower > self.upper:
+            raise EmptyIntervalError(format_micros(self.lower), format_micros(self.upper))
+
+    @classmethod
+    def of(
+        cls,
+        lower: Duration | None,
+        upper: Duration | SideName | None,
+        lower_open: bool = False,
+        upper_open: bool = False,
+    ) -> IntervalMatch:
+        """Return the match of bounds as users give them.
+
+        Raises:
+            UnboundedIntervalError: a bound is ``None``.
+            EmptyIntervalError: no time lies between them.
+            InvalidDurationError: a bound is no duration of fixed length.
+        """
+        if lower is None or upper is None:
+            raise UnboundedIntervalError("lower" if lower is None else "upper")
+        if isinstance(lower, SideName):
+            raise InvalidDurationError(lower, "only the upper bound may be a column")
+        begin = to_micros(lower) + int(lower_open)
+        if isinstance(upper, SideName):
+            if upper.side != "left":
+                raise InvalidSpecError(f"within: the upper bound is {upper!r}, but it may only be a column of the left side.")
+            return cls(begin, -int(upper_open), upper.name)
+        try:
+            return cls(begin, to_micros(upper) - int(upper_open))
+        except EmptyIntervalError:
+            raise EmptyIntervalError(lower, upper) from None
+
+    @property
+    def reach(self) -> int:
+        """How far behind its left row a right row may be, which left rows wait for: never negative."""
+        return max(self.upper, 0)
+
+    @property
+    def lag(self) -> int:
+        """How far before its left row a right row may be: never negative."""
+        return max(-self.lower, 0)
+
+    def __str__(self) -> str:
+        upper = f"left({self.upper_column!r})" if self.upper_column else f"left + {format_micros(self.upper)}"
+        return f"left + {format_micros(self.lower)} <= right <= {upper}"
+
+
+@dataclass(frozen=True)
+class AsOfMatch:
+    """The right row that was the latest, comes next, or is nearest at the time of the left row.
+
+    Args:
+        direction: ``"backward"``, ``"forward"`` or ``"nearest"``.
+        tolerance: how far away it may be, inclusive; ``None`` for any distance.
+        allow_exact: whether it may have the very time of the left row.
+        retain: how long a right row is kept behind the watermark when nothing newer has come; ``None`` for ever.
+
+    Raises:
+        InvalidSpecError: an unknown direction, or a negative distance.
+    """
+
+    direction: Direction = "backward"
+    tolerance: int | None = None
+    allow_exact: bool = True
+    retain: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if self.direction not in get_args(Direction):
+            raise InvalidSpecError(f"match({self.direction!r}): it is one of {', '.join(map(repr, get_args(Direction)))}.")
+        for name, distance in (("tolerance", self.tolerance), ("retain", self.retain)):
+            if distance is not None and distance < 0:
+                raise InvalidSpecError(f"{name}= cannot be negative, but is {format_micros(distance)}.")
+
+    def check_closes(self) -> None:
+        """Refuse a match that no watermark ever makes final.
+
+        Raises:
+            NeverClosesError: it looks ahead without a limit.
+        """
+        if self.direction != "backward" and self.tolerance is None:
+            raise NeverClosesError(f"match({self.direction!r})", "a right row may come at any later time (give tolerance=)")
+
+    def __str__(self) -> str:
+        parts: list[str] = [self.direction]
+        parts += [] if self.tolerance is None else [f"within {format_micros(self.tolerance)}"]
+        parts += [] if self.allow_exact else ["not at the same time"]
+        parts += [] if self.retain is None else [f"right rows kept {format_micros(self.retain)}"]
+        return ", ".join(parts)
+
+
+Match = WindowMatch | IntervalMatch | AsOfMatch
+
+
+def check_join(match: Match, how: How) -> None:
+    """Refuse a kind of join that has no meaning for how rows are matched.
+
+    Raises:
+        UnsupportedJoinError: it has none.
+    """
+    if isinstance(match, AsOfMatch) and how not in ("left", "inner"):
+        raise UnsupportedJoinError(
+            f"how({how!r})", "a join as of an instant gives every left row at most one right row; it is 'left' or 'inner'"
+        )
