@@ -22,7 +22,6 @@ def session():
         ("SELECT v FROM t GROUP BY ALL", "line 1", "GROUP BY ALL"),
         ("SELECT v FROM t TABLESAMPLE BERNOULLI (10)", "line 1, column 40", "TABLESAMPLE"),
         ("SELECT v\nFROM t\nFOR UPDATE", "line 1", "FOR UPDATE"),
-        ("SELECT 1 FROM t ASOF JOIN u ON t.id = u.id AND t.at >= u.at", "line 1", "ASOF JOIN"),
         ("SELECT 1 FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.id = u.id", "line 1, column 46", "FOR SYSTEM_TIME AS OF"),
         ("SELECT 1 FROM t LEFT SEMI JOIN u ON t.id = u.id", "line 1", "LEFT SEMI JOIN"),
         ("SELECT v FROM t FETCH FIRST 10 PERCENT ROWS ONLY", "line 1", "PERCENT"),

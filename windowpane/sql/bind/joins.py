@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.as_of import as_of_join
 from windowpane.sql.bind.correlation import outputs_of
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
@@ -39,10 +40,8 @@ class Joins:
         if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS"):
             raise self._text.unsupported(join, f"{side} {kind} JOIN".strip(), "INNER, LEFT, RIGHT, FULL and CROSS joins are.")
         method = str(join.args.get("method") or "").upper()
-        if method not in ("", "NATURAL"):
-            raise self._text.unsupported(
-                join, f"{method} JOIN", "Join with a condition, and keep one row of each with row_number()."
-            )
+        if method not in ("", "NATURAL", "ASOF") or (method == "ASOF" and side not in ("", "LEFT")):
+            raise self._text.unsupported(join, f"{method} {side}".strip() + " JOIN", "ASOF JOIN and ASOF LEFT JOIN are.")
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
@@ -51,6 +50,9 @@ class Joins:
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
             raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
+        if method == "ASOF":
+            binder = ScalarBinder(self._text, scope + other, "ASOF JOIN", self._query.now)
+            return as_of_join(node, right, scope, other, join, binder, self._query.ids)
         names = self._shared_names(scope, other, join)
         if names:
             return self._using(node, right, scope, other, _KINDS[side], names, join)

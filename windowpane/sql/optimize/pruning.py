@@ -52,6 +52,8 @@ def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
         return _project(node, wanted)
     if isinstance(node, Aggregate):
         return _aggregate(node, wanted)
+    if isinstance(node, Over):
+        return _unary(_with_calls(node, wanted), wanted)
     return _unary(node, wanted) if isinstance(node, Unary) else node
 
 
@@ -145,6 +147,15 @@ def _in_places(node: Node, places: Sequence[int]) -> Node:
     items = [(column, column_expr(column.id, column.type, column.name)) for column in first]
     arranged = plan.project(source, items)
     return source if arranged.columns == source.columns else arranged
+
+
+def _with_calls(node: Over, wanted: Collection[str]) -> Over:
+    """Return an OVER node with the calls that are read, one at least."""
+    width = len(node.input.columns)
+    pairs = list(zip(node.columns[width:], node.calls, strict=True))
+    kept = [(column, call) for column, call in pairs if column.id in wanted] or pairs[:1]
+    columns = (*node.columns[:width], *(column for column, _ in kept))
+    return replace(node, columns=columns, calls=tuple(call for _, call in kept))
 
 
 def _unary(node: Unary, wanted: Collection[str]) -> Node:

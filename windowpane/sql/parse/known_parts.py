@@ -23,7 +23,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
         exp.Intersect: f"this expression distinct {_QUERY}",
         exp.Values: "expressions alias",
         exp.Table: "this db alias joins",
-        exp.Join: "this side kind method on using",
+        exp.Join: "this side kind method on using match_condition",
         exp.Lateral: "this alias",
         exp.Unnest: "expressions alias offset",
         exp.With: "expressions recursive",
@@ -66,7 +66,6 @@ _WORDS = {
     "all": ("GROUP BY ALL", "List the columns."),
     "locks": ("FOR UPDATE", "Leave it out: a statement sees one state of all tables."),
     "by_name": ("BY NAME", "List the columns of both sides in one order."),
-    "match_condition": ("MATCH_CONDITION", "Write the condition behind ON."),
     "percent": ("FETCH FIRST ... PERCENT", "FETCH FIRST n ROWS is."),
 }
 _INSTEAD = "Nothing here does the same; the SQL reference has what there is."

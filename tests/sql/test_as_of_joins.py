@@ -1,0 +1,101 @@
+"""ASOF joins equal DuckDB's on the final tables after every flush, and come out once on window close."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.sql.against_duckdb import check
+from windowpane.errors import SqlTypeError, UnsupportedSqlError
+from windowpane.sql import Session
+
+DECLARED = (
+    "CREATE TABLE l (id int PRIMARY KEY, k int, ts timestamp, v int)",
+    "CREATE TABLE r (id int PRIMARY KEY, k bigint, ts timestamp, name varchar, n int)",
+)
+QUERIES = [
+    f"SELECT l.id AS lid, l.k AS lk, l.ts AS ts, l.v AS v, r.id AS rid, r.ts AS rts, name, n FROM l ASOF {kind} r ON {condition}"
+    for kind in ("JOIN", "LEFT JOIN")
+    for condition in (
+        "l.k = r.k AND l.ts >= r.ts",
+        "r.ts < l.ts AND r.k = l.k",
+        "l.k = r.k AND l.ts <= r.ts",
+        "l.k = r.k AND l.ts < r.ts",
+        "l.k = r.k AND l.v = r.n AND l.ts >= r.ts + INTERVAL '2 seconds'",
+    )
+]
+TWICE = (
+    "SELECT lid, name, n, count(*) AS c FROM (SELECT l.id AS lid, o.id AS oid, r.name AS name, r.n AS n FROM l "
+    "JOIN l AS o ON l.k = o.k ASOF LEFT JOIN r ON l.k = r.k AND o.ts >= r.ts) AS q GROUP BY lid, name, n"
+)
+
+
+def _change(rng: random.Random) -> list[str]:
+    table, number = rng.choice("lr"), rng.randrange(14)
+    # Of right rows of one key and time DuckDB takes any: each has a time of its own, which left rows may have, too.
+    at = f"'2024-01-01 00:00:{number:02}'" if table == "r" else rng.choice(["NULL", f"'2024-01-01 00:00:{rng.randrange(16):02}'"])
+    k, v = rng.choice(["NULL", "1", "1", "2"]), rng.choice(["NULL", "0", "1"])
+    name = rng.choice(["NULL", "'a'", "'b'"])
+    row = f"{number}, {k}, {at}, {v}" if table == "l" else f"{number}, {k}, {at}, {name}, {v}"
+    if rng.random() < 0.7:
+        return [f"DELETE FROM {table} WHERE id = {number}", f"INSERT INTO {table} VALUES ({row})"]
+    if rng.random() < 0.5:
+        return [f"UPDATE {table} SET k = {k} WHERE id % 4 = {number % 4}"]
+    return [f"DELETE FROM {table} WHERE id {rng.choice(['=', '>'])} {number}"]
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_nearest_rows_through_random_changes(seed: int) -> None:
+    rng = random.Random(seed)
+    rounds = [[each for _ in range(rng.choice([1, 1, 2, 6])) for each in _change(rng)] for _ in range(6)]
+    check([*QUERIES, TWICE], DECLARED, rounds)
+
+
+LATE_AND_LATER = """
+    CREATE TABLE l (k int, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY;
+    CREATE TABLE r (k int, at timestamp, p int, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY;
+    CREATE MATERIALIZED VIEW latest AS SELECT l.v AS v, l.at AS at, p FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.at >= r.at
+        EMIT ON WINDOW CLOSE;
+    CREATE MATERIALIZED VIEW before AS SELECT l.v AS v, p FROM l ASOF JOIN r ON l.k = r.k AND l.at > r.at EMIT ON WINDOW CLOSE;
+"""
+
+
+def test_rows_come_out_once_when_both_watermarks_have_passed() -> None:
+    with Session(":memory:") as session:
+        session.run(LATE_AND_LATER)
+        session.run("""
+            INSERT INTO l VALUES (1, '2024-01-01 00:00:10', 1), (2, '2024-01-01 00:00:10', 2), (NULL, '2024-01-01 00:00:10', 3),
+                (1, '2024-01-01 00:00:20', 4), (1, '2024-01-01 00:01:00', 5);
+            INSERT INTO r VALUES (1, '2024-01-01 00:00:05', 100); FLUSH
+        """)
+        assert session.query("SELECT * FROM latest").table.num_rows == 0
+        session.run("""
+            INSERT INTO r VALUES (1, '2024-01-01 00:00:10', 150), (1, '2024-01-01 00:00:10', 160),
+                (1, '2024-01-01 00:00:15', 200), (NULL, '2024-01-01 00:00:01', 300), (1, '2024-01-01 00:00:30', 400);
+            FLUSH
+        """)
+        assert session.query("SELECT v, p FROM latest ORDER BY v").rows() == [(1, 160), (2, None), (3, None), (4, 200)]
+        assert session.query("SELECT v, p FROM before ORDER BY v").rows() == [(1, 100), (4, 200)]
+        # A late price changes nothing that came out; the next row finds the newest.
+        session.run("INSERT INTO r VALUES (1, '2024-01-01 00:00:12', 999), (1, '2024-01-01 00:02:00', 500); FLUSH")
+        session.run("INSERT INTO l VALUES (1, '2024-01-01 00:02:00', 6); FLUSH")
+        assert session.query("SELECT v, p FROM latest ORDER BY v").rows() == [(1, 160), (2, None), (3, None), (4, 200), (5, 400)]
+
+
+@pytest.mark.parametrize(
+    ("join", "error", "words"),
+    [
+        ("ASOF JOIN r ON l.k = r.k", UnsupportedSqlError, "with 0 inequalities"),
+        ("ASOF JOIN r ON l.ts >= r.ts AND l.id > r.id", UnsupportedSqlError, "with 2 inequalities"),
+        ("ASOF JOIN r ON l.k = r.k AND l.ts >= r.ts AND r.n > 1", UnsupportedSqlError, "r.n > 1 in the condition"),
+        ("ASOF JOIN r ON l.k = r.k AND l.ts >= r.name", SqlTypeError, "no common type"),
+        ("ASOF RIGHT JOIN r ON l.k = r.k AND l.ts >= r.ts", UnsupportedSqlError, "ASOF RIGHT JOIN"),
+        ("ASOF JOIN r USING (k)", UnsupportedSqlError, "with 0 inequalities"),
+    ],
+)
+def test_other_conditions_are_refused(join: str, error: type[Exception], words: str) -> None:
+    with Session(":memory:") as session:
+        session.run("; ".join(DECLARED))
+        with pytest.raises(error, match=words):
+            session.run(f"SELECT l.id FROM l {join}")

@@ -1,0 +1,210 @@
+"""ASOF joins: each row of the left side with the one row of the right side that is nearest in time, and not on the other side.
+
+Rows of both sides are put together and sorted by key and time, forwards or backwards; then the nearest row of the right side is
+the last one before a left row, which is a call over a window. So a right row that comes late, changes or goes corrects the
+left rows up to its neighbour, and with EMIT ON WINDOW CLOSE each row comes out once, when the watermarks of both sides have
+passed it. Source of the rules: RisingWave's ASOF JOIN; of right rows with equal keys and times the one with the greatest key
+of its own counts, which in a table without a primary key is the last that was inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from windowpane.sql.bind import build_plan as plan
+from windowpane.sql.bind.conditions import conjuncts, key_pair
+from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.expressions.binder import ScalarBinder
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, quoted
+from windowpane.sql.expressions.operators import comparables
+from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_number
+from windowpane.sql.nodes import Node, Order
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.windows.over_calls import OverNodeCall
+from windowpane.windowing.over.frames import UNBOUNDED_PRECEDING, Frame
+
+_BACKWARD = (exp.GTE, exp.GT)
+_STRICT = (exp.GT, exp.LT)
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
+_INSTEAD = (
+    "Its condition is equalities, and one of >=, >, <=, < between a time of the left side and one of the right: "
+    "ON l.k = r.k AND l.at >= r.at. What else a row must be, a subquery or WHERE says."
+)
+
+
+@dataclass(frozen=True)
+class _Nearness:
+    """What the condition of an ASOF join says: pairs of equal expressions, the times of both sides, and where to look."""
+
+    keys: tuple[tuple[Expr, Expr], ...]
+    times: tuple[Expr, Expr]
+    backward: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A column of the rows of both sides, and what stands in it in rows of each; ``None`` for NULL."""
+
+    column: Column
+    left: Expr | None
+    right: Expr | None
+
+    def of(self, of_left: bool) -> tuple[Expr, SqlType]:
+        """Return what stands in it in rows of a side."""
+        kind = self.column.type
+        return (self.left if of_left else self.right) or Expr(f"CAST(NULL AS {kind.duckdb})", kind), kind
+
+
+def as_of_join(
+    left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, binder: ScalarBinder, ids: Ids
+) -> tuple[Node, Scope]:
+    """Return rows of the left side with the nearest of the right one, and what names mean in them.
+
+    Args:
+        left: the left side.
+        right: the right side.
+        scope: what names mean in the left side.
+        other: what they mean in the right side.
+        join: the join as it was parsed.
+        binder: binds its condition, over both scopes.
+        ids: gives columns their ids.
+
+    Raises:
+        UnsupportedSqlError: a condition that says something else.
+    """
+    nearness = _nearness(join, binder, {column.id for column in left.columns}, {column.id for column in right.columns})
+    return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
+
+
+def _nearness(join: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[str]) -> _Nearness:
+    on, match = join.args.get("on"), join.args.get("match_condition")
+    parts = [part for tree in (on, match) if tree is not None for part in conjuncts(tree)]
+    keys, near = [], []
+    for part in parts:
+        pair = key_pair(part, binder, ours, theirs)
+        if pair is not None:
+            keys.append(pair)
+        else:
+            near.append(_inequality(part, binder, ours, theirs))
+    if len(near) != 1:
+        raise binder.text.unsupported(join, f"ASOF JOIN with {len(near)} inequalities", _INSTEAD)
+    kind, times = near[0]
+    return _Nearness(tuple(keys), times, kind in _BACKWARD, kind in _STRICT)
+
+
+def _inequality(
+    part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[str]
+) -> tuple[type[exp.Expr], tuple[Expr, Expr]]:
+    """Return an inequality as one between a time of the left side and one of the right side."""
+    kind = type(part)
+    if kind in _TURNED and not part.find(exp.Query):
+        one, two = binder.bind(part.this), binder.bind(part.expression)
+        if one.columns <= theirs and two.columns <= ours:
+            one, two, kind = two, one, _TURNED[kind]
+        if one.columns and two.columns and one.columns <= ours and two.columns <= theirs:
+            return kind, _times(part, one, two, binder.text)
+    raise binder.text.unsupported(part, f"{part.sql()} in the condition of an ASOF JOIN", _INSTEAD)
+
+
+def _times(part: exp.Expr, one: Expr, two: Expr, text: Text) -> tuple[Expr, Expr]:
+    try:
+        first, second = comparables(one, two)
+    except MismatchError as error:
+        raise text.type_error(part, str(error)) from None
+    if not (is_instant(first.type) or is_number(first.type)):
+        raise text.type_error(part, f"an ASOF JOIN goes by a time or a number, not by {first.type}.")
+    return first, second
+
+
+class _Joining:
+    """The rows of both sides, and the calls that look from one to the other."""
+
+    def __init__(self, nearness: _Nearness, left: Node, right: Node, ids: Ids) -> None:
+        self._nearness, self._left, self._right, self._ids = nearness, left, right, ids
+        one, two = nearness.times
+        self._keys = [self._part("key", one.type, one, two) for one, two in nearness.keys]
+        self._time = self._part("time", one.type, one, two)
+        self._ties = [self._part("tie", column.type, None, _expr(column)) for column in map(right.column, right.key)]
+        self._lefts = {column.id: self._part(column.name, column.type, _expr(column), None) for column in left.columns}
+        self._rights = {column.id: self._part(column.name, column.type, None, _expr(column)) for column in right.columns}
+        self._nulls = {
+            column.id: self._part("null", BOOLEAN, None, build(BOOLEAN, "({0} IS NULL)", _expr(column)))
+            for column in right.columns
+        }
+
+    def _part(self, name: str, kind: SqlType, left: Expr | None, right: Expr | None) -> _Part:
+        return _Part(self._ids.column(name, kind), left, right)
+
+    def joined(self, scope: Scope, other: Scope, keeps_all: bool) -> tuple[Node, Scope]:
+        """Return left rows with what was found, and what names mean in them."""
+        rows = self._both()
+        wanted = list(dict.fromkeys(each.column.id for each in other.visible))
+        values = {name: self._ids.column(self._rights[name].column.name, self._rights[name].column.type) for name in wanted}
+        nulls = {name: self._ids.column("null", BOOLEAN) for name in wanted}
+        calls = [(values[name], self._nearest(self._rights[name].column)) for name in wanted]
+        calls += [(nulls[name], self._nearest(self._nulls[name].column)) for name in wanted]
+        seen = plan.over(rows, [part.column.id for part in self._keys], self._order(), calls)
+        *_, branch, _ = rows.columns
+        is_left = f"{quoted(branch.id)} = {self._branches().index(True)}"
+        found = f"{quoted(nulls[wanted[0]].id)} IS NOT NULL AND {quoted(self._time.column.id)} IS NOT NULL"
+        kept = Expr(
+            is_left if keeps_all else f"{is_left} AND {found}",
+            BOOLEAN,
+            frozenset({branch.id, self._time.column.id, nulls[wanted[0]].id}),
+        )
+        names = {name: self._left_column(name) for name in self._lefts}
+        items = [(column, _expr(column)) for column in dict.fromkeys(names.values())]
+        time = _expr(self._time.column)
+        for name in wanted:
+            value, null = _expr(values[name]), _expr(nulls[name])
+            shown = build(value.type, "CASE WHEN {0} OR {1} IS NULL THEN NULL ELSE {2} END", null, time, value)
+            names[name] = self._ids.column(values[name].name, value.type)
+            items.append((names[name], shown))
+        return plan.project(plan.keep(seen, kept), items), Scope(tuple(_renamed(scope + other, names)))
+
+    def _left_column(self, name: str) -> Column:
+        """Return what a column of the left side is now: the time by which rows are sorted still has its watermark."""
+        time, part = self._nearness.times[0], self._lefts[name]
+        if time.is_column and time.column == name and time.type == part.column.type:
+            return self._time.column.renamed(part.column.name)
+        return part.column
+
+    def _both(self) -> Node:
+        """Return the rows of both sides, of the right one those that a left row can find."""
+        of_right = [pair[1] for pair in self._nearness.keys] + [self._nearness.times[1]]
+        there = build(BOOLEAN, " AND ".join(f"{{{place}}} IS NOT NULL" for place in range(len(of_right))), *of_right)
+        parts = [*self._keys, self._time, *self._ties]
+        parts += [*self._nulls.values(), *self._rights.values(), *self._lefts.values()]
+        branches = []
+        for of_left in self._branches():
+            items = [(self._ids.column(part.column.name, part.column.type), part.of(of_left)[0]) for part in parts]
+            branches.append(plan.project(self._left if of_left else plan.keep(self._right, there), items))
+        rows = plan.union_all(branches, [part.column for part in parts], self._ids)
+        *_, branch, _ = rows.columns
+        own = [part.column.id for part in self._ties] + [self._lefts[name].column.id for name in self._left.key]
+        return replace(rows, key=(branch.id, *own))
+
+    def _branches(self) -> tuple[bool, bool]:
+        """Return which branch is the left side: of rows of one time the branch comes first that the other one may find."""
+        return (True, False) if self._nearness.strict else (False, True)
+
+    def _order(self) -> list[Order]:
+        return [Order(self._time.column.id, descending=not self._nearness.backward, nulls_first=False)]
+
+    def _nearest(self, column: Column) -> OverNodeCall:
+        frame = Frame.rows(UNBOUNDED_PRECEDING)
+        return OverNodeCall("last_value", (column.id,), column.type, frame, over="last_value", ignore_nulls=True)
+
+
+def _expr(column: Column) -> Expr:
+    return column_expr(column.id, column.type, column.name)
+
+
+def _renamed(scope: Scope, names: dict[str, Column]) -> Iterator[Visible]:
+    for each in scope.visible:
+        column = names[each.column.id].renamed(each.column.name)
+        yield Visible(each.table, column, each.merged, each.starred)
