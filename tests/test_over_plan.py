@@ -67,7 +67,7 @@ def test_on_close_a_stage_stays_behind_by_what_stages_before_hold_back():
     planned = plan((["a"], OverCall("lead", ("x",))), (["b"], ahead), ([], NUMBER), mode=Emit.CLOSE, allowed_lateness=5)
     assert [("".join(s.spec.partition_by), s.behind) for s in planned.stages] == [("b", 0), ("", HOUR + 5), ("a", HOUR + 5)]
     assert planned.held_back is None
-    assert "not passed on: lead(x, 1)" in planned.explain([("e", "r")] * 3, "2 buckets")
+    assert "passed on       no watermark: lead(x, 1)" in planned.explain([("e", "r")] * 3, "2 buckets")
     assert plan((["b"], ahead), mode=Emit.CLOSE).held_back == HOUR
     assert plan((["b"], framed(RUNNING_RANGE)), mode=Emit.CLOSE, allowed_lateness=7).held_back == 7
 

@@ -152,7 +152,7 @@ def test_windows_over_rows_that_came_out_on_window_close(spark, tmp_path):
         .select("t", "sym", n=wp.row_number(), ahead=wp.count().range(0, "5 seconds"))
         .emit_on_window_close()
     )
-    assert "passed on, 5 seconds behind" in numbered.explain()
+    assert "passed on       the watermark less 5 seconds" in numbered.explain()
     windows = wp.stream(numbered.df, event_time="t").key_by("sym").window(TumblingEventTimeWindows.of("30 seconds"))
     collected = run(windows.aggregate(rows=wp.count(), last=wp.max("n"), ahead=wp.sum("ahead")))
     assert collected.rows() == [("a", 0, 30, 3, 3, 4), ("a", 30, 60, 1, 4, 1), ("a", 90, 120, 1, 5, 1)]

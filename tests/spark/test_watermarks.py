@@ -212,6 +212,40 @@ def test_over_windows_close_by_the_slowest_source(spark: Any, tmp_path: Path) ->
     assert sorted(run(result).rows()) == [(1, 1, 1), (2, 2, 2), (4, 8, 3)]
 
 
+@pytest.mark.parametrize("kind", ["plain", "blobs"])
+def test_a_window_over_windows_has_the_watermark_of_the_first(spark: Any, tmp_path: Path, kind: str) -> None:
+    batches = [*FAST_AND_SLOW, [("slow", "b", 24, 64), ("fast", "a", 60, 128)], [("slow", "a", 41, 256)]]
+    feed = Feed(tmp_path / "in", SOURCES).add(*batches)
+    first = windowed(feed.stream(spark), wp.Watermarks.bounded("1 second").per_source("s"))
+    sums = first.aggregate(n=wp.sum("v"), all=wp.collect_list("v")) if kind == "blobs" else first.aggregate(n=wp.sum("v"))
+    twenty = sums.window_all(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(windows=wp.count(), n=wp.sum("n"))
+    assert "watermark       that of the window before" in twenty.explain()
+    collected = run(twenty)
+    assert sorted(collected.rows()) == [(0, 20, 2, 27), (20, 40, 2, 68)]
+    assert sum(collected.counted("late_elements", "windowpane_2")) == 0
+
+
+def test_several_over_operators_have_the_watermark_of_the_first(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
+    stream = wp.over(feed.stream(spark), "t", wp.Watermarks.bounded("1 second").per_source("s"), key="v")
+    calls = {"a": wp.row_number(), "b": wp.row_number().over(partition_by="s", order_by="t")}
+    result = stream.partition_by("k").order_by("t").select("t", "v", **calls).emit_on_window_close()
+    assert sorted(run(result).rows()) == [(1, 1, 1, 1), (2, 2, 2, 1), (4, 8, 3, 2)]
+
+
+def test_deduplication_and_rolling_features_wait_for_the_slowest_source(spark: Any, tmp_path: Path) -> None:
+    feed, own = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW), wp.Watermarks.bounded("1 second").per_source("s")
+    once = wp.stream(feed.stream(spark), "t", own).key_by("k").deduplicate(within="3 seconds").side_output_late_data("late")
+    collected = run(once, "main", "late")
+    assert sorted(row[3] for row in collected.rows()) == [1, 4, 8, 16, 32]
+    assert collected.rows("late") == []
+    assert watermarks(collected.progress)[-1] == 11
+    rolling = wp.rolling(feed.stream(spark), "t", own).by("k").over("10 seconds", n=wp.sum("v")).hop("5 seconds")
+    features = run(rolling.side_output_late_data("late").emit("each"), "main", "late")
+    assert sorted((row[1], row[2]) for row in features.rows()) == [(1, 1), (2, 3), (4, 11)]
+    assert features.rows("late") == []
+
+
 # What is refused, and what a plan says.
 
 
@@ -237,22 +271,17 @@ def test_what_a_watermark_cannot_be_made_from_is_refused(spark: Any, tmp_path: P
         wp.stream(df, "t", bounded.per_source("t"))
 
 
-def test_a_second_operator_that_would_not_see_the_watermark_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_operators_that_would_not_see_the_watermark_are_refused(spark: Any, tmp_path: Path) -> None:
     df, own = source_of(spark, tmp_path), wp.Watermarks.bounded("1 second").per_source("s")
-    first = counts(df, own)
-    with pytest.raises(InvalidSpecError, match="does not carry it to a second one"):
-        first.key_by("k").window(TEN).aggregate(n=wp.count())
     with pytest.raises(InvalidSpecError, match="of an operator that makes its watermark itself"):
-        wp.stream(first.df, event_time="window_end")
-    with pytest.raises(InvalidSpecError, match="does not carry it to a second one"):
+        wp.stream(counts(df, own).df, event_time="window_end")
+    with pytest.raises(InvalidSpecError, match=r"the left side has watermark=.*A join goes by Spark's watermark of both inputs"):
+        wp.join(wp.stream(df, "t", own), wp.stream(df, "t", "1 second")).on("k").within("-1 second", "1 second").explain()
+    with pytest.raises(InvalidSpecError, match="a second window may have other keys"):
         counts(df, wp.Watermarks.monotonous().per_key()).key_by("k").window(TEN).aggregate(n=wp.count())
     by_key = wp.over(df, "t", wp.Watermarks.monotonous().per_key(), key="v").partition_by("k").order_by("t")
     with pytest.raises(InvalidSpecError, match="OVER windows have one watermark for all partitions"):
         by_key.select(n=wp.row_number()).emit_on_window_close()
-    stream = wp.over(df, "t", own, key="v").partition_by("k").order_by("t")
-    both = stream.select("t", a=wp.row_number(), b=wp.row_number().over(partition_by="s", order_by="t"))
-    with pytest.raises(InvalidSpecError, match="2 operators in a row"):
-        both.emit_on_window_close()
 
 
 @pytest.mark.parametrize(
@@ -277,9 +306,10 @@ def test_a_plan_says_which_watermark_is_in_force(spark: Any, tmp_path: Path, sai
 
 def test_an_idle_time_shorter_than_a_batch_is_refused(spark: Any, tmp_path: Path) -> None:
     own = wp.Watermarks.bounded("1 second").per_source("s").with_idleness("1 second")
-    result = counts(source_of(spark, tmp_path), own)
-    with pytest.raises(InvalidSpecError, match=r"with_idleness.*1 second.*processingTime='1 minute'"):
-        result.start(main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/c", trigger={"processingTime": "1 minute"})
+    first = counts(source_of(spark, tmp_path), own)
+    for result in (first, first.window_all(TEN).aggregate(n=wp.count())):
+        with pytest.raises(InvalidSpecError, match=r"with_idleness.*1 second.*processingTime='1 minute'"):
+            result.start(main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/c", trigger={"processingTime": "1 minute"})
 
 
 def test_a_static_dataframe_needs_no_watermark(spark: Any, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ class OverPlan:
                 f"  retention       {self._retention_text()}",
                 f"  inconsistent    {'error' if self.on_inconsistent is Inconsistent.ERROR else 'counted and passed over'}",
             ]
-        lines.append(f"  watermark       {self._watermark_text()}")
+        lines.append(f"  passed on       {self._passed_text()}")
         lines.append(f"  buckets         {buckets}")
         for number, (stage, engine) in enumerate(zip(self.stages, engines, strict=True), start=1):
             lines += self._stage_lines(number, stage, engine)
@@ -224,14 +224,14 @@ class OverPlan:
             return "what rows above the watermark can still reach, where frames and order bound it"
         return "every row: there is no watermark on append-only input to say which are done with"
 
-    def _watermark_text(self) -> str:
+    def _passed_text(self) -> str:
         behind = self.held_back
         if behind is None and self.mode is Emit.UPDATE:
-            return "not passed on: a later change may concern an older row"
+            return "no watermark: a later change may concern an older row"
         if behind is None:
             reasons = [reason for call in self.stages[-1].spec.calls if (reason := why_unlimited(call))]
-            return f"not passed on: {'; '.join(reasons)}"
-        return "passed on" + (f", {format_micros(behind)} behind" if behind else "")
+            return f"no watermark: {'; '.join(reasons)}"
+        return "the watermark" if not behind else f"the watermark less {format_micros(behind)}"
 
 
 def _keyed(chain: list[Stage]) -> tuple[Stage, ...]:

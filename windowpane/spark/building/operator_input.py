@@ -152,6 +152,7 @@ def encoder_of(
     heartbeat: str | None = None,
     combiner: Combiner | None = None,
     side: str | None = None,
+    follows_watermark: bool = False,
 ) -> encode.Encoder:
     """Return what encodes rows for an operator.
 
@@ -163,6 +164,7 @@ def encoder_of(
         heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
         combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
         side: the side of a join that the rows are of.
+        follows_watermark: whether the operator's watermark is that of the one before it in the same program.
     """
     return encode.Encoder(
         keys=keys,
@@ -172,6 +174,7 @@ def encoder_of(
         dropped=tuple(name for name in columns if name not in kept),
         partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
         combiner=combiner,
-        own_watermark=source.stream_watermark,
+        own_watermark=None if follows_watermark else source.stream_watermark,
+        follows_watermark=follows_watermark or source.follows_watermark,
         side=side,
     )

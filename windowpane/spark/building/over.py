@@ -54,7 +54,7 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
     )
     _check_watermark(source, plan)
     programs = compile_stages(plan, names.arrow, source.kind)
-    _check_own_watermark(source, programs)
+    _check_own_watermark(source)
     operators = _operators(source, names, plan, programs)
     explanation = operators[0].reads.explanation
     return BuiltProgram(
@@ -80,17 +80,11 @@ def _check_watermark(source: Source, plan: OverPlan) -> None:
         )
 
 
-def _check_own_watermark(source: Source, programs: Sequence[OverProgram]) -> None:
+def _check_own_watermark(source: Source) -> None:
     if source.own_watermark is not None and source.own_watermark.of_each_key:
         raise InvalidSpecError(
             f"watermark={source.own_watermark!r}: OVER windows have one watermark for all partitions. Leave per_key out, or use "
             ".per_source('column') for sources of which one is behind."
-        )
-    if source.own_watermark is not None and len(programs) > 1:
-        raise InvalidSpecError(
-            f"watermark={source.own_watermark!r} is made in the operator itself, and these calls need {len(programs)} operators "
-            "in a row, of which the later ones would not see it: they have several partitions or orders. Use a watermark of "
-            "Spark's (bounded, monotonous, punctuated), or one query for each partition and order."
         )
 
 
@@ -107,6 +101,7 @@ def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[
             columns=(*names.projection.columns, KEY_HASH, *_order_of_arrival(program)),
             kept={*program.columns.names, CHANGE_TYPE, *_SYSTEM},
             heartbeat=None if operators else source.heartbeat,
+            follows_watermark=bool(operators) and source.stream_watermark is not None,
         )
         if operators:
             reads: OperatorInput = _passed(names, operators[-1].program, keys, encoder)

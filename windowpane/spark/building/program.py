@@ -121,7 +121,8 @@ class BuiltProgram:
         """Spark's time mode for the stateful operators."""
         if self.plan.uses_processing_time or self.source.stream_watermark is not None:
             return "ProcessingTime"
-        return "EventTime" if self.has_watermark and self.source.own_watermark is None else "None"
+        is_sparks = self.source.own_watermark is None and not self.source.follows_watermark
+        return "EventTime" if self.has_watermark and is_sparks else "None"
 
     @property
     def waits_for_the_clock(self) -> bool:
@@ -149,7 +150,8 @@ class BuiltProgram:
                 time_mode=self.time_mode if self.is_streaming else None,
                 delay=self._source_delay + operator.behind,
                 counted_as=self.name if number == 1 else f"{self.name}_{number}",
-                own_watermark=self.source.stream_watermark,
+                own_watermark=self.source.stream_watermark if number == 1 else None,
+                follows_watermark=self.source.follows_watermark or (number > 1 and self.source.stream_watermark is not None),
             )
         return rows
 
@@ -182,15 +184,16 @@ class BuiltProgram:
         """Return the main output as the source of a window of the same query, with the time of each row beside it.
 
         Raises:
-            InvalidSpecError: the watermark is made in the operator, and a second one would not see it.
+            InvalidSpecError: each key has a watermark of its own.
         """
-        if self.source.own_watermark is not None:
+        own = self.source.own_watermark
+        if own is not None and own.of_each_key:
             raise InvalidSpecError(
-                f"watermark={self.source.own_watermark!r} is made in the operator itself, and Spark does not carry it to "
-                "a second one. Give the first window a watermark of Spark's (bounded, monotonous, punctuated), or write its "
-                "results to a table and read that as a stream."
+                f"watermark={own!r} is one of each key, and a second window may have other keys: there is none that it could "
+                "have. Use a watermark of the whole stream, or write the first results to a table and read that as a stream."
             )
-        output = dataclasses.replace(self.outputs["main"], with_system=True)
+        has_reports = self.source.stream_watermark is not None or self.source.follows_watermark
+        output = dataclasses.replace(self.outputs["main"], with_system=True, with_reports=has_reports)
         return Source(output.of(*self._wired), name=name, upstream=self)
 
 
@@ -203,6 +206,7 @@ def operate(
     delay: int = 0,
     counted_as: str | None = None,
     own_watermark: Watermarks | None = None,
+    follows_watermark: bool = False,
 ) -> Any:
     """Return what an engine on buckets makes of encoded rows.
 
@@ -213,14 +217,15 @@ def operate(
         time_mode: Spark's time mode for a stream; ``None`` for static rows, which need no state of Spark's.
         delay: microseconds by which the operator's watermark stays behind Spark's.
         counted_as: the name of the counters in the query's progress, ``None`` for none.
-        own_watermark: how the operator makes its watermark itself, ``None`` where Spark makes it.
+        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
+        follows_watermark: whether its watermark is that of the operator before it, which does not have Spark's.
     """
     check_worker_python(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
     if time_mode is None:
         return grouped.applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
-    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark)
+    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark)
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
     return rows if counted_as is None else rows.observe(counted_as, *counter_columns(wire.counters, own_watermark is not None))

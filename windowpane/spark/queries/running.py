@@ -59,7 +59,10 @@ def start(
 
 def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
     """Refuse an idle time in which no batch runs: every source would be idle between two rows of it."""
-    strategy, interval = built.source.own_watermark, trigger.get("processingTime")
+    first = built.source
+    while first.upstream is not None:
+        first = first.upstream.source
+    strategy, interval = first.own_watermark, trigger.get("processingTime")
     if strategy is None or strategy.idleness is None or interval is None:
         return
     if strategy.idleness < to_micros(interval):

@@ -152,6 +152,12 @@ class Source:
         return None if own is None or own.of_each_key else own
 
     @property
+    def follows_watermark(self) -> bool:
+        """Whether the watermark is that of the operator before, which does not have Spark's."""
+        before = None if self.upstream is None else self.upstream.source
+        return before is not None and (before.stream_watermark is not None or before.follows_watermark)
+
+    @property
     def event_type(self) -> T.DataType | None:
         """The type of the event time, ``None`` without one."""
         if self.upstream is not None:
@@ -196,7 +202,11 @@ class Source:
     @property
     def watermark_text(self) -> str:
         """The line of ``explain`` about the watermark, with its line break; empty for rows that are no stream."""
-        if not self.is_streaming or self.event_time is None:
+        if not self.is_streaming:
+            return ""
+        if self.upstream is not None:
+            return "\n  watermark       that of the window before"
+        if self.event_time is None:
             return ""
         if self.is_passed_on:
             text = "that of the operator before" + (f", less {format_micros(self.delay)}" if self.delay else "")

@@ -37,7 +37,7 @@ class NextOperatorRows:
         return rows.append_column(PASSED, pa.nulls(rows.num_rows, pa.binary()))
 
     def _unread(self, table: pa.Table, output: int) -> pa.Table:
-        blob = pack(table.replace_schema_metadata({_OUTPUT: str(output)}))
+        blob = pack(table.replace_schema_metadata({**(table.schema.metadata or {}), _OUTPUT: str(output)}))
         columns = [pa.nulls(1, field.type) for field in self.schema]
         return pa.table([*columns, pa.array([blob], pa.binary())], schema=self.schema.append(pa.field(PASSED, pa.binary())))
 

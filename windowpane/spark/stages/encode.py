@@ -20,10 +20,10 @@ from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIM
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
 from windowpane.spark.stages.arrow_columns import arriving
-from windowpane.spark.stages.blobs import pack
+from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import bucket_numbers
-from windowpane.spark.stages.own_watermark import Mark
+from windowpane.spark.stages.own_watermark import Mark, report, reported
 from windowpane.windowing.watermarks import Watermarks
 
 BUCKET = "bucket"
@@ -51,6 +51,7 @@ class Encoder:
         hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         side: the side of a join that the rows are of, ``None`` where there is one input.
+        follows_watermark: whether the rows come with the watermark of the operator before.
     """
 
     keys: tuple[str, ...]
@@ -63,6 +64,7 @@ class Encoder:
     hashes_keys: bool = False
     own_watermark: Watermarks | None = None
     side: str | None = None
+    follows_watermark: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
@@ -72,19 +74,22 @@ class Encoder:
         ids = bucket_ids(state_partitions(self.partitions))
         yield from (_sent([bucket], [blob]) for bucket, blob in probes())
         mark = None if self.own_watermark is None else Mark(self.own_watermark.source)
+        reports: list[int] = []
         position, pending, folding = 0, _Pending(), None
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
             position += batch.num_rows
+            if self.follows_watermark:
+                rows = _without_reports(rows, reports)
             if folding is None and rows.num_rows:
                 folding = Folding.NOT if self.combiner is None else self.combiner.folding(rows)
             pending.add(self.combiner(rows) if self.combiner is not None and folding is Folding.PIECEWISE else rows)
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
         yield from self._flush(pending.taken(), ids, folding)
-        report = None if mark is None else mark.blob()
-        if report is not None:
-            yield _sent(ids, [report] * len(ids))
+        known = pack(report(min(reports))) if reports else None if mark is None else mark.blob()
+        if known is not None:
+            yield _sent(ids, [known] * len(ids))
 
     def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark | None) -> pa.Table:
         rows = table.num_rows
@@ -136,6 +141,17 @@ class Encoder:
         body, ends = body.take(pa.array(order)), np.cumsum(counts)
         present = np.flatnonzero(counts).tolist()
         return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
+
+
+def _without_reports(rows: pa.Table, reports: list[int]) -> pa.Table:
+    """Return rows without those that report a watermark, which are added to ``reports``."""
+    kept = np.ones(rows.num_rows, np.bool_)
+    for number in np.flatnonzero(pc.is_valid(rows[PASSED]).to_numpy()).tolist():
+        watermark = reported(unpack(rows[PASSED][number].as_py()))
+        if watermark is not None:
+            reports.append(watermark)
+            kept[number] = False
+    return rows.filter(pa.array(kept))
 
 
 def _sent(buckets: Sequence[int], blobs: Sequence[bytes] | pa.Array) -> pa.RecordBatch:

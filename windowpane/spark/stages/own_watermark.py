@@ -4,6 +4,9 @@ Each task of the encoder reports the latest event time of every source in its ro
 those of rows. So all buckets know the same of each batch, and a batch without marks is one without rows. Of them a bucket makes
 the watermark of its next batch (``windowing.watermarks``).
 
+An operator behind another one has the watermark of that: each bucket *reports* the one it was under in the batch, and the encoder
+of the next operator hands the least of them to all its buckets.
+
 State: one framed JSON blob under ``watermark``, written once a batch by ``OwnWatermark``, last. Recovery reads it back: the
 watermark does not go back, and another id of the run tells that the query was stopped between. The clock is that of the batch's
 plan, which Spark repeats with the batch.
@@ -25,7 +28,7 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.windowing.watermarks import SourceMark, SourceName, Standing, Watermarks, advance
 
-_MARK = b"windowpane.mark"
+_MARK, _REPORT = b"windowpane.mark", b"windowpane.report"
 _KEY, _KIND, _VERSION = "watermark", "own-watermark", 1
 _RUN = "spark.jobGroup.id"
 
@@ -75,6 +78,17 @@ def _add(latest: dict[SourceName, int], sources: Iterable[SourceName], times: It
     for source, time in zip(sources, times, strict=True):
         if time is not None:
             latest[source] = max(latest.get(source, time), time)
+
+
+def report(watermark: int) -> pa.Table:
+    """Return the watermark that a bucket was under, for the operator behind it."""
+    return pa.table({}).replace_schema_metadata({_REPORT: str(watermark).encode()})
+
+
+def reported(table: pa.Table) -> int | None:
+    """Return the watermark that a table reports, ``None`` if it is no report."""
+    found = (table.schema.metadata or {}).get(_REPORT)
+    return None if found is None else int(found)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from windowpane.spark.queries.layout import Layout
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
-from windowpane.spark.stages.own_watermark import OwnWatermark, is_mark
-from windowpane.spark.stages.wire import Wire, pandas_of
-from windowpane.windowing.times import MIN
+from windowpane.spark.stages.own_watermark import OwnWatermark, is_mark, report, reported
+from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, pandas_of
+from windowpane.windowing.times import MIN, add_clamped
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class BucketProcessor(StatefulProcessor):
         wire: how its outputs travel.
         time_mode: Spark's time mode: ``EventTime``, ``ProcessingTime``, or ``None`` for a program that needs no clock.
         delay: microseconds by which the operator's watermark stays behind Spark's.
-        own_watermark: how the operator makes its watermark itself, ``None`` where Spark makes it.
+        own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
+        follows_watermark: whether its watermark is that of the operator before; else, and without one of its own, it is Spark's.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class BucketProcessor(StatefulProcessor):
         time_mode: str,
         delay: int = 0,
         own_watermark: Watermarks | None = None,
+        follows_watermark: bool = False,
     ) -> None:
         self._make_engine = make_engine
         self._wire = wire
         self._time_mode = time_mode
         self._delay = delay
         self._own = None if own_watermark is None else OwnWatermark(own_watermark)
+        self._follows = follows_watermark
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
@@ -94,11 +97,16 @@ class BucketProcessor(StatefulProcessor):
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
         now = self._now(timer_values)
         marks = [table for table in tables if is_mark(table)]
-        rows, passed = parted([table for table in tables if not is_mark(table)])
+        reports = [each for each in map(reported, tables) if each is not None]
+        rows, passed = parted([table for table in tables if not is_mark(table) and reported(table) is None])
         try:
             self._compare_layouts(key)
             standing = None if self._own is None else self._own.read(self._store)
-            watermark = self._watermark(spark_watermark) if standing is None else standing.watermark
+            watermark = self._watermark(spark_watermark)
+            if standing is not None or self._follows:
+                reached = min(reports, default=MIN) if standing is None else standing.watermark
+                watermark = add_clamped(reached, -self._delay)
+                passed = [*passed, (WATERMARK_ROW, report(reached))]
             output = self._engine.run(self._store, rows, Clock(watermark, now * 1000))
             if self._own is not None and standing is not None:
                 standing = self._own.advanced(self._store, standing, marks, now * 1000)

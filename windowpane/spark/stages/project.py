@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PREFIX, TIME
+from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.stages.types import contains_unhashable, foreign_collation
 
@@ -81,7 +81,7 @@ class Projection:
 
     def add_system(self) -> None:
         """Select the columns that rows of an earlier window carry."""
-        for name in (TIME, JUDGING_WATERMARK):
+        for name in (TIME, JUDGING_WATERMARK, PASSED):
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 

@@ -38,6 +38,8 @@ COUNTERS = (
     "duplicates",
 )
 COUNTER_ROW = -1
+WATERMARK_ROW = -2
+"""A row that reports the watermark of a bucket to the operator behind it, where Spark does not make it."""
 
 _TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])
 _PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32())
