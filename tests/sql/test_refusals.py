@@ -22,7 +22,6 @@ def session():
         ("SELECT v FROM t GROUP BY ALL", "line 1", "GROUP BY ALL"),
         ("SELECT v FROM t TABLESAMPLE BERNOULLI (10)", "line 1, column 40", "TABLESAMPLE"),
         ("SELECT v\nFROM t\nFOR UPDATE", "line 1", "FOR UPDATE"),
-        ("SELECT 1 FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.id = u.id", "line 1, column 46", "FOR SYSTEM_TIME AS OF"),
         ("SELECT 1 FROM t LEFT SEMI JOIN u ON t.id = u.id", "line 1", "LEFT SEMI JOIN"),
         ("SELECT v FROM t FETCH FIRST 10 PERCENT ROWS ONLY", "line 1", "PERCENT"),
         ("SELECT v FROM t UNION ALL BY NAME SELECT id FROM u", "line 1", "BY NAME"),
@@ -36,7 +35,6 @@ def test_parts_that_nobody_reads_are_refused(session: Session, query: str, place
 @pytest.mark.parametrize(
     ("query", "difference"),
     [
-        ("SELECT 1 FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.id = u.id", "gives another result"),
         ("SELECT v FROM t TABLESAMPLE BERNOULLI (10)", "the same ones each time"),
         ("SELECT v FROM t WHERE (id, v) NOT IN (SELECT id, id FROM u)", "keeps a row with NULL"),
         ("SELECT v FROM t EXCEPT ALL SELECT id FROM u", "gives each row once"),

@@ -190,7 +190,7 @@ def join(
     residual: Expr | None,
     ids: Ids,
     null_safe: bool = False,
-) -> Node:
+) -> Join:
     """Return a join; semi and anti joins have the columns of the left side.
 
     Both keys identify a row of a join. In a full join a row of the left side alone and one of the right side alone can both have
@@ -218,16 +218,23 @@ def join(
     )
 
 
+def join_by_arrival(left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, ids: Ids) -> Join:
+    """Return the rows of the left side, which stay, each with those that the right side has when it comes."""
+    joined = join(left, right, kind, keys, residual, ids)
+    return replace(joined, append_only=True, watermarks=dict(left.watermarks), bounds=(), by_arrival=True)
+
+
 def rejoined(
     node: Join, left: Node, right: Node, keys: Sequence[tuple[str, str]], residual: Expr | None, null_safe: bool
 ) -> Join:
     """Return a join of other inputs that have the columns of the old ones, and perhaps more; its key stays."""
     one_sided = node.kind in ("semi", "anti")
-    bounds = time_bounds(residual, left, right)
+    bounds = () if node.by_arrival else time_bounds(residual, left, right)
+    found = _joined_watermarks(left, right, node.kind, keys, bounds)
     return replace(
         node,
         columns=left.columns if one_sided else left.columns + right.columns,
-        watermarks=_joined_watermarks(left, right, node.kind, keys, bounds),
+        watermarks=dict(left.watermarks) if node.by_arrival else found,
         left=left,
         right=right,
         keys=tuple(keys),

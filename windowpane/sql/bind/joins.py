@@ -46,13 +46,16 @@ class Joins:
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
             return self._unnest(node, scope, join)
-        right, other = self.apply(*self._query.relation(join.this, self._tables), closer)
+        relation, by_arrival = self._without_version(join)
+        right, other = self.apply(*self._query.relation(relation, self._tables), closer)
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
             raise self._text.name_error(join.this, f"table name {shared.pop()!r} stands in FROM twice. Give one an alias.")
         if method == "ASOF":
             binder = ScalarBinder(self._text, scope + other, "ASOF JOIN", self._query.now)
             return as_of_join(node, right, scope, other, join, binder, self._query.ids)
+        if by_arrival:
+            return self._by_arrival(node, right, scope + other, join, _KINDS[side]), scope + other
         names = self._shared_names(scope, other, join)
         if names:
             return self._using(node, right, scope, other, _KINDS[side], names, join)
@@ -64,6 +67,37 @@ class Joins:
             return plan.join(node, right, _KINDS[side], (), None, self._query.ids), both
         bound = ScalarBinder(self._text, both, "JOIN ON", self._query.now).boolean(condition)
         return plan.join(node, right, _KINDS[side], (), bound, self._query.ids), both
+
+    def _without_version(self, join: exp.Expr) -> tuple[exp.Expr, bool]:
+        """Return the relation that is joined, and whether as of the time at which rows come."""
+        version = join.this.args.get("version")
+        if version is None:
+            return join.this, False
+        if str(version.args.get("kind")).upper() != "AS OF" or version.expression.sql().upper() != "PROCTIME()":
+            raise self._text.unsupported(
+                version,
+                "FOR SYSTEM_TIME with anything but AS OF PROCTIME()",
+                "For the row that was valid at a time of the left side, keep each version as a row with its time, and write "
+                "ASOF JOIN ... ON l.k = r.k AND l.at >= r.at. A join without it gives another result: when a row of this side "
+                "changes, results that stand already change with it.",
+            )
+        relation = join.this.copy()
+        relation.set("version", None)
+        return relation, True
+
+    def _by_arrival(self, left: Node, right: Node, both: Scope, join: exp.Expr, kind: str) -> Node:
+        """Join each row with those of a table at the time when it comes. Source of the rules: RisingWave's temporal join."""
+        condition = join.args.get("on")
+        if kind not in ("inner", "left") or condition is None:
+            raise self._text.unsupported(join, "FOR SYSTEM_TIME AS OF in this join", "JOIN and LEFT JOIN with ON are.")
+        if not left.append_only:
+            raise self._text.unsupported(
+                join,
+                "FOR SYSTEM_TIME AS OF PROCTIME() for rows that change",
+                "The left side must be APPEND ONLY, or a source. A join without it follows the changes of both sides.",
+            )
+        binder = ScalarBinder(self._text, both, "JOIN ON", self._query.now)
+        return plan.join_by_arrival(left, right, kind, (), binder.boolean(condition), self._query.ids)
 
     def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the rows of a subquery that names its columns."""

@@ -159,6 +159,9 @@ class QueryBinder:
     def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         """Return what stands in FROM, and the names that can be used of it."""
         alias = tree.args.get("alias")
+        version = tree.args.get("version")
+        if version is not None:
+            raise self.text.unsupported(version, "FOR SYSTEM_TIME AS OF here", "It stands behind the table of a JOIN.")
         if isinstance(tree, exp.Subquery) and _is_join(tree.this):
             return self._in_parentheses(tree, tables)
         if isinstance(tree, exp.Subquery | exp.Values) or isinstance(tree.this, exp.Values):

@@ -115,7 +115,8 @@ class TimeBound:
 class Join(Node):
     """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold.
 
-    ``bounds`` are what ``residual`` says about time.
+    ``bounds`` are what ``residual`` says about time. ``by_arrival``: a row of the left side meets the rows of the right side that
+    are there when it comes, once.
     """
 
     left: Node = field(kw_only=True)
@@ -125,6 +126,7 @@ class Join(Node):
     null_safe: bool = field(default=False, kw_only=True)
     residual: Expr | None = field(default=None, kw_only=True)
     bounds: tuple[TimeBound, ...] = field(default=(), kw_only=True)
+    by_arrival: bool = field(default=False, kw_only=True)
     label: ClassVar[str] = "Join"
 
     @property
@@ -148,7 +150,7 @@ class Join(Node):
     def detail(self) -> str:
         keys = ", ".join(f"{one} = {other}" for one, other in self.keys)
         residual = f" and {self.residual.sql}" if self.residual is not None else ""
-        return f"{self.kind} on {keys}{residual}"
+        return f"{self.kind} on {keys}{residual}{', by arrival' if self.by_arrival else ''}"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from windowpane.sql.optimize.conditions import all_of, conjuncts, factored, impl
 
 
 def is_inner(node: Node) -> bool:
-    """Whether a node is an inner join."""
-    return isinstance(node, Join) and node.kind == "inner"
+    """Whether a node is an inner join that may be made in any order."""
+    return isinstance(node, Join) and node.kind == "inner" and not node.by_arrival
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _flat(node: Node) -> tuple[list[Node], list[Expr]]:
     if isinstance(node, Filter) and is_inner(_below_filters(node)):
         relations, conditions = _flat(node.input)
         return relations, [*conditions, node.condition]
-    if not isinstance(node, Join) or node.kind != "inner":
+    if not isinstance(node, Join) or not is_inner(node):
         return [node], []
     relations, conditions = [], []
     for side in node.inputs:

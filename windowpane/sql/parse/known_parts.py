@@ -22,7 +22,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
         exp.Except: f"this expression distinct {_QUERY}",
         exp.Intersect: f"this expression distinct {_QUERY}",
         exp.Values: "expressions alias",
-        exp.Table: "this db alias joins",
+        exp.Table: "this db alias joins version",
         exp.Join: "this side kind method on using match_condition",
         exp.Lateral: "this alias",
         exp.Unnest: "expressions alias offset",
@@ -55,11 +55,6 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
 }
 _WORDS = {
     "sample": ("TABLESAMPLE", "A filter such as WHERE id % 10 = 0 takes part of the rows, too, but the same ones each time."),
-    "version": (
-        "FOR SYSTEM_TIME AS OF",
-        "A join without it gives another result: when a row of this side changes, results that stand already change with it, "
-        "where a temporal join keeps what was there when its left row came.",
-    ),
     "except_": ("EXCEPT behind * in a call", "It stands in a select list."),
     "replace": ("REPLACE behind *", "List the columns."),
     "rename": ("RENAME behind *", "List the columns."),

@@ -35,6 +35,8 @@ def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, w
         tables: one for each input, with the input's columns (of folded groups: with the columns of the groups).
         whole: whether the tables hold all state, or only that of some keys beside parts of others.
     """
+    if isinstance(node, Join) and node.by_arrival:
+        return  # what a row of the left side meets does not go by its time
     if isinstance(node, Join):
         _free_join(node, storage, clock, tables, whole)
         return
@@ -47,6 +49,8 @@ def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, w
 
 def frees_rows(node: Join, clock: Clock) -> bool:
     """Whether a watermark may free rows of a join."""
+    if node.by_arrival:
+        return False
     limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
     return any(limit is not None for limit in limits) or any(_past(node, index, clock) for index in range(2))
 

@@ -9,6 +9,8 @@ R' after it, and dL and dR the batch:
   matches something in dR: it was alone if it matches nothing in R, and is alone if it matches nothing in R'.
 
 The same holds for the right side. Rows of the batch itself are netted, so each part has a row at most once.
+
+A join by arrival keeps the right side only, and gives ``dL x R'``.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ class Joined:
             None if delta is None else settled(self._storage, delta, columns)
             for delta, columns in zip(deltas, self.state_columns, strict=True)
         ]
+        if self._node.by_arrival:
+            return self._met(batches)
         self._had_rows = self._had_rows or not all(self._storage.is_empty(table) for table in self.tables)
         if initial or not self._had_rows:
             return self._filled(batches)
@@ -68,6 +72,15 @@ class Joined:
         joined = Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(*self.tables)}))")
         is_read_in_time = self._whole and not frees_rows(self._node, self._clock)
         return joined if is_read_in_time else kept(self._storage, joined)
+
+    def _met(self, batches: Batches) -> str | None:
+        """Return what rows of the left side meet on the right side, whose own rows are taken first."""
+        self._take(batches, 1)
+        if batches[0] is None:
+            return None
+        came = f"(SELECT {', '.join(map(quoted, self.state_columns[0]))} FROM {batches[0]})"
+        met = f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(came, self.tables[1])}))"
+        return kept(self._storage, Inserts(met))
 
     def _take(self, batches: Batches, index: int) -> None:
         batch = batches[index]
