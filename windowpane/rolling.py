@@ -158,8 +158,8 @@ class RollingFeatures:
                 online store. ``"batch"``: the keys of a batch only; silent keys keep their values. ``"tick"``: at each tick the
                 keys that have changed since the one before, a history. ``"each"``: one row for each row of the input, once the
                 watermark has passed it.
-            on_empty: a key whose windows are all empty comes out once more, with counts of 0 and NULLs (``"row"``), or as a
-                ``"delete"`` in ``_change_type``.
+            on_empty: a key whose windows are all empty comes out once more, with counts of 0 and NULLs (``"row"``), or, with
+                ``"changed"``, as a ``"delete"`` in ``_change_type``.
             until: on a static DataFrame, the instant up to which features go down; left out, the first tick after the newest
                 row, which Spark looks up at once.
 
@@ -181,8 +181,11 @@ class RollingFeatures:
             raise InvalidSpecError(f"emit({mode!r}): it is one of {', '.join(map(repr, known))}.")
         if on_empty not in ("row", "delete"):
             raise InvalidSpecError(f"on_empty={on_empty!r}: it is 'row' or 'delete'.")
-        if on_empty == "delete" and mode not in ("changed", "tick"):
-            raise InvalidSpecError(f"on_empty='delete' needs a row when a key is empty, and emit({mode!r}) gives none.")
+        if on_empty == "delete" and mode != "changed":
+            raise InvalidSpecError(
+                f"on_empty='delete' is for the latest row of each key, emit('changed'), which a table follows; emit({mode!r}) is "
+                "no changelog."
+            )
         if until is not None and self.source.is_streaming:
             raise InvalidSpecError("until= ends a static DataFrame; a stream ends where its watermark is.")
         return RollingResult(build_rolling(self.source, self.request, RollingEmit(mode), on_empty == "delete", until))

@@ -262,6 +262,17 @@ def over_reference(df: Any) -> wp.OverResult:
     return _ordered(df).select("id", "k", "t", **CALLS).engine("over reference").emit_on_update()
 
 
+def rolling_changed(df: Any) -> wp.RollingResult:
+    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k", "place")
+    features = features.over("10 seconds", **NUMBERS, **LISTS).over("20 seconds", flagged=wp.count().filter("flag"))
+    return features.hop("5 seconds").side_output_late_data(LATE).emit("changed", on_empty="delete")
+
+
+def rolling_tick(df: Any) -> wp.RollingResult:
+    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k")
+    return features.over("10 seconds", "20 seconds", rows=wp.count(), best=wp.arg_max("s", "d")).hop("5 seconds").emit("tick")
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     program.__name__: program
     for program in (
@@ -288,6 +299,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         over_close,
         over_session,
         over_reference,
+        rolling_changed,
+        rolling_tick,
     )
 }
 """Every program by its name, which is that of its checkpoint."""
@@ -299,5 +312,6 @@ OUTPUTS = {
     "sessions": ("main", "late"),
     "over_update": ("main", "late"),
     "over_close": ("main", "late"),
+    "rolling_changed": ("main", "late"),
 }
 """The outputs of those programs that have more than one."""

@@ -6,12 +6,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import Feed, instant, rows, run, table
+from tests.spark.helpers import Feed, failure, instant, rows, run, table
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, UnknownColumnError
+from windowpane.sinks import apply_changes
 
 pytestmark = pytest.mark.spark
 
@@ -120,6 +122,28 @@ def test_labels_get_what_was_known_by_then(spark: Any) -> None:
     asked = wp.rolling(given, event_time="t").by("k").over("1 hour", total=wp.sum("v"))
     assert [row[2] for row in rows(asked.at(labels, time="at").df)] == [18, 18, 18]
     assert [row[2] for row in rows(asked.at(labels, time="at", known_at="arrived").df)] == [5, 5, 11]
+
+
+def test_a_table_follows_the_latest_row_of_each_key(spark: Any, tmp_path: Path) -> None:
+    store, result = (
+        str(tmp_path / "store.duckdb"),
+        streamed(spark, tmp_path, [*EVENTS[:3], [("c", 38, 3, False)]]).emit("changed"),
+    )
+    trigger, checkpoint = {"availableNow": True}, str(tmp_path / "checkpoint")
+    apply_changes(result.df, store, "k", table="features", checkpoint=checkpoint, trigger=trigger).awaitTermination()
+    with duckdb.connect(store) as connection:
+        found = connection.execute("SELECT k, n_5s, n_20s, total_20s FROM features ORDER BY k").fetchall()
+    assert found == [("a", 0, 0, None), ("b", 0, 0, None), ("c", 1, 1, 3)]
+
+
+def test_another_window_is_another_plan(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in", HEARTBEATS).add(EVENTS[0])
+    asked = features(feed.stream(spark), watermark="0 seconds", heartbeat="heartbeat")
+    run(asked.emit("tick"), checkpoint=tmp_path / "checkpoint")
+    feed.add(EVENTS[1])
+    text = failure(asked.over("1 minute", more=wp.count()).emit("tick"), tmp_path / "checkpoint")
+    assert "ChangedPlanError" in text
+    assert "more = count()" in text
 
 
 def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
