@@ -8,7 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.values import array_text, bytea_values, degrees, float_text, json_values, regexps, similar, sketches
+from windowpane.sql.values import (
+    array_text,
+    bytea_values,
+    calendar_bounds,
+    degrees,
+    float_text,
+    json_values,
+    regexps,
+    similar,
+    sketches,
+)
 from windowpane.sql.values.intervals import interval_text, read_span
 
 Kernel = Callable[..., pa.Array]
@@ -90,6 +100,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "lgamma": (_each(_lgamma, pa.float64()), "DOUBLE"),
     "real_text": (_each(float_text.real_text, pa.string()), "VARCHAR"),
     "bucket_value": (_each(sketches.bucket_value, pa.float64()), "DOUBLE"),
+    "calendar_bound": (calendar_bounds.bound, "BIGINT"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),
 }
 """Name, kernel, and type of the result as DuckDB names it."""

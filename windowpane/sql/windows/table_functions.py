@@ -6,20 +6,26 @@ gives them NULL bounds, as RisingWave does. Sizes and slides are fixed lengths: 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot import exp
 
+from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import Computed
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, rising, settled
-from windowpane.sql.expressions.types import INTERVAL, SqlType
+from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, SqlType
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.values import zone
 from windowpane.sql.values.intervals import interval_sql, length
-from windowpane.sql.windows.time_functions import bound_type, floor_sql, instant_sql, micros_sql
+from windowpane.sql.windows.time_functions import bound_type, instant_sql, micros_sql
+from windowpane.sql.windows.window_bounds import WindowBounds, calendar_bounds, fixed_bounds
+from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.intervals import Interval
 from windowpane.windowing.times import format_micros
 
@@ -34,6 +40,7 @@ _FLINK_NAMES = {
     "offset": "offset",
     "gap": "gap",
 }
+_CALENDAR = ("timezone", "first_day", "origin")
 
 Evaluate = Callable[[exp.Expr, SqlType | None], object]
 
@@ -50,6 +57,8 @@ class TableCall:
     lengths: Mapping[str, exp.Expr]
     is_described: bool
     """Whether the time is a DESCRIPTOR: Flink's spelling, which adds ``window_time``."""
+    calendar: Mapping[str, exp.Expr] = field(default_factory=dict)
+    """What was said of the calendar: its time zone, the first day of its weeks, its origin."""
 
 
 def read_call(tree: exp.Expr, text: Text) -> TableCall:
@@ -60,14 +69,21 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
     """
     name = str(tree.this).lower()
     order = ["relation", "time", *_LEADING[name], "offset"]
+    options = () if name == "session" else _CALENDAR
     found: dict[str, exp.Expr] = {}
+    calendar: dict[str, exp.Expr] = {}
     partition: tuple[exp.Expr, ...] = ()
     position = 0
     for argument in tree.expressions:
         if isinstance(argument, exp.Kwarg):
-            key = _FLINK_NAMES.get(str(argument.this.name).lower())
+            said = str(argument.this.name).lower()
+            if said in options:
+                calendar[said] = argument.expression
+                continue
+            key = _FLINK_NAMES.get(said)
             if key is None or key not in order:
-                raise text.name_error(argument, f"{name} has no argument {argument.this.name!r}; it has {', '.join(order)}.")
+                has = ", ".join([*order, *options])
+                raise text.name_error(argument, f"{name} has no argument {argument.this.name!r}; it has {has}.")
             found[key] = argument.expression
         elif isinstance(argument, exp.Anonymous) and str(argument.this).upper() == "PARTITION_BY":
             partition = tuple(argument.expressions)
@@ -81,7 +97,7 @@ def read_call(tree: exp.Expr, text: Text) -> TableCall:
         raise text.syntax_error(tree, f"{name} takes {', '.join(order[:-1])}; {', '.join(missing)} is missing.")
     lengths = {each: found[each] for each in order[2:] if each in found}
     time = _descriptor(found["time"])
-    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"])
+    return TableCall(name, tree, found["relation"], time, partition, lengths, time is not found["time"], calendar)
 
 
 def _descriptor(tree: exp.Expr) -> exp.Expr:
@@ -140,11 +156,7 @@ class TableFunctions:
         return found
 
     def _micros(self, call: TableCall, lengths: Mapping[str, Interval], name: str) -> int:
-        micros = length(lengths[name])
-        if micros is None:
-            raise self._text.type_error(
-                call.lengths[name], f"the {name} of a window has no months: their length varies. Use days."
-            )
+        micros = length(lengths[name]) or 0
         if micros <= 0:
             raise self._text.type_error(
                 call.lengths[name], f"the {name} of a window is greater than zero, not {format_micros(micros)}."
@@ -160,29 +172,19 @@ class TableFunctions:
         lengths: Mapping[str, Interval],
         bounds: tuple[Column, Column],
     ) -> Node:
-        size = self._micros(call, lengths, "size")
-        step = self._micros(call, lengths, _LEADING[call.name][0])
-        if size % step:
-            smaller = _LEADING[call.name][0]
-            message = f"the size is a multiple of the {smaller}, but {format_micros(size)} is none of {format_micros(step)}."
-            raise self._text.type_error(call.tree, f"{call.name}: {message}")
-        offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0
-        micros = micros_sql(time.sql if kind == time.type else f"CAST({time.sql} AS TIMESTAMP)")
-        first = {"hop": step, "tumble": size, "cumulate": size}[call.name]
-        base = floor_sql("{t}", str(first), str(offset))
-        start, end, condition = _bounds_sql(call.name, base, size, step)
+        is_calendar = bool(call.calendar) or any(each.months for each in lengths.values())
+        made = self._calendar_bounds(call, kind, lengths) if is_calendar else self._fixed_bounds(call, lengths)
+        stamp = time.sql if kind == time.type else f"CAST({time.sql} AS TIMESTAMP)"
+        micros, condition = micros_sql(stamp), made.condition
         if call.name != "tumble":
             condition += f" AND {time.sql} IS NOT NULL"
         watermarks = dict(node.watermarks)
         if time.is_column and time.column in node.watermarks:
             moment = micros_sql("{w}" if kind == time.type else "CAST({w} AS TIMESTAMP)")
-            earliest = {"hop": str(size - step), "tumble": "0", "cumulate": "0"}[call.name]
-            first_start = f"({base.replace('{t}', moment)} - {earliest})"
-            step_start = floor_sql(moment, str(step), str(offset))
-            first_end = f"({step_start} + {step})" if call.name == "cumulate" else f"({first_start} + {size})"
-            watermarks[bounds[0].id] = node.watermarks[time.column].through(instant_sql(first_start, kind))
-            watermarks[bounds[1].id] = node.watermarks[time.column].through(instant_sql(first_end, kind))
+            for bound, first in zip(bounds, (made.first_start, made.first_end), strict=True):
+                watermarks[bound.id] = node.watermarks[time.column].through(instant_sql(first.replace("{t}", moment), kind))
         key = node.key if call.name == "tumble" else (*node.key, bounds[0].id, bounds[1].id)
+        shown = [f"{name} {value}" for name, value in lengths.items()]
         return TimeWindows(
             (*node.columns, *bounds),
             key,
@@ -190,12 +192,55 @@ class TableFunctions:
             watermarks,
             input=node,
             kind=call.name.upper(),
-            start=instant_sql(start.replace("{t}", micros), kind),
-            end=instant_sql(end.replace("{t}", micros), kind),
-            count=1 if call.name == "tumble" else size // step,
+            start=instant_sql(made.start.replace("{t}", micros), kind),
+            end=instant_sql(made.end.replace("{t}", micros), kind),
+            count=made.count,
             condition=condition.replace("{t}", micros),
-            text=f"by {time.name}, {', '.join(f'{name} {value}' for name, value in lengths.items())}",
+            text=f"by {time.name}, {', '.join(shown)}",
         )
+
+    def _fixed_bounds(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowBounds:
+        size = self._micros(call, lengths, "size")
+        smaller = _LEADING[call.name][0]
+        step = self._micros(call, lengths, smaller)
+        if size % step:
+            message = f"the size is a multiple of the {smaller}, but {format_micros(size)} is none of {format_micros(step)}."
+            raise self._text.type_error(call.tree, f"{call.name}: {message}")
+        offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0
+        return fixed_bounds(call.name, size, step, offset)
+
+    def _calendar_bounds(self, call: TableCall, kind: SqlType, lengths: Mapping[str, Interval]) -> WindowBounds:
+        """Return the bounds of windows of a calendar: of the zone that is named, else of that of the session."""
+        if "offset" in lengths:
+            raise self._text.type_error(
+                call.lengths["offset"], "windows of a calendar have no offset: say origin => DATE '2024-04-01' instead."
+            )
+        given = {name: self._constant(tree, name) for name, tree in call.calendar.items()}
+        if "timezone" in given and kind != TIMESTAMPTZ:
+            raise self._text.type_error(
+                call.calendar["timezone"],
+                "a timestamp without time zone is a local time already. Leave timezone out, or make windows by a column of type "
+                "TIMESTAMPTZ.",
+            )
+        named = given.get("timezone", zone.current() if kind == TIMESTAMPTZ else "UTC")
+        options: Any = {**given, "timezone": zone.known(named) or named}
+        size, smaller = lengths["size"], _LEADING[call.name][0]
+        try:
+            if call.name == "cumulate":
+                windows = CalendarWindows.cumulate(size, lengths["step"], **options)
+            else:
+                windows = CalendarWindows.of(size, slide=lengths[smaller], **options)
+        except InvalidSpecError as error:
+            raise self._text.type_error(call.tree, f"{call.name}: {str(error).removeprefix('CalendarWindows: ')}") from None
+        if windows.slide > 1 and not windows.step and windows.size % windows.slide:
+            raise self._text.type_error(call.tree, f"{call.name}: the size is a multiple of the {smaller}.")
+        return calendar_bounds(windows)
+
+    def _constant(self, tree: exp.Expr, name: str) -> str:
+        found = self._evaluate(tree, None)
+        if not isinstance(found, str | dt.date):
+            raise self._text.type_error(tree, f"{name} is a text, or a date for the origin, and not {found!r}.")
+        return str(found).lower() if name == "first_day" else str(found)
 
     def _session(
         self, call: TableCall, node: Node, keys: Sequence[Expr], time: Expr, gap: Interval, bounds: tuple[Column, Column]
@@ -222,14 +267,3 @@ class TableFunctions:
             gap=interval_sql(gap),
             text=f"SESSION by {time.name}, gap {gap}",
         )
-
-
-def _bounds_sql(name: str, base: str, size: int, step: int) -> tuple[str, str, str]:
-    """Return start, end and condition of the windows of ``{t}``, numbered by ``windowpane_n``."""
-    if name == "tumble":
-        return base, f"({base} + {size})", "TRUE"
-    if name == "hop":
-        start = f"({base} - windowpane_n * {step})" if size > step else base
-        return start, f"({start} + {size})", "TRUE"
-    end = f"({base} + (windowpane_n + 1) * {step})" if size > step else f"({base} + {size})"
-    return base, end, f"{{t}} < {end}"
