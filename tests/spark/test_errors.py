@@ -278,7 +278,7 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
 def run_here(result: Any) -> None:
     """Run the stages of a static result in this process; all its rows must be of one bucket."""
     (operator,) = result._built.operators
-    encoded = pa.Table.from_batches(operator.encoder(operator.reads.dataframe.toArrow().to_batches()))
+    encoded = pa.Table.from_batches(operator.reads.encoder(operator.reads.dataframe.toArrow().to_batches()))
     bounded_processor(partial(make_engine, operator.program), Wire())(encoded)
 
 
