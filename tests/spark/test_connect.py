@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="tran
 ROOT = Path(__file__).parents[2]
 
 
-def test_static_and_streaming_programs(tmp_path):
-    script = [sys.executable, "-m", "tests.spark.connect_program", str(tmp_path)]
+def said_by(part: str, folder: Path) -> dict[str, Any]:
+    """Return what a part of the program says."""
+    script = [sys.executable, "-m", "tests.spark.connect_program", str(folder), part]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(script, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    said = json.loads(done.stdout.splitlines()[-1])
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
+
+
+def test_static_and_streaming_programs(tmp_path: Path) -> None:
+    said = said_by("start", tmp_path)
     assert said["static"] == [["a", 0, 10, 3, 108], ["a", 30, 40, 1, 2], ["b", 0, 10, 1, 5]]
-    assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
     assert said["main"] == [["a", 0, 10, 8], ["b", 0, 10, 5]]
     assert said["late"] == [["a", 4, 100, [[0, 10]], True]]
     assert said["large"] == [["a", 8]]
@@ -38,7 +44,12 @@ def test_static_and_streaming_programs(tmp_path):
     ]
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
     assert said["over_late"] == [["a", 4, 100]]
-    assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
-    assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
     assert "UnknownColumnError" in said["refused"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]
+
+
+def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(tmp_path: Path) -> None:
+    said = said_by("other ways", tmp_path)
+    assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
+    assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
+    assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
