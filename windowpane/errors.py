@@ -206,6 +206,18 @@ class PerWindowStateError(WindowpaneError):
         )
 
 
+class TriggerResultError(WindowpaneError, TypeError):
+    """A trigger of the user's answered with something that is no TriggerResult."""
+
+    def __init__(self, trigger: object, result: object, window: object) -> None:
+        """Name the trigger, what it returned and the window."""
+        super().__init__(
+            f"{trigger!r} returned {result!r} for window {window}, which is no TriggerResult. Every callback of a trigger "
+            "returns one of wp.TriggerResult: CONTINUE where nothing is to happen, FIRE, PURGE or FIRE_AND_PURGE. Nothing of "
+            "this batch was committed: mend the trigger and restart from the same checkpoint."
+        )
+
+
 class UndeclaredSideOutputError(WindowpaneError, KeyError):
     """A function wrote to, or a caller asked for, a side output nobody declared."""
 

@@ -190,8 +190,11 @@ def _count_windowed(
 class WindowedStream(Configured):
     """A stream in windows: set trigger, evictor, lateness and side outputs, then end with a function.
 
-    User functions take rows as dicts, and return rows as dicts of the declared ``schema`` (a DDL string or StructType). The
-    key they see is the value itself for one key column, a tuple for several, ``None`` for ``window_all``.
+    User functions take rows as dicts, and return rows as dicts with every column of the declared ``schema`` (a DDL string or
+    StructType), ``None`` where there is no value. Keys and window bounds are columns of the output anyway: a row may leave them
+    out, and a key that it has must be its own.
+
+    The key they see is the value itself for one key column, a tuple for several, ``None`` for ``window_all``.
     """
 
     source: Source

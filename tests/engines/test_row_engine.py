@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
-from windowpane.errors import ChangedPlanError, MissingTimestampError, UnknownStateFormatError
+from windowpane.errors import (
+    ChangedPlanError,
+    MissingTimestampError,
+    OutputSchemaError,
+    TriggerResultError,
+    UnknownStateFormatError,
+)
 from windowpane.hidden_columns import JUDGING_WATERMARK
 from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
@@ -23,7 +30,7 @@ from windowpane.testing.fuzz.windowed_streams import small_stream
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows
 from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.triggers import EventTimeTrigger, Trigger, TriggerResult
+from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeoutTrigger, PurgingTrigger, Trigger, TriggerResult
 
 SUM = WindowFunctionSpec.fold(int, lambda held, row: held + row["n"], lambda left, right: left + right)
 AS_ROW = WindowFunctionSpec.apply(lambda key, window, rows: [{"value": str([row["n"] for row in rows])}])
@@ -128,3 +135,72 @@ def test_state_of_an_unknown_format_version_is_refused_by_name():
     store.put("header", frame("bucket-header", 99, json.dumps({}).encode()))
     with pytest.raises(UnknownStateFormatError, match=r"bucket-header.*99"):
         run_batch(program, store, Batch(0, 0, ()))
+
+
+def emitted(function, row=("a", 1, 5)):
+    """Run a function on the window [0, 10) of one row, on the row engine, and return its results."""
+    spec = WindowSpec(TumblingEventTimeWindows(10), function, EventTimeTrigger())
+    store, program = MemoryBlobStore(), program_of(spec)
+    run_batch(program, store, Batch(-1, 0, (row,)))
+    return results_of(run_batch(program, store, Batch(9, 1, ())))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({}, r"columns \['value'\] of the declared schema are left out \(return None where there is no value\)"),
+        ({"k": "b", "value": "1"}, r"key column 'k' is 'b', but the key is 'a' \(leave the column out\)"),
+        ({"k": 7, "value": "1"}, r"key column 'k' is 7, but the key is 'a'"),
+    ],
+    ids=["a column left out", "another key", "a key of another type"],
+)
+def test_a_row_without_a_column_or_with_another_key_is_refused(row, words):
+    with pytest.raises(OutputSchemaError, match=words) as caught:
+        emitted(WindowFunctionSpec.apply(lambda key, window, rows: [row]))
+    assert "of key 'a' in [1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)" in str(caught.value)
+
+
+def test_a_row_may_have_its_own_key_and_none_for_a_value():
+    assert emitted(WindowFunctionSpec.apply(lambda key, window, rows: [{"k": key, "value": None}])) == [("a", 0, 10, None)]
+    nan = emitted(WindowFunctionSpec.apply(lambda key, window, rows: [{"k": None, "value": "1"}]), (None, 1, 5))
+    assert nan == [(None, 0, 10, "1")]
+
+
+class Answers(Trigger):
+    """Answers with something that is no result of a trigger."""
+
+    def __init__(self, answer, at_end=TriggerResult.CONTINUE):
+        self.answer, self.at_end = answer, at_end
+
+    def __repr__(self):
+        return "Answers"
+
+    def on_element(self, element, timestamp, window, context):
+        context.register_event_time_timer(window.max_timestamp)
+        return self.answer
+
+    def on_event_time(self, time, window, context):
+        return self.at_end
+
+    def clear(self, window, context):
+        context.delete_event_time_timer(window.max_timestamp)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "answer"),
+    [
+        (Answers(True), "True"),
+        (Answers(None), "None"),
+        (Answers(TriggerResult.CONTINUE, "fire"), "'fire'"),
+        (PurgingTrigger.of(Answers(True)), "True"),
+        (ProcessingTimeoutTrigger.of(Answers(TriggerResult.CONTINUE, None), "1 hour"), "None"),
+    ],
+    ids=repr,
+)
+def test_a_trigger_that_answers_with_no_trigger_result_is_told_which_there_are(trigger, answer):
+    program = program_of(WindowSpec(TumblingEventTimeWindows(10), AS_ROW, trigger))
+    store = MemoryBlobStore()
+    with pytest.raises(TriggerResultError, match=r"CONTINUE where nothing is to happen, FIRE, PURGE or FIRE_AND_PURGE") as caught:
+        list(map(partial(run_batch, program, store), [Batch(-1, 0, (("a", 1, 5),)), Batch(9, 1, ())]))
+    assert f"Answers returned {answer} for window [1970-01-01T00:00:00Z, " in str(caught.value)
+    assert "key 'a'" in str(caught.value)

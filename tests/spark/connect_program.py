@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
-from windowpane.errors import UnknownColumnError
+from windowpane.errors import InvalidSpecError, UnknownColumnError
 
 ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -68,10 +68,14 @@ def errors(static: Any) -> dict[str, Any]:
     except UnknownColumnError as error:
         refused = repr(error)
     try:
+        F.col("v") - wp.lag("v")
+    except InvalidSpecError as error:
+        stands_first = str(error)
+    try:
         rows(windowed.reduce(failing).df)
     except PySparkException as error:
         raised = str(error)
-    return {"refused": refused, "raised": raised}
+    return {"refused": refused, "stands_first": stands_first, "raised": raised}
 
 
 def with_watermarks_of_its_own(spark: Any, folder: Path) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def test_static_and_streaming_programs(tmp_path: Path) -> None:
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
     assert said["over_late"] == [["a", 4, 100]]
     assert "UnknownColumnError" in said["refused"]
+    assert "write wp.col('name') in its place" in said["stands_first"]
     assert "windowpane.errors.UserFunctionError" in said["raised"]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windowpane.engines.common.late_rows import FINISHED, LATE, late_table
-from windowpane.engines.common.rows import key_values, output_table
+from windowpane.engines.common.rows import check_keys, key_values, output_table
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
 from windowpane.errors import UndeclaredSideOutputError
 from windowpane.operators.window.timer_service import TimerService
@@ -116,6 +116,7 @@ class OutputCollector:
         columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
         given = {*program.keys.names, WINDOW_START, WINDOW_END, *program.pane_columns.names}
         rows = [(self._as_row(result.row), result.key, result.window) for result in results]
+        check_keys("main", program.keys, self._returned_keys(), rows)
         main = output_table("main", program.main, rows, given)
         columns += main.columns
         columns += [pa.array(map(_PANE_VALUES[field.name], results), field.type) for field in program.pane_columns]
@@ -123,9 +124,22 @@ class OutputCollector:
         columns += [pa.array([r.judged for r in results], pa.int64())]
         return pa.table(columns, schema=program.main_schema)
 
+    def _returned_keys(self) -> list[str]:
+        """Return the keys that rows of the function have, if they have a column of the name.
+
+        What an incremental function alone returns is made of rows of the input: a column of theirs is the key if it was given as
+        the key, and not an expression of the same name.
+        """
+        program = self._program
+        if not isinstance(program.spec.function.process, PassThrough):
+            return list(program.keys.names)
+        return [name for name, column in zip(program.keys.names, program.key_columns, strict=True) if name == column]
+
     def _as_row(self, row: Any) -> Any:
         """Return a row; a plain incremental function whose result is ``None`` gives one of NULLs where an evictor fires it."""
-        return {} if row is None and isinstance(self._program.spec.function.process, PassThrough) else row
+        if row is None and isinstance(self._program.spec.function.process, PassThrough):
+            return dict.fromkeys(self._program.main.names)
+        return row
 
 
 def _bounds(windows: Sequence[Window], side: str, kind: pa.DataType) -> pa.Array:

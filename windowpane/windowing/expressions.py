@@ -37,7 +37,15 @@ class Expression:
 
     def _get_object_id(self) -> str:
         """Say what to write where a PySpark Column stands first: Py4J asks what it is handed for this."""
-        raise InvalidSpecError(
+        raise self._stands_second()
+
+    @property
+    def _expr(self) -> Any:
+        """Say it on Spark Connect, whose Columns ask for this."""
+        raise self._stands_second()
+
+    def _stands_second(self) -> InvalidSpecError:
+        return InvalidSpecError(
             f"a PySpark Column cannot stand before {self!r}: write wp.col('name') in its place, as in "
             "wp.col('price') - wp.lag('price')."
         )

@@ -92,7 +92,7 @@ def output_table(output: str, schema: pa.Schema, rows: Iterable[tuple[Any, Any, 
         given: names of columns that the output has from elsewhere: a row may carry them, too.
 
     Raises:
-        OutputSchemaError: a row has a column the schema lacks, or a value its column cannot hold.
+        OutputSchemaError: a row leaves a column out, has one that the schema lacks, or a value that its column cannot hold.
     """
     emitted = list(rows)
     named = [_named(output, schema, given, *row) for row in emitted]
@@ -111,7 +111,44 @@ def _named(output: str, schema: pa.Schema, given: Collection[str], row: Any, key
     if unknown:
         reason = f"columns {unknown} are not in the declared schema {schema.names}"
         raise OutputSchemaError(output, reason, row, key, window)
+    left_out = [name for name in schema.names if name not in row]
+    if left_out:
+        reason = f"columns {left_out} of the declared schema are left out (return None where there is no value)"
+        raise OutputSchemaError(output, reason, row, key, window)
     return row
+
+
+def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Iterable[tuple[Any, Any, Any]]) -> None:
+    """Refuse a row that has another key than its own, which the output would not show.
+
+    Args:
+        output: name of the output, for messages.
+        keys: the key columns.
+        names: those of them that are compared; a row may leave them out.
+        rows: (row as the function returned it, key, window).
+
+    Raises:
+        OutputSchemaError: the value of such a column is not that of the key.
+    """
+    for row, key, window in rows:
+        named = row.asDict() if hasattr(row, "asDict") else row
+        if not isinstance(named, Mapping):
+            continue
+        for field, value in zip(keys, key_values(key, len(keys)), strict=True):
+            if field.name in names and field.name in named and not _is_same(named[field.name], value, field):
+                reason = f"key column {field.name!r} is {named[field.name]!r}, but the key is {value!r} (leave the column out)"
+                raise OutputSchemaError(output, reason, row, key, window)
+
+
+def _is_same(returned: Any, value: Any, field: pa.Field) -> bool:
+    """Whether a value that a function returned for a key column is that of the key, as the column holds it."""
+    if returned is value or returned == value:
+        return True
+    try:
+        held = pa.table([pa.array([returned], field.type)], names=[field.name])
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return encode_key(python_keys(held, [field.name])[0]) == encode_key(value)
 
 
 def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], emitted: Sequence[Any]) -> pa.Array:

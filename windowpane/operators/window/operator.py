@@ -35,6 +35,7 @@ from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.triggers import TriggerResult
+from windowpane.windowing.triggers.base import checked_result
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import Window
 
@@ -207,6 +208,7 @@ class WindowOperator:
             self.counters.windows_closed += self._contents.is_empty(state_window)
         with self._in_trigger.of(window):
             result = self._trigger.on_element(value, timestamp, window, self._trigger_context.at(window))
+            checked_result(self._trigger, result, window)
         if result.is_fire and self._holds_back(window):
             self._refinements[self._state.current_key_bytes, window] = (self._state.current_key, result)
         else:
@@ -305,7 +307,7 @@ class WindowOperator:
             return  # a leftover timer of a retired session
         callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
         with self._in_trigger.of(window):
-            result = callback(time, window, self._trigger_context.at(window))
+            result = checked_result(self._trigger, callback(time, window, self._trigger_context.at(window)), window)
         self._act(result, window, state_window, at_end=event_time and time == window.max_timestamp)
         if event_time == self._assigner.is_event_time and time == self._lateness.cleanup_time(window.max_timestamp):
             self._clear(window, state_window)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
-from windowpane.errors import NonMergingTriggerError
+from windowpane.errors import NonMergingTriggerError, TriggerResultError
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.windows import TimeWindow, Window
 
@@ -37,6 +37,17 @@ class TriggerResult(Enum):
         """
         self.is_fire = is_fire
         self.is_purge = is_purge
+
+
+def checked_result(trigger: object, result: object, window: Window) -> TriggerResult:
+    """Return what a callback of a trigger returned for a window.
+
+    Raises:
+        TriggerResultError: it is no ``TriggerResult``; ``True`` and ``None`` have no meaning.
+    """
+    if isinstance(result, TriggerResult):
+        return result
+    raise TriggerResultError(trigger, result, window)
 
 
 class ValueState(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.windowing.times import Duration, add_clamped, to_micros
-from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.triggers.base import Trigger, TriggerContext, TriggerResult, checked_result
 from windowpane.windowing.windows import Window
 
 _TIMEOUT = "timeout"
@@ -50,7 +50,7 @@ class ProcessingTimeoutTrigger(Trigger):
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Ask the inner trigger; if it does not fire, see that a timeout is pending."""
         result = self.inner.on_element(element, timestamp, window, context.prefixed(_INNER))
-        if result.is_fire:
+        if checked_result(self.inner, result, window).is_fire:
             self.clear(window, context)
             return result
         timeout = context.value_state(_TIMEOUT)
@@ -73,6 +73,7 @@ class ProcessingTimeoutTrigger(Trigger):
         return self._fire(self.inner.on_processing_time(time, window, context.prefixed(_INNER)), window, context)
 
     def _fire(self, inner_result: TriggerResult, window: Window, context: TriggerContext) -> TriggerResult:
+        checked_result(self.inner, inner_result, window)
         if self.clear_on_timeout:
             self.clear(window, context)
         return TriggerResult.FIRE_AND_PURGE if inner_result.is_purge else TriggerResult.FIRE

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, checked_result
 from windowpane.windowing.windows import Window
 
 
@@ -30,15 +30,15 @@ class PurgingTrigger(Trigger):
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Forward, and purge what fires."""
-        return _purging(self.inner.on_element(element, timestamp, window, context))
+        return self._purging(self.inner.on_element(element, timestamp, window, context), window)
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Forward, and purge what fires."""
-        return _purging(self.inner.on_event_time(time, window, context))
+        return self._purging(self.inner.on_event_time(time, window, context), window)
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Forward, and purge what fires."""
-        return _purging(self.inner.on_processing_time(time, window, context))
+        return self._purging(self.inner.on_processing_time(time, window, context), window)
 
     def can_merge(self) -> bool:
         """Return what the inner trigger answers."""
@@ -61,6 +61,5 @@ class PurgingTrigger(Trigger):
         """Refuse what the inner trigger refuses."""
         self.inner.check_window(window)
 
-
-def _purging(result: TriggerResult) -> TriggerResult:
-    return TriggerResult.FIRE_AND_PURGE if result.is_fire else result
+    def _purging(self, result: TriggerResult, window: Window) -> TriggerResult:
+        return TriggerResult.FIRE_AND_PURGE if checked_result(self.inner, result, window).is_fire else result
