@@ -1,0 +1,104 @@
+"""Deduplication beside Spark's ``dropDuplicatesWithinWatermark``: one stream of files, each a batch, in a process of its own.
+
+Usage: ``python -m bench.deduplication [--rows N] [--batches N] [--again SHARE]``. Keys are texts of 36
+characters, as UUIDs are. A share of the rows of a batch are sent again: rows of the batch before. Both must give as many rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SYSTEMS = ("spark", "windowpane")
+_MINUTE = 60_000_000
+_FIRST_FILE = 1_704_067_200
+
+
+def write_batches(folder: Path, rows: int, batches: int, again: float) -> None:
+    """Write a file a batch: a minute of event time, in disorder, the rows sent again among the others."""
+    draw, before = np.random.default_rng(7), None
+    for number in range(batches):
+        fresh = rows if before is None else rows - int(rows * again)
+        keys = [str(uuid.UUID(bytes=each)) for each in _ids(draw, fresh)]
+        times = _FIRST_FILE * 1_000_000 + number * _MINUTE + draw.integers(0, _MINUTE, fresh)
+        table = pa.table({"id": keys, "at": pa.array(times, pa.timestamp("us", "UTC")), "value": draw.integers(0, 10**6, fresh)})
+        sent = table if before is None else pa.concat_tables([table, before.slice(0, rows - fresh)])
+        sent = sent.take(pa.array(draw.permutation(sent.num_rows)))
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(sent, path)
+        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+        before = table
+
+
+def _ids(draw: np.random.Generator, count: int) -> list[bytes]:
+    drawn = draw.bytes(16 * count)
+    return [drawn[at : at + 16] for at in range(0, len(drawn), 16)]
+
+
+def run(system: str, folder: Path, rows: int) -> None:
+    """Run one system over the files, and print its figures."""
+    from bench.systems.spark_job import session
+
+    spark = session()
+    events = spark.readStream.schema("id string, at timestamp, value long").option("maxFilesPerTrigger", 1).parquet(str(folder))
+    with tempfile.TemporaryDirectory() as work:
+        writer = _deduplicated(system, events).writeStream.format("noop").option("checkpointLocation", work)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [each for each in query.recentProgress if each.numInputRows]
+    seconds = [each.durationMs["triggerExecution"] / 1000 for each in progress]
+    steady = statistics.median(seconds[len(seconds) // 2 :])
+    kept = sum(each.observedMetrics["kept"].n for each in query.recentProgress if "kept" in each.observedMetrics)
+    print(
+        f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {kept:>10,} rows kept  {seconds}", flush=True
+    )
+
+
+def _deduplicated(system: str, events: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    import windowpane as wp
+
+    if system == "spark":
+        kept = events.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["id"])
+    else:
+        kept = wp.stream(events, event_time="at", watermark="10 minutes").key_by("id").deduplicate(within="10 minutes").df
+    return kept.observe("kept", F.count(F.lit(1)).alias("n"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=8)
+    parser.add_argument("--again", type=float, default=0.1)
+    parser.add_argument("--system", choices=SYSTEMS)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    if given.system is not None:
+        run(given.system, given.folder, given.rows)
+        return
+    folder = Path(tempfile.mkdtemp())
+    try:
+        write_batches(folder, given.rows, given.batches, given.again)
+        for system in SYSTEMS:
+            command = [sys.executable, "-m", "bench.deduplication", "--system", system, "--folder", str(folder)]
+            command += ["--rows", str(given.rows)]
+            subprocess.run(command, check=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
