@@ -81,7 +81,8 @@ def truncated(zone: str, instants: Integers) -> dict[str, Integers]:
         connection.execute(f"SET TimeZone = '{zone}'")
         connection.register("t", pa.table({"us": instants}))
         units = ", ".join(f"epoch_us(date_trunc('{unit}', make_timestamptz(us))) AS {unit}" for unit in UNITS)
-        return connection.execute(f"SELECT {units} FROM t").fetchnumpy()  # type: ignore[no-any-return]
+        found = connection.execute(f"SELECT {units} FROM t").fetchnumpy()
+        return {unit: np.asarray(begins, np.int64) for unit, begins in found.items()}
 
 
 def local(instant: int, zone: str) -> dt.datetime:
