@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windowpane.hidden_columns import TIME
-from windowpane.spark.stages.blobs import unpack
-from windowpane.spark.stages.own_watermark import Mark, OwnWatermark, is_mark, latest_of
+from windowpane.spark.stages.blobs import pack, unpack
+from windowpane.spark.stages.own_watermark import Mark, Moves, OwnWatermark, is_mark, latest_of, reported
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Standing, Watermarks
@@ -38,6 +38,16 @@ def test_no_mark_is_reported_of_no_rows() -> None:
     none.see(pa.table({"s": pa.array([], pa.string()), TIME: pa.array([], pa.int64())}))
     assert none.blob() is None
     assert not is_mark(pa.table({}))
+
+
+def test_operators_behind_have_the_least_that_buckets_report() -> None:
+    one, other = Moves(5, 9), Moves(MIN, 7)
+    assert reported(unpack(pack(one.report()))) == one
+    assert Moves.least([one, other]) == Moves(MIN, 7)
+    assert Moves.least([]) == Moves(MIN, MIN)
+    assert one.less(3) == Moves(2, 6)
+    assert other.less(3) == Moves(MIN, 4)
+    assert reported(pa.table({})) is None
 
 
 def test_a_standing_is_kept_whole() -> None:

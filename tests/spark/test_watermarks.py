@@ -216,21 +216,23 @@ def test_over_windows_close_by_the_slowest_source(spark: Any, tmp_path: Path) ->
 def test_a_window_over_windows_has_the_watermark_of_the_first(spark: Any, tmp_path: Path, kind: str) -> None:
     batches = [*FAST_AND_SLOW, [("slow", "b", 24, 64), ("fast", "a", 60, 128)], [("slow", "a", 41, 256)]]
     feed = Feed(tmp_path / "in", SOURCES).add(*batches)
-    first = windowed(feed.stream(spark), wp.Watermarks.bounded("1 second").per_source("s"))
+    own = wp.Watermarks.bounded("1 second").per_source("s")
+    first = windowed(feed.stream(spark), own.at_once() if kind == "blobs" else own)
     sums = first.aggregate(n=wp.sum("v"), all=wp.collect_list("v")) if kind == "blobs" else first.aggregate(n=wp.sum("v"))
     twenty = sums.window_all(wp.TumblingEventTimeWindows.of("20 seconds")).aggregate(windows=wp.count(), n=wp.sum("n"))
     assert "watermark       that of the window before" in twenty.explain()
     collected = run(twenty)
-    assert sorted(collected.rows()) == [(0, 20, 2, 27), (20, 40, 2, 68)]
+    completed = 4 if kind == "blobs" else 5  # the batch that completes the first window, or the one after
+    assert collected.batches["main"] == [(completed, (0, 20, 2, 27)), (completed + 1, (20, 40, 2, 68))]
     assert sum(collected.counted("late_elements", "windowpane_2")) == 0
 
 
 def test_several_over_operators_have_the_watermark_of_the_first(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", SOURCES).add(*FAST_AND_SLOW)
-    stream = wp.over(feed.stream(spark), "t", wp.Watermarks.bounded("1 second").per_source("s"), key="v")
+    stream = wp.over(feed.stream(spark), "t", wp.Watermarks.bounded("1 second").per_source("s").at_once(), key="v")
     calls = {"a": wp.row_number(), "b": wp.row_number().over(partition_by="s", order_by="t")}
     result = stream.partition_by("k").order_by("t").select("t", "v", **calls).emit_on_window_close()
-    assert sorted(run(result).rows()) == [(1, 1, 1, 1), (2, 2, 2, 1), (4, 8, 3, 2)]
+    assert sorted(run(result).batches["main"]) == [(2, (1, 1, 1, 1)), (2, (2, 2, 2, 1)), (3, (4, 8, 3, 2))]
 
 
 def test_deduplication_and_rolling_features_wait_for_the_slowest_source(spark: Any, tmp_path: Path) -> None:
@@ -292,6 +294,10 @@ def test_operators_that_would_not_see_the_watermark_are_refused(spark: Any, tmp_
         (
             wp.Watermarks.monotonous().per_key(),
             "the latest t of each key; made by windowpane, since Spark has one watermark for all",
+        ),
+        (
+            wp.Watermarks.monotonous().at_once(),
+            "the latest t, in the batch that brings it; made by windowpane, since Spark's is that of the batches before",
         ),
         (
             wp.Watermarks.bounded("5 minutes").per_source("s").with_idleness("1 minute").not_behind_now("1 hour"),

@@ -27,6 +27,7 @@ def test_strategies_print_as_they_are_written() -> None:
     assert repr(whole) == text
     assert eval(text) == whole
     assert repr(Watermarks.monotonous()) == "Watermarks.monotonous()"
+    assert repr(BOUNDED.per_source("s").at_once()) == "Watermarks.bounded('5 microseconds').per_source('s').at_once()"
     assert repr(BOUNDED.per_key()) == "Watermarks.bounded('5 microseconds').per_key()"
     assert repr(Watermarks.punctuated("mark")) == "Watermarks.punctuated('mark')"
 
@@ -42,6 +43,7 @@ def test_spark_makes_what_is_the_latest_of_a_column() -> None:
     assert [BOUNDED.is_sparks, Watermarks.monotonous().is_sparks, Watermarks.punctuated("p").is_sparks] == [True] * 3
     assert not BOUNDED.per_source("s").is_sparks
     assert not BOUNDED.not_behind_now("1 hour").is_sparks
+    assert not BOUNDED.at_once().is_sparks
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,8 @@ def test_spark_makes_what_is_the_latest_of_a_column() -> None:
         (lambda: Watermarks.of(BOUNDED.with_idleness("1 minute")), "with_idleness alone changes nothing"),
         (lambda: Watermarks.of(BOUNDED.per_key().per_source("s")), "made of the key's rows alone"),
         (lambda: Watermarks.of(BOUNDED.per_key().with_idleness("1 minute")), "made of the key's rows alone"),
+        (lambda: Watermarks.of(BOUNDED.per_key().at_once()), "made of the key's rows alone"),
+        (lambda: Watermarks.of(Watermarks.punctuated("p").at_once()), "go with bounded and monotonous"),
         (lambda: Watermarks.of(Watermarks.punctuated("p").per_key()), "made of the key's rows alone"),
         (lambda: WatermarkGenerator(BOUNDED.per_key()), "there is none for the whole stream"),
         (lambda: Watermarks.of(Watermarks.punctuated("p").per_source("s")), "go with bounded and monotonous"),

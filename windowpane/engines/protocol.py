@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -49,6 +49,12 @@ class BucketOutput:
     counters: Counters = field(default_factory=Counters)
     is_idle: bool = True
     next_processing_time: int | None = None
+
+    def followed_by(self, later: BucketOutput) -> BucketOutput:
+        """Return what two runs in one batch have emitted: the later one knows the state at its end."""
+        state = {"open_windows": later.counters.open_windows, "state_bytes": later.counters.state_bytes}
+        added = {each.name: getattr(self.counters, each.name) + getattr(later.counters, each.name) for each in fields(Counters)}
+        return replace(later, tables=(*self.tables, *later.tables), counters=Counters(**{**added, **state}))
 
 
 class Engine(Protocol):

@@ -23,7 +23,7 @@ from windowpane.spark.stages.arrow_columns import arriving
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import bucket_numbers
-from windowpane.spark.stages.own_watermark import Mark, report, reported
+from windowpane.spark.stages.own_watermark import Mark, Moves, reported
 from windowpane.windowing.watermarks import Watermarks
 
 BUCKET = "bucket"
@@ -74,7 +74,7 @@ class Encoder:
         ids = bucket_ids(state_partitions(self.partitions))
         yield from (_sent([bucket], [blob]) for bucket, blob in probes())
         mark = None if self.own_watermark is None else Mark(self.own_watermark.source)
-        reports: list[int] = []
+        reports: list[Moves] = []
         position, pending, folding = 0, _Pending(), None
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
@@ -87,7 +87,7 @@ class Encoder:
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
         yield from self._flush(pending.taken(), ids, folding)
-        known = pack(report(min(reports))) if reports else None if mark is None else mark.blob()
+        known = pack(Moves.least(reports).report()) if reports else None if mark is None else mark.blob()
         if known is not None:
             yield _sent(ids, [known] * len(ids))
 
@@ -143,7 +143,7 @@ class Encoder:
         return [(number, body.slice(int(ends[number] - counts[number]), int(counts[number]))) for number in present]
 
 
-def _without_reports(rows: pa.Table, reports: list[int]) -> pa.Table:
+def _without_reports(rows: pa.Table, reports: list[Moves]) -> pa.Table:
     """Return rows without those that report a watermark, which are added to ``reports``."""
     kept = np.ones(rows.num_rows, np.bool_)
     for number in np.flatnonzero(pc.is_valid(rows[PASSED]).to_numpy()).tolist():

@@ -4,10 +4,11 @@ Each task of the encoder reports the latest event time of every source in its ro
 those of rows. So all buckets know the same of each batch, and a batch without marks is one without rows. Of them a bucket makes
 the watermark of its next batch (``windowing.watermarks``).
 
-An operator behind another one has the watermark of that: each bucket *reports* the one it was under in the batch, and the encoder
-of the next operator hands the least of them to all its buckets.
+An operator behind another one has the watermark of that: each bucket *reports* the one it was under in the batch, and the one at
+its end, which is another one if rows may close windows at once; the encoder of the next operator hands the least of them to all
+its buckets.
 
-State: one framed JSON blob under ``watermark``, written once a batch by ``OwnWatermark``, last. Recovery reads it back: the
+State: one framed JSON blob under ``watermark``, written once a batch by ``OwnWatermark``. Recovery reads it back: the
 watermark does not go back, and another id of the run tells that the query was stopped between. The clock is that of the batch's
 plan, which Spark repeats with the batch.
 """
@@ -15,7 +16,7 @@ plan, which Spark repeats with the batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from windowpane.hidden_columns import TIME
 from windowpane.spark.stages.blobs import pack
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
+from windowpane.windowing.times import MIN, add_clamped
 from windowpane.windowing.watermarks import SourceMark, SourceName, Standing, Watermarks, advance
 
 _MARK, _REPORT = b"windowpane.mark", b"windowpane.report"
@@ -80,15 +82,36 @@ def _add(latest: dict[SourceName, int], sources: Iterable[SourceName], times: It
             latest[source] = max(latest.get(source, time), time)
 
 
-def report(watermark: int) -> pa.Table:
-    """Return the watermark that a bucket was under, for the operator behind it."""
-    return pa.table({}).replace_schema_metadata({_REPORT: str(watermark).encode()})
+@dataclass(frozen=True)
+class Moves:
+    """The watermark of a bucket in one batch.
+
+    Args:
+        before: the one that rows are judged by.
+        after: the one at the end of the batch.
+    """
+
+    before: int = MIN
+    after: int = MIN
+
+    def less(self, delay: int) -> Moves:
+        """Return the watermark that stays so many microseconds behind."""
+        return Moves(add_clamped(self.before, -delay), add_clamped(self.after, -delay))
+
+    @classmethod
+    def least(cls, reports: Sequence[Moves]) -> Moves:
+        """Return the watermark of what several buckets report."""
+        return cls(min((each.before for each in reports), default=MIN), min((each.after for each in reports), default=MIN))
+
+    def report(self) -> pa.Table:
+        """Return a table that reports it to the operator behind."""
+        return pa.table({}).replace_schema_metadata({_REPORT: f"{self.before} {self.after}".encode()})
 
 
-def reported(table: pa.Table) -> int | None:
+def reported(table: pa.Table) -> Moves | None:
     """Return the watermark that a table reports, ``None`` if it is no report."""
     found = (table.schema.metadata or {}).get(_REPORT)
-    return None if found is None else int(found)
+    return None if found is None else Moves(*map(int, found.split()))
 
 
 @dataclass(frozen=True)

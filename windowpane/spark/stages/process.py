@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from windowpane.engines.protocol import Clock, Engine
+from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
-from windowpane.spark.stages.own_watermark import OwnWatermark, is_mark, report, reported
+from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, pandas_of
-from windowpane.windowing.times import MIN, add_clamped
+from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -101,15 +101,19 @@ class BucketProcessor(StatefulProcessor):
         rows, passed = parted([table for table in tables if not is_mark(table) and reported(table) is None])
         try:
             self._compare_layouts(key)
-            standing = None if self._own is None else self._own.read(self._store)
-            watermark = self._watermark(spark_watermark)
-            if standing is not None or self._follows:
-                reached = min(reports, default=MIN) if standing is None else standing.watermark
-                watermark = add_clamped(reached, -self._delay)
-                passed = [*passed, (WATERMARK_ROW, report(reached))]
-            output = self._engine.run(self._store, rows, Clock(watermark, now * 1000))
-            if self._own is not None and standing is not None:
-                standing = self._own.advanced(self._store, standing, marks, now * 1000)
+            standing = None
+            if self._own is not None:
+                before = self._own.read(self._store)
+                standing = self._own.advanced(self._store, before, marks, now * 1000)
+                moves = Moves(before.watermark, standing.watermark if self._own.strategy.is_at_once else before.watermark)
+            elif self._follows:
+                moves = Moves.least(reports)
+            else:
+                reached = self._watermark(spark_watermark)
+                moves = Moves(reached, reached)
+            if self._own is not None or self._follows:
+                passed = [*passed, (WATERMARK_ROW, moves.report())]
+            output = self._engine_output(rows, moves.less(self._delay), now * 1000)
             yield pandas_of(self._wire.rows(output, passed, standing))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
@@ -119,13 +123,21 @@ class BucketProcessor(StatefulProcessor):
             tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
             self._handle.registerTimer(tick + 1)
 
+    def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int) -> BucketOutput:
+        """Return what the engine emits: of rows, then of the watermark that they have made, if that is in force at once."""
+        output = self._engine.run(self._store, rows, Clock(moves.before, now))
+        if moves.after <= moves.before:
+            return output
+        self._store.settle()
+        return output.followed_by(self._engine.run(self._store, [], Clock(moves.after, now)))
+
     def _compare_layouts(self, key: Any) -> None:
         layout = Layout.of_task()
         if layout is not None:
             layout.compare(tuple(key), self._store)
 
     def _watermark(self, spark_watermark: int) -> int:
-        return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1 - self._delay
+        return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1
 
     def _now(self, timer_values: Any) -> int:
         now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1

@@ -1,7 +1,8 @@
 """Windowed programs: the engine that the planner chooses gives what the row engine does, batch by batch.
 
 Both engines are given the same batches; the columnar one is also stopped and made anew from bytes now and then, and its rows
-fold before the shuffle where the plan allows. Compared are results, late rows, the counters of late elements and firings, and
+fold before the shuffle where the plan allows. Some programs run again under the watermarks of a random strategy, and with windows
+that close in the batch that completes them. Compared are results, late rows, the counters of late elements and firings, and
 errors, which end a program. Sizes and thresholds are drawn, too, so that few rows take the ways of many; a warning is a failure.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from windowpane.engines.combiner import Combiner, always_together
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.panes.timed import TimedPanesEngine
-from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -30,10 +31,11 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference, with_one_zero
 from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.windowed_programs import random_program, with_engine
-from windowpane.testing.fuzz.windowed_streams import Batch, random_stream
+from windowpane.testing.fuzz.windowed_streams import Batch, random_stream, under_strategy
 from windowpane.testing.sizes import drawn_sizes
 
 REFERENCE = "row"
+_LEFT_OUT = 0.7
 
 Outcoming = BucketOutput | WindowpaneError
 """What a batch comes to."""
@@ -47,10 +49,44 @@ def run(seed: int) -> Outcome:
     try:
         with drawn_sizes(seed), warnings.catch_warnings():
             warnings.simplefilter("error")
-            differences = _Race(program, draw).run(stream)
+            differences = _Race(program, draw).run(stream) or _watermark_differences(program, stream, Random(f"marks {seed}"))
     except Exception as error:  # a program that raises, or warns, is a finding like any other
         differences = [raised(error)]
     return Outcome(seed, text_of(program), program.engine, differences)
+
+
+def _watermark_differences(program: Program, stream: Sequence[Batch], draw: Random) -> list[str]:
+    """Return what differs under the watermarks of a random strategy; for some of the programs whose rows come from a source."""
+    if program.upstream is not Upstream.SOURCE or draw.random() < _LEFT_OUT:
+        return []
+    marked = under_strategy(draw, stream)
+    differences = _Race(program, draw).run(marked) or _differences_at_once(program, marked, draw)
+    return [f"under a strategy: {each}" for each in differences]
+
+
+def _differences_at_once(program: Program, stream: Sequence[Batch], draw: Random) -> list[str]:
+    """Return what differs if the watermark that a batch makes is in force at its end, and not at the begin of the next."""
+    spec = program.spec
+    if (
+        spec.trigger.uses_processing_time or not spec.assigner.is_event_time
+    ):  # what the clock of the next batch fires is then behind what its watermark closes
+        return []
+    plain, at_once, expected, got = _Bucket(program), _Bucket(program), list[BucketOutput](), list[BucketOutput]()
+    following = [batch.watermark for batch in stream[1:]] + [stream[-1].watermark]
+    for batch, made in zip(stream, following, strict=True):
+        outputs = [
+            plain.run(partial(list, batch.parts), Clock(batch.watermark, batch.processing_time)),
+            at_once.run(partial(list, batch.parts), Clock(batch.watermark, batch.processing_time)),
+            at_once.run(list, Clock(made, batch.processing_time)),
+        ]
+        for output, kept in zip(outputs, (expected, got, got), strict=True):
+            if isinstance(output, WindowpaneError):  # the races compare errors
+                return []
+            kept.append(output)
+        if draw.random() < 0.3:
+            at_once.restart()
+    one, other = (reduce(BucketOutput.followed_by, outputs) for outputs in (expected, got))
+    return [f"at once: {each}" for each in _differences(program, one, other)]
 
 
 def _columnar_program(draw: Random) -> tuple[Program, pa.Schema]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow as pa
 from windowpane.engines.program import Program, Upstream
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import PLAIN, values
-from windowpane.testing.fuzz.windowed_programs import time_unit
+from windowpane.testing.fuzz.windowed_programs import HOUR, time_unit
 from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.watermarks import WatermarkGenerator, Watermarks
 
 _EPOCHS = [0] * 8 + [-(10**9), 1_700_000_000_000_000, MIN + 100, MAX - 10_000]
 """Where a stream lies in time."""
@@ -69,6 +71,22 @@ def random_stream(draw: Random, program: Program, columns: pa.Schema = PLAIN) ->
         *([(MAX, now + 3_000)] if draw.random() < 0.3 else []),
     ]
     return [*made, *(Batch(*clock, ()) for clock in clocks)]
+
+
+def under_strategy(draw: Random, stream: Sequence[Batch]) -> list[Batch]:
+    """Return batches under the watermarks that a random strategy makes of their rows; those without rows keep theirs at least."""
+    unit = draw.choice([1, 1, HOUR])
+    idleness, behind_now = draw.choice([None, None, 3, 30]), draw.choice([None, None, None, 50 * unit])
+    strategy = Watermarks(draw.choice([0, 3, 25]) * unit, source="source", idleness=idleness, behind_now=behind_now)
+    generator, made = WatermarkGenerator(strategy), []
+    for batch in stream:
+        rows = [time for part in batch.parts for time in part[TIME].drop_null().to_pylist()]
+        reached = generator.standing.watermark
+        made.append(replace(batch, watermark=reached if batch.parts else max(reached, batch.watermark)))
+        for time in rows:
+            generator.on_event({"source": draw.randrange(3)}, time)
+        generator.on_periodic_emit(batch.processing_time)
+    return made
 
 
 def random_rows(draw: Random, count: int, around: int, unit: int = 1, columns: pa.Schema = PLAIN) -> pa.Table:

@@ -26,6 +26,7 @@ class Watermarks:
     idleness: int | None = None
     behind_now: int | None = None
     of_each_key: bool = False
+    is_at_once: bool = False
 
     @classmethod
     def bounded(cls, delay: Duration) -> Watermarks:
@@ -123,6 +124,18 @@ class Watermarks:
         """
         return dataclasses.replace(self, of_each_key=True)
 
+    def at_once(self) -> Watermarks:
+        """Let rows close windows in the micro-batch that brings them, not in the one after.
+
+        Rows are judged as before, by the watermark of the batches before them; then the one that they make is in force. Results
+        are the same, and come one trigger interval sooner. Windowpane makes such a watermark itself, so the query runs a batch at
+        each trigger, and a bucket works twice in one whose rows move the watermark.
+
+        Example:
+            >>> wp.Watermarks.bounded("5 minutes").at_once()
+        """
+        return dataclasses.replace(self, is_at_once=True)
+
     @classmethod
     def of(cls, given: Duration | Watermarks) -> Watermarks:
         """Return what ``watermark=`` was given as a strategy, whole: one that lacks a part it needs is refused.
@@ -133,7 +146,7 @@ class Watermarks:
         """
         strategy = given if isinstance(given, Watermarks) else cls(_not_negative("watermark", given))
         beside = (strategy.source, strategy.idleness, strategy.behind_now, strategy.punctuation)
-        if strategy.of_each_key and any(each is not None for each in beside):
+        if strategy.of_each_key and (strategy.is_at_once or any(each is not None for each in beside)):
             raise InvalidSpecError(
                 f"{strategy!r}: the watermark of a key is made of the key's rows alone, so per_key goes with bounded and "
                 "monotonous, and with nothing else."
@@ -146,15 +159,15 @@ class Watermarks:
             )
         if strategy.punctuation is not None and not strategy.is_sparks:
             raise InvalidSpecError(
-                f"{strategy!r}: rows that say how far the stream is complete speak for all of it; per_source and not_behind_now "
-                "go with bounded and monotonous."
+                f"{strategy!r}: rows that say how far the stream is complete speak for all of it; per_source, not_behind_now "
+                "and at_once go with bounded and monotonous."
             )
         return strategy
 
     @property
     def is_sparks(self) -> bool:
         """Whether Spark makes the watermark: the latest of a column, less a delay."""
-        return self.source is None and self.behind_now is None and not self.of_each_key
+        return self.source is None and self.behind_now is None and not self.of_each_key and not self.is_at_once
 
     def __repr__(self) -> str:
         begun = f"bounded({format_micros(self.delay)!r})" if self.delay else "monotonous()"
@@ -163,6 +176,7 @@ class Watermarks:
         parts += [f"per_source({self.source!r})"] if self.source is not None else []
         parts += [f"with_idleness({format_micros(self.idleness)!r})"] if self.idleness is not None else []
         parts += [f"not_behind_now({format_micros(self.behind_now)!r})"] if self.behind_now is not None else []
+        parts += ["at_once()"] if self.is_at_once else []
         return ".".join(["Watermarks", *parts])
 
     def explain(self, event_time: str | None) -> str:
@@ -179,6 +193,9 @@ class Watermarks:
             text += f" but those idle for {format_micros(self.idleness)}" if self.idleness is not None else ""
         if self.behind_now is not None:
             text += f", at least the clock less {format_micros(self.behind_now)}"
+        text += ", in the batch that brings it" if self.is_at_once else ""
+        if self.source is None and self.behind_now is None:
+            return f"{text}; made by windowpane, since Spark's is that of the batches before"
         return f"{text}; made by windowpane, since Spark's is the latest of all rows and moves by rows alone"
 
 
