@@ -21,6 +21,7 @@ UPPER_ROOMS = [
     "stream",
     "warming",
     "result",
+    "sinks",
     "spark",
     "planning",
 ]
@@ -36,7 +37,8 @@ ALLOWED = {
     "rolling": "import windowpane.planning, windowpane.result, windowpane.spark",
     "operators": "import windowpane.state, windowpane.windowing, windowpane.errors",
     "planning": "import windowpane.engines",
-    "result": "import windowpane.sinks, windowpane.spark",
+    "result": "import windowpane.planning, windowpane.spark",
+    "sinks": "import windowpane.planning, windowpane.spark",
     "spark": "import pyspark.sql, pandas, windowpane.planning, windowpane.engines",
     "sql": "import sqlglot, windowpane.stream, windowpane.over",
     "stream": "import windowpane.planning, windowpane.spark",

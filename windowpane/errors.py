@@ -473,6 +473,19 @@ class ChangedPlanError(WindowpaneError):
         self.differences = differences
 
 
+class RunningCheckpointError(WindowpaneError):
+    """A query was started with the checkpoint of a query that runs."""
+
+    def __init__(self, checkpoint: str, name: str | None, query: str) -> None:
+        """Name the checkpoint, the query and the ways out."""
+        super().__init__(
+            f"checkpoint {checkpoint!r} belongs to query {name or query!r}, which runs in this session: Spark would stop it to "
+            f"start this one. Stop it before, spark.streams.get({query!r}).stop(), or give this query a checkpoint of its own. "
+            "To have Spark stop it, set spark.sql.streaming.stopActiveRunOnRestart to true."
+        )
+        self.checkpoint, self.query = checkpoint, query
+
+
 class RepartitionedCheckpointError(WindowpaneError):
     """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
 

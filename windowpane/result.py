@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from windowpane.sinks import Sink
+from windowpane.planning.sinks import Sink
 from windowpane.windowing.tags import OutputTag
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Runnable:
         Raises:
             UndeclaredSideOutputError: a sink for an output nobody declared.
             InvalidSpecError: the DataFrame is static: write ``df`` instead.
+            RunningCheckpointError: a query with this checkpoint runs already.
 
         Example:
             >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})

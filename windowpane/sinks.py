@@ -1,60 +1,52 @@
-"""Sinks for a query with several outputs: what ``start`` writes each output to, once a batch.
-
-A sink is any callable ``(DataFrame, batch_id)``, or one of the specs here. ``start`` may hand the same batch to a sink again
-after a crash, so a sink must be idempotent by batch id; those here are.
-"""
+"""Sinks: what outputs are written to, and tables that are kept up to date with a changelog."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-SinkFunction = Callable[[Any, int], None]
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["ChangeWriter", "DeltaTable", "Files", "Sink", "SinkFunction", "apply_changes"]
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files below ``path``, in a folder of its own for each query and batch, so that a repeated batch overwrites itself.
-
-    Args:
-        path: folder, on any file system Spark can write.
-        format: ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``, ...
-        options: of the writer.
-
-    Read them back with ``spark.read.parquet(path)``; the folders show as the columns ``query`` and ``batch``.
-
-    Example:
-        >>> result.start(main=Files("out/hourly"), late=Files("out/late", format="json"), checkpoint="ckpt")
-    """
-
-    path: str
-    format: str = "parquet"
-    options: Mapping[str, str] = field(default_factory=dict)
+@overload
+def apply_changes(
+    df: DataFrame,
+    store: str,
+    key: str | Sequence[str],
+    *,
+    table: str,
+    checkpoint: str,
+    trigger: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> StreamingQuery: ...
 
 
-@dataclass(frozen=True)
-class DeltaTable:
-    """Appends to a Delta table at ``path``; Delta itself drops a batch it has already seen from this query.
-
-    Args:
-        path: folder of the table.
-        options: of the writer.
-    """
-
-    path: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-Sink = SinkFunction | Files | DeltaTable | str
-"""A callable, a spec, or a path, which means ``Files(path)``."""
+@overload
+def apply_changes(
+    df: DataFrame,
+    store: str,
+    key: str | Sequence[str],
+    *,
+    table: str,
+    checkpoint: None = None,
+    trigger: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> StreamingQuery | None: ...
 
 
 def apply_changes(
-    df: Any,
+    df: DataFrame,
     store: str,
     key: str | Sequence[str],
     *,
@@ -62,7 +54,7 @@ def apply_changes(
     checkpoint: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Any:
+) -> StreamingQuery | None:
     """Keep a table of a store up to date with a changelog, exactly once.
 
     Args:
@@ -79,7 +71,9 @@ def apply_changes(
         The started streaming query, ``None`` for a static DataFrame.
 
     Raises:
+        InvalidSpecError: a checkpoint for a static DataFrame, which has no query.
         ChangedViewSchemaError: the table has other columns; nothing was written.
+        RunningCheckpointError: a query with this checkpoint runs already.
 
     Example:
         >>> query = apply_changes(result.df, "views.duckdb", key=["sym", "id"], table="prices", checkpoint="ckpt")
@@ -87,14 +81,17 @@ def apply_changes(
     names = (key,) if isinstance(key, str) else tuple(key)
     write = ChangeWriter(store, names, table)
     if not df.isStreaming:
+        if checkpoint is not None:
+            raise InvalidSpecError(
+                f"checkpoint={checkpoint!r} belongs to a query, and this DataFrame is static: it is applied at once. Leave the "
+                "checkpoint out, or read the changes with spark.readStream."
+            )
         write.rows(df.toArrow(), None)
         return None
-    writer = df.writeStream.outputMode("append").options(**dict(options or {}))
-    if checkpoint is not None:
-        writer = writer.option("checkpointLocation", checkpoint)
-    if trigger is not None:
-        writer = writer.trigger(**trigger)
-    return writer.foreachBatch(write).start()
+    from windowpane.spark.queries.running import start_writing
+
+    query: StreamingQuery = start_writing(df, write, checkpoint, trigger, options=options or {})
+    return query
 
 
 @dataclass(frozen=True)

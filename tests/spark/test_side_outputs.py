@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, plain, rows, run, table
-from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
+from windowpane.errors import InvalidSpecError, RunningCheckpointError, UndeclaredSideOutputError
 
 pytestmark = pytest.mark.spark
 
@@ -85,11 +85,17 @@ def test_a_batch_repeated_after_a_failing_sink_leaves_the_same_rows(spark: Any, 
     assert [folder.name for folder in (tmp_path / "main").iterdir()] == [f"query={query.id}"]
 
 
-def test_files_have_a_folder_for_each_query_and_batch_with_rows(spark: Any, tmp_path: Path) -> None:
-    query = result(spark, tmp_path).start(main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/c", trigger={"availableNow": True})
+def test_files_have_a_folder_for_each_query_and_batch_with_rows_and_for_the_first(spark: Any, tmp_path: Path) -> None:
+    started, checkpoint = result(spark, tmp_path), f"{tmp_path}/c"
+    sinks: dict[str, Any] = {"main": f"{tmp_path}/main", "late": f"{tmp_path}/late"}
+    query = started.start(**sinks, checkpoint=checkpoint, trigger={"availableNow": True})
+    with pytest.raises(RunningCheckpointError, match=rf"belongs to query '{query.id}', .*spark.streams.get\('{query.id}'\).stop"):
+        started.start(**sinks, checkpoint=checkpoint)
     query.awaitTermination()
+    first = spark.read.parquet(f"{tmp_path}/late/query={query.id}/batch=0")
+    assert (first.columns, first.count()) == (["k", "t", "v", "windows_missed", "dropped"], 0)
     folders = sorted(str(folder.relative_to(tmp_path)) for folder in (tmp_path / "main").glob("*/*") if folder.is_dir())
-    assert folders == [f"main/query={query.id}/batch={batch}" for batch in (2, 4, 5)]
+    assert folders == [f"main/query={query.id}/batch={batch}" for batch in (0, 2, 4, 5)]
 
 
 def test_a_side_output_alone_as_a_dataframe(spark: Any, tmp_path: Path) -> None:

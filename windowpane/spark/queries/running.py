@@ -6,18 +6,19 @@ idempotent by query and batch, so a batch repeated after a crash leaves the same
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from windowpane.errors import InvalidSpecError
-from windowpane.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
+from windowpane.spark.queries.checkpoints import query_id, refuse_a_second_query
 from windowpane.spark.queries.failures import Briefly
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
@@ -46,15 +47,34 @@ def start(
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
-    writer = built.blobs.writeStream.foreachBatch(Briefly(batches).__call__).option("checkpointLocation", location)
+    query = start_writing(built.blobs, batches, location, trigger, query_name)
+    if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
+        stop_when_consumed(query)
+    return query
+
+
+def start_writing(
+    rows: Any,
+    write: Callable[[Any, int], None],
+    checkpoint: str | None,
+    trigger: Mapping[str, Any] | None,
+    query_name: str | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Start a query that hands each batch of a streaming DataFrame to a function, and return it.
+
+    Raises:
+        RunningCheckpointError: a query with this checkpoint runs already.
+    """
+    writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(Briefly(write).__call__)
+    if checkpoint is not None:
+        refuse_a_second_query(rows.sparkSession, checkpoint)
+        writer = writer.option("checkpointLocation", checkpoint)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger:
         writer = writer.trigger(**trigger)
-    query = started(writer.start, built.blobs.sparkSession)
-    if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
-        stop_when_consumed(query)
-    return query
+    return started(writer.start, rows.sparkSession)
 
 
 def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
@@ -74,17 +94,20 @@ def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class BatchWriter:
-    """Writes each output of a batch to its sink."""
+    """Writes each output of a batch to its sink.
+
+    Files and tables are spared outputs without rows, but in the first batch of a checkpoint: readers find them from then on.
+    """
 
     outputs: tuple[tuple[Output, SinkFunction], ...]
 
     def __call__(self, blobs: Any, batch_id: int) -> None:
-        """Compute the batch once and hand every output to its sink; files and tables are spared outputs without rows."""
+        """Compute the batch once and hand its outputs to their sinks."""
         blobs = blobs.persist()
         try:
             present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
-                if output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
+                if batch_id == 0 or output.number in present or not isinstance(write, FilesWriter | DeltaWriter):
                     write(output.of(blobs, Wire()), batch_id)
         finally:
             blobs.unpersist()
@@ -112,8 +135,7 @@ class QueryId:
     def read(self, dataframe: Any) -> str:
         """Return the id, with the session of ``dataframe``."""
         if self._id is None:
-            text = dataframe.sparkSession.read.text(f"{self._checkpoint}/metadata").first()[0]
-            self._id = str(json.loads(text)["id"])
+            self._id = query_id(dataframe.sparkSession, self._checkpoint)
         return self._id
 
 

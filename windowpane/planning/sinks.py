@@ -1,0 +1,50 @@
+"""What an output of ``start`` is written to, once a batch: a path, a spec, or a function.
+
+A sink is any callable ``(DataFrame, batch_id)``, or one of the specs here. ``start`` may hand the same batch to a sink again
+after a crash, so a sink must be idempotent by batch id; those here are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SinkFunction = Callable[[Any, int], None]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files below ``path``, in a folder of its own for each query and batch, so that a repeated batch overwrites itself.
+
+    Args:
+        path: folder, on any file system Spark can write.
+        format: ``"parquet"``, ``"json"``, ``"csv"``, ``"orc"``, ...
+        options: of the writer.
+
+    Read them back with ``spark.read.parquet(path)``; the folders show as the columns ``query`` and ``batch``.
+
+    Example:
+        >>> result.start(main=Files("out/hourly"), late=Files("out/late", format="json"), checkpoint="ckpt")
+    """
+
+    path: str
+    format: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    """Appends to a Delta table at ``path``; Delta itself drops a batch it has already seen from this query.
+
+    Args:
+        path: folder of the table.
+        options: of the writer.
+    """
+
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Sink = SinkFunction | Files | DeltaTable | str
+"""A callable, a spec, or a path, which means ``Files(path)``."""

@@ -1,0 +1,37 @@
+"""The query that owns a checkpoint: its id, and that it does not run already."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from windowpane.errors import RunningCheckpointError
+
+_STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"
+"""Spark's setting, which is true by default."""
+
+
+def query_id(spark: Any, checkpoint: str) -> str:
+    """Return the id of the query that owns a checkpoint; it stays the same over restarts."""
+    return str(json.loads(spark.read.text(f"{checkpoint}/metadata").first()[0])["id"])
+
+
+def refuse_a_second_query(spark: Any, checkpoint: str) -> None:
+    """Refuse a checkpoint whose query runs in this session: Spark would stop that query in the middle of a batch.
+
+    Where the user has set ``stopActiveRunOnRestart`` to true, it is what they want.
+
+    Raises:
+        RunningCheckpointError: naming the query.
+    """
+    running = {str(query.id): query for query in spark.streams.active}
+    if not running or spark.conf.get(_STOPS_THE_FIRST, None) == "true":
+        return
+    try:
+        found = running.get(query_id(spark, checkpoint))
+    except PySparkException:
+        return  # there is no such checkpoint yet
+    if found is not None:
+        raise RunningCheckpointError(checkpoint, found.name, str(found.id))
