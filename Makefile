@@ -70,6 +70,7 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 	@$(PY) -m windowpane.testing.fuzz --programs $(PROGRAMS)
 	@$(PY) -m windowpane.testing.fuzz --over --engine columnar --programs $(PROGRAMS)
 	@$(PY) -m windowpane.testing.fuzz --functions --programs $(PROGRAMS)
+	@$(PY) -m windowpane.testing.fuzz --rolling --programs $(PROGRAMS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m windowpane.testing.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

@@ -17,9 +17,10 @@ def rolling_files() -> list[Path]:
 
 
 @RESTARTS
+@pytest.mark.parametrize("engine", ["row", "columnar"])
 @pytest.mark.parametrize("file", rolling_files(), ids=lambda file: file.stem)
-def test_no_features_differ(file: Path, restart: bool) -> None:
-    passed, failed, skipped = replay(file, restart)
+def test_no_features_differ(file: Path, engine: str, restart: bool) -> None:
+    passed, failed, skipped = replay(file, restart, engine)
     assert failed == []
     assert passed == len(list(read_cases(file)))
     assert not skipped

@@ -16,7 +16,6 @@ from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInT
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.errors import AggregateOverflowError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.kernels.rolling.features import starts
 from windowpane.kernels.rolling.searching import spans_between
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.aggregates import Aggregate, any_value, avg, bool_and, count, first, last, max, median, min, sum
@@ -151,7 +150,7 @@ def test_spans_stay_within_their_key() -> None:
 def test_windows_start_where_the_spec_says(is_exact: bool) -> None:
     window = RollingWindow(24, 4, is_exact)
     instants = np.arange(-30, 30)
-    assert starts(window, instants).tolist() == [window.start(instant) for instant in instants.tolist()]
+    assert window.start(instants).tolist() == [window.start(instant) for instant in instants.tolist()]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
     assert "over 1 hour     n_1h = count(); exact edge" in text
     assert "over 30 days    n_30d = count(); hop edge: up to 1 day too long" in text
     assert "WARNING: a key without new rows keeps its last values" in text
-    assert "rolling reference: " in text
+    assert "rolling: windows of a key merge pieces" in text
     labels = features(table(spark, STATIC)).at(table(spark, [("a", 3, 1)]), time="t")
     assert "a row counts even if it came late" in labels.explain()
 

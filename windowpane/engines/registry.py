@@ -28,7 +28,9 @@ from windowpane.engines.panes import counts, timed
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import Program
+from windowpane.engines.rolling import engine as rolling
 from windowpane.engines.rolling import point_in_time
+from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
@@ -150,6 +152,12 @@ OVER_ENGINES: Final[tuple[EngineSpec[OverProgram], ...]] = (
 """The engines of OVER windows."""
 
 ROLLING_ENGINES: Final[tuple[EngineSpec[RollingProgram], ...]] = (
+    EngineSpec(
+        RollingEngine,
+        refusal=rolling.refusal,
+        reason=lambda program: "windows of a key merge pieces of partial aggregates, all keys at once",
+        state="hash pages: by key its last row, and partial aggregates of the times that a window can still see",
+    ),
     EngineSpec(
         RollingReferenceEngine,
         refusal=lambda program: None,

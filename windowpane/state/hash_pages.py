@@ -122,6 +122,37 @@ class HashPages:
         """Return the number of rows of a page."""
         return self._pages[position].rows if self._pages else 0
 
+    def steps(self, hashes: Unsigned, now: int, most: int) -> Iterator[tuple[Sequence[int], Integers, bool]]:
+        """Yield what is worked on together: pages, the numbers of the hashes that belong there, and whether pages are neighbours.
+
+        Pages are those of the hashes and those that are due: all pages, as a run of neighbours, if there are many hashes.
+
+        Args:
+            hashes: those of arriving rows.
+            now: the instant up to which pages are due.
+            most: about so many live and arriving rows are in a step.
+        """
+        count = max(len(self), 1)
+        located = self.locate(hashes)
+        is_dense = len(hashes) > 0 and self.is_dense(len(hashes))
+        touched = range(count) if is_dense else sorted({*np.unique(located).tolist(), *self.due(now)})
+        counts = np.bincount(located, minlength=count)
+        live = [page.live for page in self._pages] or [0]
+        steps = np.cumsum([live[position] + int(counts[position]) for position in touched]) // most
+        for step in np.unique(steps):
+            positions = [position for position, which in zip(touched, steps, strict=True) if which == step]
+            numbers = np.flatnonzero(np.isin(located, positions)) if len(positions) < count else np.arange(len(hashes))
+            yield positions, numbers, is_dense
+
+    def put(self, positions: Sequence[int], table: pa.Table, is_run: bool) -> None:
+        """Put ``table`` in the place of pages of a step; all of its rows belong there."""
+        if is_run:
+            self.replace(positions, table)
+            return
+        places = self.locate(self._hash_of(table))
+        for position in positions:
+            self.write(position, table.filter(pa.array(places == position)))
+
     def due(self, now: int) -> list[int]:
         """Return the positions of the pages to which something happens at or before ``now``."""
         return [position for position, page in enumerate(self._pages) if page.due <= now]

@@ -12,7 +12,7 @@ Who may mutate: this engine, once a batch. Recovery: read them back; the clocks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -121,7 +121,8 @@ class _Batch:
     def _take(self, rows: pa.Table | None) -> int:
         """Let rows that are not late meet the held ones; return how many are duplicates of those that came out."""
         arriving = None if rows is None or not rows.num_rows else self._engine.keyed(rows)
-        for positions, numbers, is_run in self._groups(arriving):
+        hashes = np.zeros(0, np.uint64) if arriving is None else _hashes(arriving)
+        for positions, numbers, is_run in self._pages.steps(hashes, self._forgotten, STEP_ROWS.value):
             self._step(positions, arriving, numbers, is_run)
         self._pages.commit()
         if arriving is None or rows is None or self._program.keep is Keep.LAST:
@@ -136,20 +137,6 @@ class _Batch:
         ends = held[END].to_numpy()
         half = int(np.partition(ends, len(ends) // 2)[len(ends) // 2])
         return PageSummary(half, held.num_rows)
-
-    def _groups(self, arriving: pa.Table | None) -> Iterator[tuple[Sequence[int], Integers, bool]]:
-        """Yield pages, the numbers of the rows that belong there, and whether the pages are a run of neighbours."""
-        count, rows = max(len(self._pages), 1), 0 if arriving is None else arriving.num_rows
-        located = np.zeros(0, np.int64) if arriving is None else self._pages.locate(_hashes(arriving))
-        is_dense = rows > 0 and self._pages.is_dense(rows)
-        touched = range(count) if is_dense else sorted({*np.unique(located).tolist(), *self._pages.due(self._forgotten)})
-        counts = np.bincount(located, minlength=count)
-        sizes = np.cumsum([self._pages.rows_of(position) + int(counts[position]) for position in touched])
-        steps = sizes // STEP_ROWS.value
-        for step in np.unique(steps):
-            positions = [position for position, which in zip(touched, steps, strict=True) if which == step]
-            numbers = np.flatnonzero(np.isin(located, positions)) if len(positions) < count else np.arange(rows)
-            yield positions, numbers, is_dense
 
     def _step(self, positions: Sequence[int], arriving: pa.Table | None, numbers: Integers, is_run: bool) -> None:
         """Let rows meet what some pages hold, and write what these hold then."""
@@ -169,12 +156,7 @@ class _Batch:
             held = added if held is None else pa.concat_tables([held, added.select(held.column_names)])
         if held is None:
             return
-        if is_run:
-            self._pages.replace(positions, held)
-            return
-        places = self._pages.locate(_hashes(held))
-        for position in positions:
-            self._pages.write(position, held.filter(pa.array(places == position)))
+        self._pages.put(positions, held, is_run)
 
     def _meet(self, held: pa.Table | None, rows: pa.Table, numbers: Integers) -> tuple[pa.Table, Integers]:
         """Return the runs that are new, and the numbers of the held ones that they replace."""

@@ -19,6 +19,7 @@ from windowpane.hidden_columns import hidden
 from windowpane.windowing.aggregates import BoundAggregate
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.rolling.spec import RollingSpec
+from windowpane.windowing.times import MAX
 
 AS_OF = "as_of"
 """The column with the instant that features are of."""
@@ -63,6 +64,10 @@ class RollingProgram:
         """The main output."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.spec.deletes_empty else []
         return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *changes])
+
+    def limited(self, watermark: int) -> int:
+        """Return the watermark; the end of a static input is not the end of time."""
+        return self.until if watermark == MAX and self.until is not None else watermark
 
 
 @dataclass(frozen=True)

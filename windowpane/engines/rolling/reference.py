@@ -26,7 +26,6 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
-from windowpane.windowing.times import MAX
 
 
 class RollingReferenceEngine:
@@ -60,7 +59,7 @@ class _Batch:
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         before = self._header.watermark
-        watermark = max(before, self._limited(clock.watermark))
+        watermark = max(before, self._program.limited(clock.watermark))
         is_first = self._program.upstream is Upstream.SOURCE
         judged = watermark if is_first else before
         rows = in_order_of_arrival(tables)
@@ -70,11 +69,6 @@ class _Batch:
             results += self._operator.finish(judged)
         results += self._operator.advance(watermark)
         return self._close(results, rows, watermark, clock)
-
-    def _limited(self, watermark: int) -> int:
-        """Return the watermark; the end of a static input is not the end of time."""
-        until = self._program.until
-        return until if watermark == MAX and until is not None else watermark
 
     def _take(self, rows: pa.Table, judged: int) -> None:
         """Take the rows that are not late."""

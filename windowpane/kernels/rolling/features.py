@@ -22,7 +22,6 @@ from windowpane.kernels.rolling.searching import spans_between
 from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
-from windowpane.windowing.rolling.windows import RollingWindow
 
 _ORDER = (OrderColumn(TIME, nulls_first=True),)
 
@@ -32,7 +31,7 @@ class SearchedRows(SortedRows):
     """Sorted rows with a span for each question, by the frame of the window.
 
     Args:
-        searched: the spans; a frame stands for the window of its length.
+        searched: the spans; a frame stands for a window.
     """
 
     searched: Mapping[Frame, Span] = field(default_factory=dict)
@@ -48,7 +47,7 @@ class FeatureKernel:
     def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
         """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
         self._spec = spec
-        self._over = OverSpec((), _ORDER, (TIME,), tuple(_over_call(call) for call in spec.calls))
+        self._over = OverSpec((), _ORDER, (TIME,), tuple(_over_call(call, spec) for call in spec.calls))
         found = [span_kernel(call, columns) for call in self._over.calls]
         self._kernels: list[CallKernel] = [kernel for kernel in found if kernel is not None]
         self._bound = [
@@ -72,10 +71,10 @@ class FeatureKernel:
             nothing = [each.get_result(each.create_accumulator()) for each in self._bound]
             return [pa.array([value] * len(asked), each.result_type) for value, each in zip(nothing, self._bound, strict=True)]
         windows = self._spec.windows
-        bounds = [(starts(window, instants), instants) for window in windows]
+        bounds = [(window.start(instants), instants) for window in windows]
         spans = spans_between(keys, times, asked, bounds)
         layout = Layout(np.ones(len(keys), np.bool_), np.ones(len(keys), np.bool_))
-        searched = {_frame(window): span for window, span in zip(windows, spans, strict=True)}
+        searched = {_frame(number): span for number, span in enumerate(spans)}
         every = np.ones(len(asked), np.bool_)
         found = SearchedRows(self._over, rows, layout, every[:0], every, searched=searched)
         with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
@@ -85,23 +84,16 @@ class FeatureKernel:
 def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
     """Return why features cannot be computed here, ``None`` if they can."""
     for call in spec.calls:
-        if span_kernel(_over_call(call), columns) is None:
+        if span_kernel(_over_call(call, spec), columns) is None:
             return f"no kernel computes {call.aggregate} from the rows of a span"
     return None
 
 
-def starts(window: RollingWindow, instants: Integers) -> Integers:
-    """Return the earliest time that a window takes as of each instant."""
-    begin = instants - window.length + 1
-    return begin if window.is_exact else begin // window.hop * window.hop
+def _frame(window: int) -> Frame:
+    """Return the frame that stands for a window of the spec, by its number."""
+    return Frame.range_(preceding(window), CURRENT_ROW)
 
 
-def _frame(window: RollingWindow) -> Frame:
-    return Frame.range_(preceding(window.length - 1), CURRENT_ROW)
-
-
-def _over_call(call: RollingCall) -> OverCall:
-    aggregate = call.aggregate
-    return OverCall(
-        aggregate.name, aggregate.arguments, _frame(call.window), filter=call.condition, parameters=aggregate.parameters
-    )
+def _over_call(call: RollingCall, spec: RollingSpec) -> OverCall:
+    aggregate, frame = call.aggregate, _frame(spec.windows.index(call.window))
+    return OverCall(aggregate.name, aggregate.arguments, frame, filter=call.condition, parameters=aggregate.parameters)

@@ -101,9 +101,13 @@ class RollingOperator:
         is_empty = self._features.is_empty(rows, instant)
         values = self._features.values(rows, instant)
         self._state.put(None, "seen", instant)
-        if (last is None and is_empty) or (last is not None and _same(last[1], values)):
+        is_same = last is not None and _same(last[1], values)
+        if is_empty:
+            self._state.put(None, "last", None)
+        elif not is_same:
+            self._state.put(None, "last", (instant, values))
+        if (last is None and is_empty) or (is_same and not (is_empty and self._spec.deletes_empty)):
             return
-        self._state.put(None, "last", None if is_empty else (instant, values))
         yield RollingRow(self._state.current_key, instant, values, not is_empty, last is None, by_tick)
 
     def _of_row(self, row: HeldRow) -> RollingRow:
@@ -113,8 +117,7 @@ class RollingOperator:
 
     def _look_again(self, now: int) -> None:
         """Forget the rows of the current key that no window can see, and set its timer; all up to ``now`` is done."""
-        horizon = self._spec.horizon(now)
-        kept = [row for row in self._rows() if row.time > horizon]
+        kept = [row for row in self._rows() if self._spec.forgotten(row.time) > now]
         self._state.put(None, "rows", kept or None)
         if not kept:
             self._state.put(None, "last", None)
@@ -129,7 +132,7 @@ class RollingOperator:
 
     def _moments(self, row: HeldRow, now: int) -> Iterator[int]:
         """Yield the times after ``now`` at which a row makes its key one to look at."""
-        yield row.time + self._spec.reach
+        yield self._spec.forgotten(row.time)
         emit, seen = self._spec.emit, self._state.get(None, "seen")
         if emit is RollingEmit.EACH and row.time > now:
             yield row.time

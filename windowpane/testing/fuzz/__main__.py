@@ -1,6 +1,6 @@
-"""``python -m windowpane.testing.fuzz [--functions | --joins | --over] --programs N [--seed S]``: run random programs.
+"""``python -m windowpane.testing.fuzz [--functions | --joins | --over | --rolling] --programs N [--seed S]``: random programs.
 
-Those that differ are printed.
+They are run, and those that differ are printed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import SystemRandom
 
-from windowpane.testing.fuzz import functions, joins, over, windowed
+from windowpane.testing.fuzz import functions, joins, over, rolling, windowed
 from windowpane.testing.fuzz.outcome import Outcome
 
 KINDS: dict[str, Callable[[int], Outcome]] = {
@@ -20,6 +20,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "functions": functions.run,
     "joins": joins.run,
     "over": over.run,
+    "rolling": rolling.run,
 }
 """What makes and runs the program of a seed, by kind; each but the first is asked for by its name as an option."""
 
@@ -28,8 +29,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m windowpane.testing.fuzz",
         description="Run random programs on the reference and on the engine the planner chooses, functions of the "
-        "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, or OVER windows on an "
-        "engine and on DuckDB. Exit code 1 if any differed.",
+        "user's own on the row engine and on the operator, joins on an engine, the reference and DuckDB, rolling features on an "
+        "engine, the reference and DuckDB, or OVER windows on an engine and on DuckDB. Exit code 1 if any differed.",
     )
     parser.add_argument("--programs", type=int, default=100, metavar="N", help="how many programs")
     parser.add_argument("--seed", type=int, metavar="S", help="seed of the first program, the next has S + 1; random if left out")

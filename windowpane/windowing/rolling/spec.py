@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import gcd
 from typing import Final
 
 from windowpane.errors import EdgeError, UnboundedStateError
 from windowpane.windowing.aggregates import Aggregate
-from windowpane.windowing.rolling.windows import DAY, RollingWindow, check_multiple
+from windowpane.windowing.rolling.windows import DAY, Instants, RollingWindow, check_multiple
 from windowpane.windowing.times import MIN
 
 HOLISTIC: Final = frozenset({"collect_list", "collect_set", "count_distinct", "median", "mode", "quantile", "string_agg"})
@@ -95,7 +96,21 @@ class RollingSpec:
         """Return the time at or below which no window can see a row any more."""
         return max(watermark - self.reach, MIN)
 
-    def tick_from(self, instant: int) -> int:
+    @property
+    def grain(self) -> int:
+        """The length of time whose rows no window tells apart: a whole number of these is every window, hop and step.
+
+        Windows with exact edges tell all instants apart, unless features are asked for at ticks only.
+        """
+        if self.emit is not RollingEmit.TICK and any(window.is_exact for window in self.windows):
+            return 1
+        return gcd(self.step, *(window.hop for window in self.windows))
+
+    def forgotten(self, time: Instants) -> Instants:
+        """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see them."""
+        return self.tick_from(time + self.reach)
+
+    def tick_from(self, instant: Instants) -> Instants:
         """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""
         return -(-(instant + 1) // self.step) * self.step - 1
 

@@ -14,9 +14,14 @@ All times are integers of microseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from windowpane.arrays import Integers
 from windowpane.errors import TileMismatchError
 from windowpane.windowing.times import format_micros, to_micros
+
+Instants = TypeVar("Instants", int, Integers)
+"""One instant, or an array of them."""
 
 _MINUTES = to_micros("5 minutes")
 _HOUR = to_micros("1 hour")
@@ -77,12 +82,12 @@ class RollingWindow:
         """How far behind the watermark a row may lie that the window can still see."""
         return self.length + self.hop
 
-    def start(self, instant: int) -> int:
+    def start(self, instant: Instants) -> Instants:
         """Return the earliest time that the window as of ``instant`` takes."""
         start = instant - self.length + 1
         return start if self.is_exact else start // self.hop * self.hop
 
-    def leaving(self, time: int) -> int:
+    def leaving(self, time: Instants) -> Instants:
         """Return the first instant as of which the window no longer takes a row."""
         return time + self.length if self.is_exact else (time // self.hop + 1) * self.hop + self.length - 1
 

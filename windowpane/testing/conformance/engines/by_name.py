@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.testing.conformance.engines.columnar_over import ColumnarOver
 from windowpane.testing.conformance.engines.engine_operator import EngineOperator
 from windowpane.testing.conformance.engines.engine_programs import columnar_program
@@ -85,6 +86,7 @@ def columnar_engine() -> Engine:
         "window_operator": partial(window_operator.replay, operator=operator),
         "window_operator_chain": partial(window_operator_chain.replay, operator=operator),
         "over_window": partial(over_window.replay, operator=ColumnarOver),
+        "rolling": partial(rolling.replay, engine=RollingEngine),
         "join": partial(join.replay, engine=None),
     }
 

@@ -1,0 +1,339 @@
+"""The rolling engine: features of all keys of a batch at once, from pieces of partial aggregates.
+
+Rows fold into pieces: one for each key and grain of time, the longest that no window cuts (a hop, or with exact edges an
+instant). All windows of a key merge the pieces of their spans, so the state grows with the rows of the longest window, not with
+the number of windows::
+
+    pieces of a key      | 3 | 1 |   | 2 | 5 |
+    window of 2 grains               [       ]
+    window of 5 grains   [                   ]
+
+State, by name in the bucket's blob store: ``header``, and pages ``p`` by a hash of the key, a row for each key with its pieces
+(``held.py``). Features of silent keys go down without a timer a key: a page says when its first key is to be looked at.
+
+Who may mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_keys
+from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.rolling.held import (
+    HASH,
+    LOOK,
+    Keys,
+    Pieces,
+    first_of_each,
+    held_table,
+    new_keys,
+    of_held_table,
+    pieces_held,
+)
+from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
+from windowpane.engines.rolling.program import AS_OF, LATE, RollingProgram
+from windowpane.engines.rolling.reference import in_order_of_arrival
+from windowpane.errors import MissingEventTimeError, TimestampOverflowError
+from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
+from windowpane.kernels.keys.codes import is_nested
+from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
+from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.rolling.pieces import PieceFeatures
+from windowpane.kernels.rolling.pieces import refusal as pieces_refusal
+from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.sizes import Size
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.rolling.spec import RollingEmit
+from windowpane.windowing.times import MIN
+
+PAGE_KEYS = Size("keys of a page of rolling features", 1 << 10, (2, 4))
+DENSE_KEYS = Size("keys of a page of rolling features among pages that are all replaced", 1 << 16, (4, 8))
+STEP_PIECES = Size("pieces of rolling features in a step", 1 << 22, (5, 12))
+"""About so many are worked on at once: bounds the memory of a batch, whatever is held."""
+
+_OWNER = hidden("owner")
+
+
+class RollingEngine:
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "rolling"
+
+    def __init__(self, program: RollingProgram) -> None:
+        """Run ``program``."""
+        self.program = program
+        self.features = PieceFeatures(program.spec, program.columns)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self, store).run(rows, clock)
+
+
+def refusal(program: RollingProgram) -> str | None:
+    """Return why the rolling engine cannot run a program, ``None`` if it can."""
+    for key in program.keys:
+        if is_nested(key.type):
+            return f"key {key.name!r} is of type {key.type}"
+    return pieces_refusal(program.spec, program.columns)
+
+
+@dataclass
+class _Arrived:
+    """The rows of a batch that are not late: their keys, and pieces whose owners are numbers of these."""
+
+    keys: Keys
+    pieces: Pieces
+
+
+class _Batch:
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
+        self._program = engine.program
+        self._spec = engine.program.spec
+        self._features = engine.features
+        self._store = store
+        self._header = BucketHeader.read(store, engine.program.description)
+        self._pages = HashPages(store, "p", _hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
+        self._before = self._header.watermark
+        self._out: list[pa.Table] = []
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        self._watermark = max(self._before, self._program.limited(clock.watermark))
+        self._judged = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
+        rows, late = in_order_of_arrival(tables), None
+        if rows is not None:
+            self._check_times(rows)
+            is_late = rows[TIME].to_numpy() <= self._spec.horizon(self._judged)
+            if is_late.any():
+                late, rows = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
+        arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
+        hashes = np.zeros(0, np.uint64) if arrived is None else arrived.keys.hashes
+        for positions, numbers, is_run in self._pages.steps(hashes, self._watermark, STEP_PIECES.value):
+            self._step(positions, arrived, numbers, is_run)
+        self._pages.commit()
+        return self._output(late, clock)
+
+    def _output(self, late: pa.Table | None, clock: Clock) -> BucketOutput:
+        program, dropped = self._program, 0 if late is None else late.num_rows
+        now, keys = max(clock.processing_time, self._header.processing_time), self._pages.rows
+        BucketHeader(program.description, self._watermark, now, keys).write(self._store)
+        tables = [(MAIN, table) for table in self._in_order()]
+        if late is not None and program.late_columns is not None:
+            tables.append((LATE, late.select(program.late_columns.names)))
+        came_out = sum(table.num_rows for table in self._out)
+        counters = Counters(dropped, dropped, came_out, 0, keys, self._pages.byte_size)
+        return BucketOutput(tables, counters, not keys and program.upstream is Upstream.SOURCE)
+
+    def _in_order(self) -> list[pa.Table]:
+        """Return what came out of all steps; ticks are in order."""
+        if self._spec.emit is not RollingEmit.TICK or len(self._out) < 2:
+            return self._out
+        every = pa.concat_tables(self._out)
+        return [every.take(pa.array(np.argsort(every[AS_OF].cast(pa.int64()).to_numpy(), kind="stable")))]
+
+    # The rows.
+
+    def _check_times(self, rows: pa.Table) -> None:
+        """Refuse rows without an event time, and those whose windows end beyond all time.
+
+        Raises:
+            MissingEventTimeError: there is one without a time.
+            TimestampOverflowError: there is one near the end of time.
+        """
+        if rows[TIME].null_count:
+            row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+            raise MissingEventTimeError(python_keys(row, self._program.key_columns)[0])
+        times, reach = rows[TIME].to_numpy(), self._spec.reach + self._spec.step
+        for time in (int(times.min()), int(times.max())):
+            if not (MIN + reach < time < FAR - reach):
+                raise TimestampOverflowError(time, time - reach, time + reach)
+
+    def _arrived(self, rows: pa.Table) -> _Arrived:
+        columns = [plain_key(rows[name]) for name in self._program.key_columns]
+        firsts, owners = first_of_each(key_codes(columns, rows.num_rows))
+        grain = self._spec.grain
+        starts = pa.array(rows[TIME].to_numpy() // grain * grain)
+        grouped = self._features.prepared(rows).append_column(_OWNER, pa.array(owners)).append_column(SLICE, starts)
+        folded = self._features.fold.fold(grouped, [_OWNER, SLICE], ROWS, [(TIME, "max")])
+        owners, times = folded[_OWNER].to_numpy(), folded[SLICE].to_numpy()
+        order = lexical_order([owners, times])
+        folded, owners, times = folded.take(pa.array(order)), owners[order], times[order]
+        waiting = folded[ROWS].to_numpy().astype(np.int64) if self._spec.emit is RollingEmit.EACH else None
+        pieces = Pieces(owners, times, folded.select(list(self._features.fold.columns)), waiting)
+        newest = folded[TIME].to_numpy()[np.append(np.flatnonzero(np.diff(owners)), len(owners) - 1)]
+        chosen = [column.take(pa.array(firsts)).combine_chunks() for column in columns]
+        hashes = key_hashes([pa.chunked_array([column]) for column in chosen], len(firsts))
+        return _Arrived(new_keys(hashes, chosen, np.array(newest), self._features.types), pieces)
+
+    # Keys and their pieces.
+
+    def _step(self, positions: Sequence[int], arrived: _Arrived | None, numbers: Integers, is_run: bool) -> None:
+        """Run the batch for the keys of some pages and some keys that arrived, and write what is held then."""
+        self._pages.prefetch(positions)
+        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
+        held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None
+        comes_first = self._program.upstream is not Upstream.SOURCE
+        if held is not None and not comes_first:
+            held = self._advanced(*held)
+        if arrived is not None and len(numbers):
+            held = self._joined(held, arrived, numbers)
+        if held is not None and comes_first:
+            held = self._advanced(*held)
+        if held is not None:
+            self._pages.put(positions, held_table(*held), is_run)
+
+    def _advanced(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
+        """Give out what comes because the watermark is where it is, and forget rows."""
+        watermark = self._watermark
+        due = keys.look <= watermark
+        if watermark == MIN or not due.any():
+            return keys, pieces
+        if self._spec.emit is RollingEmit.CHANGED:
+            instant = self._spec.last_tick(watermark)
+            asked = np.flatnonzero(due & (keys.newest < instant))
+            self._changed(keys, pieces, asked, np.full(len(asked), instant))
+        elif self._spec.emit is RollingEmit.TICK:
+            asked, ticks = due_ticks(self._spec, keys, pieces, self._before, watermark)
+            self._changed(keys, pieces, asked, ticks)
+        elif self._spec.emit is RollingEmit.EACH:
+            self._come_out(keys, pieces, watermark)
+        stays = pieces.times > self._spec.last_tick(watermark) - self._spec.reach
+        if not stays.all():
+            pieces = pieces.take(stays)
+            is_gone = np.bincount(pieces.owners, minlength=len(keys)) == 0
+            keys.is_out[is_gone] = False
+            keys.seen[is_gone] = MIN
+            keys.as_of[is_gone] = MIN
+            keys.newest[is_gone] = MIN
+        set_looks(self._spec, keys, pieces, due, watermark)
+        return keys, pieces
+
+    def _joined(self, held: tuple[Keys, Pieces] | None, arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
+        """Add keys that arrived, with their pieces, and give out what these change."""
+        keys, pieces = arrived.keys, arrived.pieces
+        if len(numbers) < len(keys):
+            places = np.full(len(keys), -1)
+            places[numbers] = np.arange(len(numbers))
+            pieces = pieces.take(places[pieces.owners] >= 0)
+            pieces.owners = places[pieces.owners]
+            keys = Keys.of_table(keys.to_table().take(pa.array(numbers)))
+        came = Pieces(pieces.owners, pieces.times, pieces.partials, pieces.waiting)
+        asked = np.arange(len(keys))
+        if held is not None:
+            keys, asked = held[0].and_new(keys)
+            came.owners = asked[came.owners]
+            pieces = held[1].merged(came, self._features.fold)
+        if self._spec.emit in (RollingEmit.CHANGED, RollingEmit.BATCH):
+            asked = np.sort(asked)
+            instants = np.where(keys.is_out[asked], np.maximum(keys.newest[asked], keys.as_of[asked]), keys.newest[asked])
+            self._changed(keys, pieces, asked, instants)
+        elif self._spec.emit is RollingEmit.TICK:
+            is_behind = came.times <= self._spec.last_tick(self._judged)
+            keys.seen[came.owners[is_behind]] = MIN
+        else:
+            self._come_out(keys, pieces, self._judged)
+        touched = np.zeros(len(keys), np.bool_)
+        touched[asked] = True
+        set_looks(self._spec, keys, pieces, touched, self._judged)
+        return keys, pieces
+
+    # What comes out.
+
+    def _changed(self, keys: Keys, pieces: Pieces, asked: Integers, instants: Integers) -> None:
+        """Give out the features of questions, by key and instant, where they differ from the last ones of their key."""
+        if not len(asked):
+            return
+        features, is_empty = self._features.values(pieces.partials, pieces.owners, pieces.times, asked, instants)
+        follows = np.append(False, np.diff(asked) == 0)
+        was_out = keys.is_out[asked]
+        was_out[1:] = np.where(follows[1:], ~is_empty[:-1], was_out[1:])
+        is_same = ~self._differ(keys, features, asked, follows)
+        if self._spec.deletes_empty:
+            is_same &= ~is_empty
+        comes = np.where(was_out, ~is_same, ~is_empty)
+        self._emit(keys, asked, instants, features, comes, is_empty, was_out)
+        last = np.flatnonzero(~np.append(follows[1:], False))
+        owners = asked[last]
+        keys.seen[owners] = instants[last]
+        shown = np.maximum.accumulate(np.where(comes & ~is_empty, np.arange(len(asked)), -1))[last]
+        is_new = shown >= np.flatnonzero(~follows)
+        keys.as_of[owners[is_new]] = instants[shown[is_new]]
+        keys.is_out[owners] = ~is_empty[last]
+        keys.features = [
+            _put(before, owners[is_new], after.take(pa.array(shown[is_new])))
+            for before, after in zip(keys.features, features, strict=True)
+        ]
+
+    def _differ(self, keys: Keys, features: list[pa.Array], asked: Integers, follows: Mask) -> Mask:
+        """Return which features differ from those of the question before, or from the last ones of the key."""
+        differ = np.zeros(len(asked), np.bool_)
+        before = np.where(follows, np.arange(len(asked)) - 1 + len(keys), asked)
+        for held, found in zip(keys.features, features, strict=True):
+            earlier = pa.concat_arrays([held, found]).take(pa.array(before))
+            differ |= differing(earlier, found)
+        return differ
+
+    def _come_out(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
+        """Give out each row that waits and that the watermark has passed."""
+        assert pieces.waiting is not None, "each row comes out"
+        due = np.flatnonzero((pieces.waiting > 0) & (pieces.times <= watermark))
+        if not len(due):
+            return
+        asked, instants = pieces.owners[due], pieces.times[due]
+        features, _ = self._features.values(pieces.partials, pieces.owners, pieces.times, asked, instants)
+        times = np.repeat(np.arange(len(due)), pieces.waiting[due])
+        repeated = [each.take(pa.array(times)) for each in features]
+        every = np.ones(len(times), np.bool_)
+        self._emit(keys, asked[times], instants[times], repeated, every, ~every, every)
+        pieces.waiting[due] = 0
+
+    def _emit(
+        self,
+        keys: Keys,
+        asked: Integers,
+        instants: Integers,
+        features: list[pa.Array],
+        comes: Mask,
+        is_empty: Mask,
+        was_out: Mask,
+    ) -> None:
+        if not comes.any():
+            return
+        program, chosen = self._program, np.flatnonzero(comes)
+        if self._spec.emit is RollingEmit.TICK:
+            chosen = chosen[np.argsort(instants[chosen], kind="stable")]
+        owners, taken = pa.array(asked[chosen]), pa.array(chosen)
+        columns = [column.take(owners).cast(field.type) for column, field in zip(keys.columns, program.keys, strict=True)]
+        columns.append(pa.array(instants[chosen]).cast(program.instant))
+        columns += [each.take(taken) for each in features]
+        if self._spec.deletes_empty:
+            words = np.where(is_empty[chosen], DELETE, np.where(was_out[chosen], UPDATE_POSTIMAGE, INSERT))
+            columns.append(pa.array(words.tolist(), pa.string()))
+        self._out.append(pa.table(columns, schema=program.main_schema))
+
+
+def _put(column: pa.Array, places: Integers, values: pa.Array) -> pa.Array:
+    """Return a column with values at some places."""
+    numbers = np.arange(len(column))
+    numbers[places] = len(column) + np.arange(len(places))
+    return pa.concat_arrays([column, values]).take(pa.array(numbers))
+
+
+def _hashes(table: pa.Table) -> Unsigned:
+    hashes: Unsigned = table[HASH].to_numpy()
+    return hashes
+
+
+def _summary(table: pa.Table) -> PageSummary:
+    return PageSummary(int(table[LOOK].to_numpy().min()), pieces_held(table))

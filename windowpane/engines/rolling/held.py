@@ -1,0 +1,179 @@
+"""What a bucket holds of keys, as arrays: a row for each key, and its pieces; and the table that pages keep of both.
+
+A row of a page is a key: its hash, the values of the key, when its last row was of and the features of that (``AS_OF``,
+``IS_OUT`` where there is such a row), as of when features were last computed (``SEEN``), the time of its newest row, when to look
+at it again (``LOOK``), and its pieces in order of time as a list of structs. A piece is the start of its grain of time, partial
+aggregates, and for ``each`` how many of its rows have not come out yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.hidden_columns import ROWS, TIME, hidden
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.segments import Runs, flat
+from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.windowing.times import MIN
+
+HASH = hidden("hash")
+LOOK = hidden("look")
+_AS_OF, _IS_OUT, _SEEN, _NEWEST = hidden("as_of"), hidden("is_out"), hidden("seen"), hidden("newest")
+_PIECES = hidden("pieces")
+
+
+@dataclass
+class Pieces:
+    """Pieces, sorted by key and time, no two of one key and time.
+
+    Args:
+        owners: the number of the key of each.
+        times: where each begins.
+        partials: the partial aggregates.
+        waiting: how many of its rows have not come out, ``None`` unless each does.
+    """
+
+    owners: Integers
+    times: Integers
+    partials: pa.Table
+    waiting: Integers | None = None
+
+    def take(self, numbers: Integers | Mask) -> Pieces:
+        """Return some pieces, by number or mask, in their order."""
+        numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers
+        waiting = None if self.waiting is None else self.waiting[numbers]
+        return Pieces(self.owners[numbers], self.times[numbers], self.partials.take(pa.array(numbers)), waiting)
+
+    def merged(self, other: Pieces, fold: GroupedFold) -> Pieces:
+        """Return these and other pieces together; those of one key and time become one."""
+        owners, times = np.concatenate([self.owners, other.owners]), np.concatenate([self.times, other.times])
+        partials = pa.concat_tables([self.partials, other.partials.select(self.partials.column_names)])
+        waiting = None
+        if self.waiting is not None and other.waiting is not None:
+            waiting = np.concatenate([self.waiting, other.waiting])
+        both = Pieces(owners, times, partials, waiting).take(lexical_order([owners, times]))
+        is_first = np.ones(len(owners), np.bool_)
+        is_first[1:] = (np.diff(both.owners) != 0) | (np.diff(both.times) != 0)
+        if is_first.all():
+            return both
+        starts = np.flatnonzero(is_first)
+        runs = Runs.at(np.append(starts, len(owners)))
+        partials = fold.merge_segments(both.partials, runs).select(self.partials.column_names)
+        waiting = None if both.waiting is None else runs.total(both.waiting)
+        return Pieces(both.owners[starts], both.times[starts], partials, waiting)
+
+
+@dataclass
+class Keys:
+    """Keys and what is known of each.
+
+    Args:
+        hashes: a hash of each.
+        columns: their values.
+        as_of: when the last row was of.
+        is_out: whether there is one.
+        seen: as of when features were last computed, ``MIN`` if that was never, or does not hold any more.
+        newest: the time of the newest row.
+        look: when to look at each again.
+        features: the features of the last row.
+    """
+
+    hashes: Unsigned
+    columns: list[pa.Array]
+    as_of: Integers
+    is_out: Mask
+    seen: Integers
+    newest: Integers
+    look: Integers
+    features: list[pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def and_new(self, other: Keys) -> tuple[Keys, Integers]:
+        """Return these keys followed by those of ``other`` that are not among them, and the number of each of ``other``."""
+        count, total = len(self), len(self) + len(other)
+        both = [pa.chunked_array(pair) for pair in zip(self.columns, other.columns, strict=True)]
+        numbers = _dense(key_codes(both, total))
+        is_new = numbers[count:] >= count
+        joined = Keys.of_table(pa.concat_tables([self.to_table(), other.to_table().filter(pa.array(is_new))]))
+        found = numbers[count:]
+        joined.newest[found] = np.maximum(joined.newest[found], other.newest)
+        return joined, found
+
+    def to_table(self) -> pa.Table:
+        """Return the keys as a table."""
+        columns = [pa.array(self.hashes), *self.columns, pa.array(self.as_of), pa.array(self.is_out), pa.array(self.seen)]
+        columns += [pa.array(self.newest), pa.array(self.look), *self.features]
+        keys = [hidden(f"key_{number}") for number in range(len(self.columns))]
+        features = [hidden(f"feature_{number}") for number in range(len(self.features))]
+        return pa.table(columns, names=[HASH, *keys, _AS_OF, _IS_OUT, _SEEN, _NEWEST, LOOK, *features])
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Keys:
+        """Return the keys of a table."""
+        named = {name: flat(table[name]) for name in table.column_names if name != _PIECES}
+        numbers = [
+            np.array(named.pop(name).to_numpy(zero_copy_only=False)) for name in (HASH, _AS_OF, _IS_OUT, _SEEN, _NEWEST, LOOK)
+        ]
+        hashes, as_of, is_out, seen, newest, look = numbers
+        keys = [column for name, column in named.items() if name.startswith(hidden("key_"))]
+        return cls(hashes, keys, as_of, is_out, seen, newest, look, list(named.values())[len(keys) :])
+
+
+def held_table(keys: Keys, pieces: Pieces) -> pa.Table:
+    """Return keys that have pieces, with these, as pages keep them."""
+    counts = np.bincount(pieces.owners, minlength=len(keys))
+    columns = [pa.array(pieces.times), *map(flat, pieces.partials.columns)]
+    names = [TIME, *pieces.partials.column_names]
+    if pieces.waiting is not None:
+        columns, names = [*columns, pa.array(pieces.waiting)], [*names, ROWS]
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(columns, names))
+    table = keys.to_table().append_column(_PIECES, lists)
+    return table if (counts > 0).all() else table.filter(pa.array(counts > 0))
+
+
+def of_held_table(table: pa.Table) -> tuple[Keys, Pieces]:
+    """Return the keys of a table and their pieces."""
+    lists = flat(table[_PIECES])
+    structs = lists.flatten()
+    columns = dict(zip([field.name for field in structs.type], structs.flatten(), strict=True))
+    owners = np.repeat(np.arange(table.num_rows), np.diff(lists.offsets.to_numpy()))
+    times = np.array(columns.pop(TIME).to_numpy())
+    waiting = columns.pop(ROWS, None)
+    return Keys.of_table(table), Pieces(owners, times, pa.table(columns), None if waiting is None else np.array(waiting))
+
+
+def pieces_held(table: pa.Table) -> int:
+    """Return how many pieces the keys of a table have."""
+    lists = flat(table[_PIECES])
+    return int(lists.offsets[-1].as_py() - lists.offsets[0].as_py())
+
+
+def first_of_each(codes: Integers) -> tuple[Integers, Integers]:
+    """Return the row where each code first stands, in order, and for each row the number of its code in that order."""
+    numbers = _dense(codes)
+    firsts = np.empty(int(numbers.max()) + 1, np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return firsts, numbers
+
+
+def _dense(codes: Integers) -> Integers:
+    """Return numbers for codes, from 0 on in order of first appearance."""
+    numbers: Integers = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
+
+
+def new_keys(hashes: Unsigned, columns: Sequence[pa.Array], newest: Integers, features: Sequence[pa.DataType]) -> Keys:
+    """Return keys of which nothing has come out; ``features`` are the types of what would."""
+    count = len(hashes)
+    none = np.full(count, MIN)
+    values = [pa.nulls(count, kind) for kind in features]
+    return Keys(hashes, list(columns), none, np.zeros(count, np.bool_), none.copy(), newest, none.copy(), values)

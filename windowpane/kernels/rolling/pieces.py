@@ -1,0 +1,170 @@
+"""Features from pieces: the partial aggregates of a key's rows in a length of time that no window cuts.
+
+Rows fold into pieces once, and a window merges those of its span. Calls that differ in their windows alone share partials. The
+rows that a filter leaves out are NULL to its aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers, Mask
+from windowpane.hidden_columns import hidden
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.over.frames import Span
+from windowpane.kernels.rolling.searching import spans_between
+from windowpane.sizes import Size
+from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
+
+_GATHERED = Size("pieces gathered at once for windows", 1 << 22, (3, 20))
+
+
+class PieceFeatures:
+    """The calls of a spec over pieces."""
+
+    def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
+        """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
+        self._spec = spec
+        self._columns = columns
+        calls = [_unfiltered(call, columns) for call in spec.calls]
+        distinct = list(dict.fromkeys(calls))
+        fold = GroupedFold.of([("", *each) for each in distinct], _types(spec, columns))
+        assert fold is not None, "the planner asked"
+        self.fold = fold
+        self._aggregate = [fold.aggregates[distinct.index(call)] for call in calls]
+        self._bound = [
+            call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls
+        ]
+
+    @cached_property
+    def types(self) -> list[pa.DataType]:
+        """The types of the features."""
+        return [each.result_type for each in self._bound]
+
+    def prepared(self, rows: pa.Table) -> pa.Table:
+        """Return rows with what the aggregates read: an argument is NULL where the filter of its call does not hold."""
+        for name, (argument, condition) in _masked(self._spec).items():
+            is_kept = pc.fill_null(rows[condition], False)
+            column = pc.if_else(is_kept, rows[argument], pa.scalar(None, rows.schema.field(argument).type))
+            rows = rows.append_column(name, column)
+        return rows
+
+    def values(
+        self, partials: pa.Table, owners: Integers, times: Integers, asked: Integers, instants: Integers
+    ) -> tuple[list[pa.Array], Mask]:
+        """Return the features of each question, an array for each call, and for which questions no window has a row.
+
+        Args:
+            partials: the pieces, sorted by key and time.
+            owners: the key of each, as a number.
+            times: the time at which each begins.
+            asked: the key of each question.
+            instants: the instant of each question.
+
+        Raises:
+            AggregateOverflowError: a sum does not fit its type.
+        """
+        windows = self._spec.windows
+        spans = spans_between(owners, times, asked, [(window.start(instants), instants) for window in windows])
+        features: list[pa.Array] = [None] * len(self._bound)
+        is_empty = np.ones(len(asked), np.bool_)
+        for window, span in zip(windows, spans, strict=True):
+            is_empty &= span[0] >= span[1]
+            calls = [number for number, call in enumerate(self._spec.calls) if call.window == window]
+            for number, array in zip(calls, self._window(calls, partials, span), strict=True):
+                features[number] = array
+        return features, is_empty
+
+    def _window(self, calls: Sequence[int], partials: pa.Table, span: Span) -> list[pa.Array]:
+        """Return what calls of one window give for each span."""
+        aggregates = tuple(dict.fromkeys(self._aggregate[number] for number in calls))
+        fold = GroupedFold(aggregates)
+        partials = partials.select(list(fold.columns))
+        filled = np.flatnonzero(span[1] > span[0])
+        places = np.full(len(span[0]), -1)
+        places[filled] = np.arange(len(filled))
+        merged = [fold.merge_segments(partials, part) for part in _gathered(span[0][filled], span[1][filled])]
+        found: dict[ColumnarAggregate, pa.Array] = {}
+        if merged:
+            found = dict(zip(aggregates, fold.finish(pa.concat_tables(merged).combine_chunks()), strict=True))
+        return [self._placed(number, found.get(self._aggregate[number]), places) for number in calls]
+
+    def _placed(self, number: int, found: pa.Array | None, places: Integers) -> pa.Array:
+        """Return the results of one call where they belong, and what it gives for no rows elsewhere."""
+        bound = self._bound[number]
+        nothing = pa.scalar(bound.get_result(bound.create_accumulator()), bound.result_type)
+        if found is None:
+            return pa.repeat(nothing, len(places))
+        placed = found.cast(bound.result_type).take(pa.array(places, mask=places < 0))
+        if not nothing.is_valid or (places >= 0).all():
+            return placed
+        return pc.if_else(pa.array(places >= 0), placed, nothing)
+
+
+def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
+    """Return why features cannot be computed from pieces, ``None`` if they can."""
+    for call in spec.calls:
+        fold = GroupedFold.of([("", *_unfiltered(call, columns))], _types(spec, columns))
+        if fold is None:
+            return f"{call.aggregate} has no columnar form for its argument"
+        if fold.is_ordered:
+            return f"{call.aggregate} depends on the order of rows"
+        result = fold.aggregates[0]
+        if len(result.slots) > 1:
+            return f"{call.aggregate} has several arguments"
+    return None
+
+
+def _gathered(low: Integers, high: Integers) -> list[Segments]:
+    """Return the pieces of spans that are not empty, in parts of bounded size."""
+    sizes = high - low
+    if not len(sizes):
+        return []
+    ends = np.cumsum(sizes)
+    cuts = np.flatnonzero(np.diff(ends // _GATHERED.value)) + 1
+    return [_segments(*part) for part in zip(np.split(low, cuts), np.split(sizes, cuts), strict=True)]
+
+
+def _segments(low: Integers, sizes: Integers) -> Segments:
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Segments(np.repeat(low - offsets[:-1], sizes) + np.arange(offsets[-1]), offsets)
+
+
+# Filters.
+
+
+def _unfiltered(call: RollingCall, columns: pa.Schema) -> tuple[Aggregate, tuple[str, ...]]:
+    """Return the aggregate of a call without its filter, and the columns that it reads."""
+    aggregate, condition = call.aggregate, call.condition
+    if condition is None:
+        return aggregate, aggregate.arguments
+    arguments = aggregate.arguments or (condition,)
+    slots = tuple(_masked_name(name, condition) for name in arguments)
+    return Aggregate(aggregate.name, slots, aggregate.parameters), slots
+
+
+def _masked(spec: RollingSpec) -> dict[str, tuple[str, str]]:
+    """Return the masked columns: for each name, the argument and the condition."""
+    return {
+        _masked_name(argument, call.condition): (argument, call.condition)
+        for call in spec.calls
+        if call.condition is not None
+        for argument in call.aggregate.arguments or (call.condition,)
+    }
+
+
+def _masked_name(argument: str, condition: str) -> str:
+    return hidden(f"{argument}_where_{condition}")
+
+
+def _types(spec: RollingSpec, columns: pa.Schema) -> pa.Schema:
+    masked = [pa.field(name, columns.field(argument).type) for name, (argument, _) in _masked(spec).items()]
+    return pa.schema([*columns, *masked])
