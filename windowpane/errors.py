@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -704,6 +704,17 @@ class UnboundedIntervalError(InvalidSpecError):
         super().__init__(
             f"within: the {bound} bound is None, so every row would be kept for ever. Give a duration; for the latest row before "
             "another, however old, use wp.as_of."
+        )
+
+
+class UnknownChangeError(WindowpaneError, ValueError):
+    """A row of a changelog that says of itself something else than what a changelog says."""
+
+    def __init__(self, column: str, word: object, words: Sequence[str]) -> None:
+        """Name the column, the word and those that there are."""
+        super().__init__(
+            f"a row of the right side of the join has {column} = {word!r}, but it is one of {', '.join(map(repr, words))}. "
+            "Translate it before the join, or drop the column if every row is a version."
         )
 
 

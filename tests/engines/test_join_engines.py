@@ -12,7 +12,16 @@ from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.errors import ChangedPlanError, MissingSideTimestampError, MissingTimestampError
+from windowpane.errors import (
+    ChangedPlanError,
+    EmptyIntervalError,
+    InvalidDurationError,
+    InvalidSpecError,
+    MissingSideTimestampError,
+    MissingTimestampError,
+    UnboundedIntervalError,
+    UnknownChangeError,
+)
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sizes import standing_in
@@ -97,6 +106,34 @@ def test_a_row_without_a_time_is_refused():
     with pytest.raises(MissingSideTimestampError, match="1 row of the right side"):
         Bucket(match=IntervalMatch(0, 10)).run(MIN, [], [(None, "a", 1)])
     assert issubclass(MissingSideTimestampError, MissingTimestampError)
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("word", ["upsert", None])
+def test_a_word_that_no_changelog_has_is_refused(engine: str, word: str | None):
+    changes = JoinSide(("k",), SIDE.columns.append(pa.field("_change_type", pa.string())), ("v",))
+    bucket = Bucket(match=AsOfMatch(), how="left", right=changes)
+    bucket.program = with_engine(bucket.program, engine)
+    with pytest.raises(UnknownChangeError, match=f"_change_type = {word!r}.* 'update_preimage'"):
+        bucket.run(MIN, [], [(1, "a", 1, "insert"), (2, "a", 1, word)])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "error"),
+    [
+        ("1 second", "0 seconds", EmptyIntervalError),
+        (None, "0 seconds", UnboundedIntervalError),
+        ("0 seconds", None, UnboundedIntervalError),
+        ("-1 month", "0 seconds", InvalidDurationError),
+        (wp.left("v"), "0 seconds", InvalidDurationError),
+        ("0 seconds", wp.right("v"), InvalidSpecError),
+    ],
+)
+def test_bounds_that_are_none_are_refused(lower: Any, upper: Any, error: type[Exception]):
+    with pytest.raises(error):
+        IntervalMatch.of(lower, upper)
+    with pytest.raises(EmptyIntervalError):
+        IntervalMatch.of(0, 1, lower_open=True, upper_open=True)
 
 
 def test_a_restart_compares_the_join():

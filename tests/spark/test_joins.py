@@ -162,6 +162,40 @@ def test_keys_of_other_names_and_types_meet(spark: Any) -> None:
     assert (joined.df.columns, rows(joined.df)) == (["id", "user", "l_t", "l_v", "t", "v"], [(1, 1, 5, 1, 6, 2)])
 
 
+def test_keys_are_equal_as_spark_compares_them(spark: Any) -> None:
+    zeros = "k struct<a: double, b: array<string>>, t timestamp, v long"
+    left = wp.stream(table(spark, [({"a": 0.0, "b": ["x"]}, 1, 1), ({"a": float("nan"), "b": []}, 2, 2)], zeros), event_time="t")
+    right = wp.stream(table(spark, [({"a": 0.0, "b": ["x"]}, 1, 3), ({"a": float("nan"), "b": []}, 2, 4)], zeros), event_time="t")
+    doubles = "k double, t timestamp, v long"
+    zero = wp.stream(table(spark, [(0.0, 1, 1)], doubles), event_time="t")
+    negative = wp.stream(table(spark, [(-0.0, 1, 2)], doubles), event_time="t")
+    for one, other, pairs in ((left, right, [(1, 3), (2, 4)]), (zero, negative, [(1, 2)])):
+        joined = wp.join(one, other).on("k")
+        kinds = (
+            joined.within("0 s", "0 s"),
+            joined.window(wp.TumblingEventTimeWindows.of("1 second")),
+            wp.as_of(one, other).on("k").match(),
+        )
+        for kind in kinds:
+            assert rows(kind.select("left_v", "right_v").df) == pairs
+
+
+def test_the_gap_of_a_session_is_that_of_a_row_of_either_side(spark: Any) -> None:
+    left = wp.stream(table(spark, [("a", 0, 5), ("b", 0, 2)]), event_time="t")
+    right = wp.stream(table(spark, [("a", 4, 1), ("b", 4, 1)]).withColumnRenamed("v", "w"), event_time="t")
+    sessions = wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: f"{row.get('v', 1)} seconds")
+    joined = wp.join(left, right).on("k").window(sessions).how("full").select("k", "window_start", "window_end")
+    assert rows(joined.df) == [("a", 0, 5), ("b", 0, 2), ("b", 4, 5)]
+
+
+def test_windows_by_the_clock_need_no_event_time(spark: Any) -> None:
+    left = wp.stream(table(spark, [("a", 0, 5), ("b", 0, 2)]).drop("t"))
+    right = wp.stream(table(spark, [("a", 4, 1)]).drop("t"))
+    joined = wp.join(left, right).on("k").window(wp.TumblingProcessingTimeWindows.of("1 hour")).how("left")
+    assert rows(joined.select("k", "left_v", "right_v").df) == [("a", 5, 1), ("b", 2, None)]
+    assert "the clock of the machine" in joined.explain()
+
+
 def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
     clicks, buys = Streams(tmp_path).of(spark)
     static = wp.stream(table(spark, [("a", 1, 2)]), event_time="t")
@@ -169,6 +203,8 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
     near = joined.within("0 seconds", "1 second")
     changes = side(buys.source.dataframe.withColumn("_change_type", F.lit("insert")))
     no_watermark = wp.stream(buys.source.dataframe, event_time="at")
+    numbered = side(buys.source.dataframe.withColumn("_change_type", F.lit(1)))
+    naive = wp.stream(static.source.dataframe.withColumn("t", F.col("t").cast("timestamp_ntz")), event_time="t")
     number = side(buys.source.dataframe.withColumn("k", F.lit(1)))
     named = side(buys.source.dataframe.withColumnRenamed("w", "left_at"))
     refused: list[tuple[Any, type[Exception], str]] = [
@@ -189,6 +225,10 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: near.where(wp.left("v") + 1).df, ConditionError, "its type is int64"),
         (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
         (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
+        (lambda: joined.window(wp.GlobalWindows.create()), UnsupportedJoinError, "never ends"),
+        (lambda: joined.within(0, wp.left("v")).df, InvalidSpecError, r"left\('v'\) is bigint"),
+        (lambda: wp.join(static, naive).on("k").within(0, 1).df, InvalidSpecError, "timestamp_ntz: cast one"),
+        (lambda: wp.as_of(clicks, numbered).on("k").match().df, InvalidSpecError, "'_change_type' of the right side is int"),
         (lambda: wp.as_of(clicks, buys).on("k").match().how("full"), UnsupportedJoinError, "'left' or 'inner'"),
         (
             lambda: joined.window(wp.TumblingEventTimeWindows.of("1 hour")).allowed_lateness("1 hour").key_by("k"),

@@ -42,7 +42,6 @@ from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import EngineSpec
 from windowpane.kernels.over.calls.call import call_kernel
 from windowpane.windowing.assigners import GlobalWindows
-from windowpane.windowing.joins import WindowMatch
 
 
 def _is_session(program: Program) -> bool:
@@ -223,9 +222,8 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
     EngineSpec(
         JoinReferenceEngine,
         refusal=lambda program: None,
-        reason=lambda program: "the reference operators run every join by intervals and as of an instant",
+        reason=lambda program: "the reference operators run every join",
         state="sorted pages: the held rows of both sides by key, and when they are final",
-        serves=lambda program: not isinstance(program.match, WindowMatch),
     ),
 )
 """The engines of joins, one for each way of matching."""

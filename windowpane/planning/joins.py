@@ -12,7 +12,7 @@ from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.expressions import Expression, Side
-from windowpane.windowing.joins import AsOfMatch, How, IntervalMatch, Match, TimeOf, WindowMatch, check_join
+from windowpane.windowing.joins import AsOfMatch, How, IntervalMatch, Match, TimeOf, WindowMatch, check_join, goes_by_event_time
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
 
@@ -80,8 +80,7 @@ class JoinPlan:
     @property
     def uses_processing_time(self) -> bool:
         """Whether the join waits for the clock of the machine."""
-        match = self.request.match
-        return isinstance(match, WindowMatch) and not match.assigner.is_event_time
+        return not goes_by_event_time(self.request.match)
 
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
         """Return the plan as text.
@@ -97,9 +96,7 @@ class JoinPlan:
             "keys": ", ".join(on) + (", NULL equals NULL" if request.null_safe else ", NULL matches nothing"),
             "match": str(request.match),
             **({} if request.condition is None else {"condition": repr(request.condition)}),
-            "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
-            "watermark": self._watermark_text(),
-            "lateness": format_micros(request.settings.allowed_lateness),
+            **self._times(),
             **self._held(program),
             "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
             "passed on": _passed_text(program),
@@ -107,6 +104,16 @@ class JoinPlan:
             "buckets": buckets,
         }
         return "\n".join([f"{request.how} join of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
+
+    def _times(self) -> dict[str, str]:
+        """Return which time rows meet by."""
+        if self.uses_processing_time:
+            return {"time": "the clock of the machine; no row is late"}
+        return {
+            "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
+            "watermark": self._watermark_text(),
+            "lateness": format_micros(self.request.settings.allowed_lateness),
+        }
 
     def _watermark_text(self) -> str:
         if not self.is_streaming:
@@ -116,6 +123,9 @@ class JoinPlan:
     def _held(self, program: JoinProgram) -> dict[str, str]:
         """Return how long rows of each side are held."""
         match, lateness = self.request.match, self.request.settings.allowed_lateness
+        if self.uses_processing_time:
+            until = "until the clock is past the end of their last window"
+            return {"held left": until, "held right": until}
         if isinstance(match, WindowMatch):
             until = f"until the watermark is {format_micros(lateness)} past the end of their last window"
             return {"held left": until, "held right": until}

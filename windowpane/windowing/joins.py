@@ -16,7 +16,8 @@ from windowpane.errors import (
     UnboundedIntervalError,
     UnsupportedJoinError,
 )
-from windowpane.windowing.assigners import WindowAssigner
+from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.assigners.session import GapFunction
 from windowpane.windowing.expressions import SideName
 from windowpane.windowing.times import Duration, format_micros, to_micros
 
@@ -49,6 +50,12 @@ class WindowMatch:
     """
 
     assigner: WindowAssigner
+
+    @property
+    def gap_of(self) -> GapFunction | None:
+        """The function that says the gap of a session row by row, ``None`` where there is none."""
+        gap = getattr(self.assigner, "gap", None)
+        return gap if callable(gap) else None
 
     def __str__(self) -> str:
         return f"in one window of {self.assigner!r}"
@@ -167,12 +174,22 @@ class AsOfMatch:
 Match = WindowMatch | IntervalMatch | AsOfMatch
 
 
+def goes_by_event_time(match: Match) -> bool:
+    """Whether rows need an event time; else they meet by the clock of the machine."""
+    return not isinstance(match, WindowMatch) or match.assigner.is_event_time
+
+
 def check_join(match: Match, how: How) -> None:
     """Refuse a kind of join that has no meaning for how rows are matched.
 
     Raises:
         UnsupportedJoinError: it has none.
     """
+    if isinstance(match, WindowMatch) and isinstance(match.assigner, GlobalWindows):
+        raise UnsupportedJoinError(
+            f"window({match.assigner!r})",
+            "rows meet at the end of a window, and a global one never ends; take windows that end",
+        )
     if isinstance(match, AsOfMatch) and how not in ("left", "inner"):
         raise UnsupportedJoinError(
             f"how({how!r})", "a join as of an instant gives every left row at most one right row; it is 'left' or 'inner'"

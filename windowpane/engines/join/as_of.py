@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.join.batch import JoinBatch, integers
 from windowpane.engines.join.program import DROPPED, JoinProgram
+from windowpane.engines.join.versions import versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.joining.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, UPDATE_PREIMAGE
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPE
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.lateness import horizon
@@ -68,10 +69,8 @@ class _AsOfBatch(JoinBatch):
             of.new = of.table.num_rows
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Leave out what an update replaces: the version that replaces it comes beside it."""
-        if CHANGE_TYPE not in table.column_names:
-            return table
-        return table.filter(pc.not_equal(table[CHANGE_TYPE], UPDATE_PREIMAGE))
+        """Leave out what an update replaces."""
+        return versions_among(table)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows; a late version that is not older than what is held of its key is taken, for left rows to come."""

@@ -28,6 +28,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.conditions import holds
+from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import from_stream, to_stream
@@ -178,7 +179,7 @@ class JoinBatch(ABC):
             pa.chunked_array([*left[one].chunks, *right[other].chunks], left.schema.field(one).type)
             for one, other in zip(self.program.left.keys, self.program.right.keys, strict=True)
         ]
-        codes = dense_codes(columns, count).codes
+        codes = dense_codes([comparable(column) for column in columns], count).codes
         if not self.program.null_safe:
             for column in columns:
                 if column.null_count:

@@ -1,4 +1,4 @@
-"""The reference engine of joins: the reference operators on a bucket, for every interval join and as-of join.
+"""The reference engine of joins: the reference operators on a bucket, for every join.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for the rows of keys, ``t`` for timers. Who may mutate: this
 engine, once a batch. Recovery: read them back; the watermark stands in the header. The order of a batch is that of ``batch``.
@@ -15,6 +15,8 @@ from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.join.program import DROPPED, LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
+from windowpane.engines.join.versions import versions_among
+from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError
@@ -28,9 +30,9 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Expression, Side, SideName
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
@@ -38,16 +40,19 @@ _SIDES: tuple[Side, Side] = ("left", "right")
 
 
 class JoinReferenceEngine:
-    """Runs interval joins and as-of joins, one row at a time."""
+    """Runs any join, one row at a time; that of windows on the reference operator of windows."""
 
     name = "join reference"
 
     def __init__(self, program: JoinProgram) -> None:
         """Run ``program``."""
         self._program = program
+        self._windows = JoinWindowEngine(program, row_by_row=True) if isinstance(program.match, WindowMatch) else None
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
+        if self._windows is not None:
+            return self._windows.run(store, rows, clock)
         return _Batch(self._program, store).run(rows, clock)
 
 
@@ -109,16 +114,14 @@ class _Batch:
         rows = rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
         if rows[TIME].null_count:
             raise MissingSideTimestampError(side, rows[TIME].null_count)
+        rows = versions_among(rows)
         uppers = self._uppers(side, rows)
         keys = python_keys(rows, of.keys)
         values = python_rows(rows.select(of.columns.names))
         for row, key, time, upper in zip(values, keys, rows[TIME].to_pylist(), uppers, strict=True):
-            word = row.get(CHANGE_TYPE)
-            if word == UPDATE_PREIMAGE:
-                continue
             self._rows.turn_to(key, encode_key(key))
             meets = self._program.null_safe or all(row[name] is not None for name in of.keys)
-            yield Arrival(side == "left", row, time, meets, word == DELETE, upper)
+            yield Arrival(side == "left", row, time, meets, row.get(CHANGE_TYPE) == DELETE, upper)
 
     def _uppers(self, side: Side, rows: pa.Table) -> list[int | None]:
         match = self._program.match

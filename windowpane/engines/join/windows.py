@@ -10,7 +10,7 @@ Source of the rules: Flink's join of windows, whose sessions are those of both s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,12 @@ from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
+from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.arrow.by_key import ArrowByKey
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.assigners.session import GapFunction
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
@@ -40,6 +42,7 @@ from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
+from windowpane.windowing.times import Duration
 
 _SIDE = hidden("side")
 _CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
@@ -56,11 +59,11 @@ class JoinWindowEngine:
 
     name = "join_window"
 
-    def __init__(self, program: JoinProgram) -> None:
-        """Run ``program``."""
+    def __init__(self, program: JoinProgram, row_by_row: bool = False) -> None:
+        """Run ``program``; ``row_by_row`` on the reference operator of windows."""
         self._program = program
         self._windowed = _windowed(program)
-        self._engine = _engine(self._windowed)
+        self._engine = RowEngine(self._windowed) if row_by_row else _engine(self._windowed)
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -108,7 +111,7 @@ class JoinWindowEngine:
             return results
         signs = np.where(np.isin(results[CHANGE_TYPE].to_numpy(zero_copy_only=False), sorted(APPEARING)), 1, -1)
         named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, JUDGING_WATERMARK)]
-        kept = _net(key_codes([results[name] for name in named], results.num_rows), signs)
+        kept = _net(key_codes([comparable(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
         changed = results.take(pa.array(kept))
         return changed.set_column(changed.column_names.index(CHANGE_TYPE), CHANGE_TYPE, words)
@@ -135,6 +138,17 @@ class JoinWindowEngine:
         )
 
 
+@dataclass(frozen=True)
+class _GapOfSide:
+    """The gap function of sessions on rows of both sides: it sees those columns of a row that its side has."""
+
+    gap_of: GapFunction
+    columns: Mapping[int, tuple[tuple[str, str], ...]]
+
+    def __call__(self, row: Mapping[str, Any]) -> Duration:
+        return self.gap_of({name: row[passed] for name, passed in self.columns[row[_SIDE]]})
+
+
 def _net(codes: Integers, signs: Integers) -> Integers:
     """Return the rows that are left when rows of one code and opposite signs cancel, in their order.
 
@@ -157,13 +171,17 @@ def _net(codes: Integers, signs: Integers) -> Integers:
 def _windowed(program: JoinProgram) -> Program:
     """Return the window program of a join."""
     assert isinstance(program.match, WindowMatch), "refusal"
+    columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     assigner = program.match.assigner
+    if program.match.gap_of is not None:
+        named = {_CODES[side]: names for side, names in columns.items()}
+        gap = _GapOfSide(program.match.gap_of, named)
+        assigner = replace(assigner, gap=gap)  # type: ignore[type-var]  # sessions are dataclasses
     panes = PaneSettings("retracting") if program.retracts else DEFAULT_PANES
     trigger = panes.trigger(assigner.default_trigger(), assigner, None, program.allowed_lateness)
     keys = pa.schema(
         [pa.field(hidden(f"key_{n}"), program.left.columns.field(name).type) for n, name in enumerate(program.left.keys)]
     )
-    columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     values = pa.schema(
         [
             pa.field(_SIDE, pa.int8()),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.conditions import holds
 from windowpane.kernels.joining.ranges import Places, range_pairs
+from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
@@ -67,7 +68,7 @@ class JoinedWindows:
         return pa.concat_tables(parts or [self._table(rows, left[:0], None)])
 
     def _pairs(self, rows: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[Integers, Integers]]:
-        codes = np.where(self._meets(rows), key_codes([rows[name] for name in self.window], rows.num_rows), -1)
+        codes = np.where(self._meets(rows), key_codes([comparable(rows[name]) for name in self.window], rows.num_rows), -1)
         codes = np.unique(codes, return_inverse=True)[1] - (1 if (codes < 0).any() else 0)
         nothing = np.zeros(len(left), np.int64)
         places = Places.of(codes[right], np.zeros(len(right), np.int64))

@@ -49,6 +49,14 @@ def equality_codes(column: Any) -> Integers:
     return codes
 
 
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column that Arrow compares as Spark SQL compares ``column``: itself, or codes of its values; null stays null."""
+    if not (is_nested(column.type) or pa.types.is_floating(column.type)):
+        return column
+    codes = equality_codes(column)
+    return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])
+
+
 def order_codes(column: Any) -> Integers:
     """Return codes in the order of the values, equal where those are; ``NULL_CODE``, the smallest, for null."""
     values = flat(column)

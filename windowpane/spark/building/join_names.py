@@ -112,7 +112,7 @@ class JoinNames:
                 raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, but {name!r} was asked for.")
 
     def _carried(self, side: Side) -> tuple[str, ...]:
-        """Return the columns that rows of a side need: keys, what comes out, what the match reads; all for late rows."""
+        """Return the columns that rows of a side need: keys, what comes out, what the match reads; all for late rows and gaps."""
         request = self._request
         keys = [pair[0 if side == "left" else 1] for pair in request.on]
         read = [] if request.condition is None else _of(side, list(sides_in(request.condition)))
@@ -120,7 +120,8 @@ class JoinNames:
         if side == "left" and isinstance(match, IntervalMatch) and match.upper_column is not None:
             read = [*read, match.upper_column]
         needed = dict.fromkeys([*keys, *self.passed[side], *read])
-        if side in side_tags(request):
+        reads_rows = isinstance(match, WindowMatch) and match.gap_of is not None
+        if side in side_tags(request) or reads_rows:
             needed |= dict.fromkeys(self._visible[side])
         return tuple(needed)
 

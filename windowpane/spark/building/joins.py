@@ -37,7 +37,7 @@ from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bou
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Name, Side
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch, goes_by_event_time
 
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _SIDES: tuple[Side, Side] = ("left", "right")
@@ -95,28 +95,63 @@ def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None
         if CHANGE_TYPE in source.dataframe.columns and not (side == "right" and isinstance(request.match, AsOfMatch)):
             raise ChangelogInputError(side, CHANGE_TYPE)
         source.require([pair[_SIDES.index(side)] for pair in request.on], f"on: {side} side")
-    static = [side for side, source in sources.items() if not source.is_streaming]
-    if len(static) == 1:
-        raise MixedBoundednessError(static[0])
-    for side, source in sources.items():
-        if not static and not source.has_watermark:
-            event_time = source.event_time or "at"
-            raise MissingWatermarkError(
-                f"the {side} side of the join has", f"wp.stream(df, event_time={event_time!r}, watermark='10 minutes')"
-            )
         if source.own_watermark is not None:
             raise InvalidSpecError(
                 f"the {side} side has watermark={source.own_watermark!r}, which an operator of one input makes itself. A join "
                 "goes by Spark's watermark of both inputs: give the side a duration, or a strategy that Spark runs (bounded, "
                 "monotonous, punctuated)."
             )
+    right = sources["right"].dataframe
+    if CHANGE_TYPE in right.columns and not isinstance(right.schema[CHANGE_TYPE].dataType, T.StringType):
+        kind = right.schema[CHANGE_TYPE].dataType.simpleString()
+        raise InvalidSpecError(f"{CHANGE_TYPE!r} of the right side is {kind}, but a changelog has it as string.")
+    static = [side for side, source in sources.items() if not source.is_streaming]
+    if len(static) == 1:
+        raise MixedBoundednessError(static[0])
+    if goes_by_event_time(request.match):
+        _check_clocks(sources, request.match, static=bool(static))
+
+
+def _check_clocks(sources: Mapping[Side, Source], match: Match, *, static: bool) -> None:
+    """Refuse sources whose event times or watermarks do not go together."""
+    for side, source in sources.items():
+        if not static and not source.has_watermark:
+            event_time = source.event_time or "at"
+            raise MissingWatermarkError(
+                f"the {side} side of the join has", f"wp.stream(df, event_time={event_time!r}, watermark='10 minutes')"
+            )
         if source.event_time is None:
             raise InvalidSpecError(
                 f"the {side} side of the join has no event time: name the column with wp.stream(df, event_time=...)."
             )
+    left, right = sources["left"], sources["right"]
+    if left.event_type != right.event_type:
+        raise InvalidSpecError(
+            f"the event time of the left side, {left.event_time!r}, is {_shown(left.event_type)}, that of the right side, "
+            f"{right.event_time!r}, is {_shown(right.event_type)}: cast one of them to the type of the other before the join."
+        )
+    _check_upper(left, match)
     policy = str(sources["left"].dataframe.sparkSession.conf.get(_POLICY, "min"))
     if not static and policy.lower() != "min":
         raise WatermarkPolicyError(policy)
+
+
+def _check_upper(left: Source, match: Match) -> None:
+    """Refuse an upper bound of each row that is no time as the event time is."""
+    name = match.upper_column if isinstance(match, IntervalMatch) else None
+    if name is None:
+        return
+    left.require([name], "within: left side")
+    kind = left.dataframe.schema[name].dataType
+    if kind != left.event_type:
+        raise InvalidSpecError(
+            f"within: the upper bound left({name!r}) is {_shown(kind)}, but the event time of the left side is "
+            f"{_shown(left.event_type)}: cast it to that before the join."
+        )
+
+
+def _shown(kind: T.DataType | None) -> str:
+    return "nothing" if kind is None else str(kind.simpleString())
 
 
 def _visible(source: Source) -> list[str]:
@@ -188,8 +223,9 @@ class _Side:
             projection.columns[KEY_HASH] = hashed
         if source.heartbeat is not None:
             projection.add(source.heartbeat, "heartbeat", "")
-        assert source.event_time is not None, "checked"
-        if source.is_window_end:
+        if source.event_time is None:
+            pass  # rows meet by the clock
+        elif source.is_window_end:
             projection.add(source.event_time, "event_time", "")
         else:
             projection.add_event_time(source.event_time)

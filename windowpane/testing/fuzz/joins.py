@@ -1,6 +1,6 @@
 """Kind ``joins``: joins of two streams, batch by batch, and DuckDB's join of the rows that were taken.
 
-Interval joins and as-of joins run on the engine that planning chooses and on the reference, which must agree after every batch.
+A join runs on the engine that planning chooses and on the reference, which must agree after every batch.
 What came out in all must be what DuckDB makes of the rows that were taken: interval joins, and joins of windows that DuckDB can
 compute; as-of joins where no version came late. The engine is made anew from bytes before every batch.
 """
@@ -180,14 +180,13 @@ def _table(program: JoinProgram, side: Side, rows: list[dict[str, Any]]) -> pa.T
 
 def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
     running = _Run(program)
-    reference = None if isinstance(program.match, WindowMatch) else _Run(with_engine(program, _REFERENCE))
+    reference = _Run(with_engine(program, _REFERENCE))
     for number, step in enumerate(steps):
         got = running.step(step)
-        if reference is not None:
-            wanted = reference.step(step)
-            for what, one, other in zip(("results", "late rows"), got, wanted, strict=True):
-                if _net(one) != _net(other):
-                    yield f"step {number}, {what}: {_net(one)}, the reference has {_net(other)}"
+        wanted = reference.step(step)
+        for what, one, other in zip(("results", "late rows"), got, wanted, strict=True):
+            if _net(one) != _net(other):
+                yield f"step {number}, {what}: {_net(one)}, the reference has {_net(other)}"
     answer = _answer(program, steps, running.late)
     if answer is not None and _net(answer) != (found := _net(_cut(running))):
         yield f"in all: {found}, DuckDB has {_net(answer)}"

@@ -76,10 +76,8 @@ def _program(case: Case, engine: str | None) -> JoinProgram:
     right = JoinSide(("key",), _RIGHT if is_as_of else _LEFT, ("id",), has_late_output=True)
     lateness = case.get("allowed_lateness")
     program = JoinProgram(_match(case), case.get("how"), left, right, allowed_lateness=lateness, window_bound=pa.int64())
-    # A window join has one engine, whose windows are those of a window program.
-    wanted = None if isinstance(program.match, WindowMatch) else engine
     try:
-        return with_engine(program, wanted)
+        return with_engine(program, engine)
     except InvalidSpecError as refused:
         raise NotUnderstoodError(str(refused)) from refused
 
