@@ -23,8 +23,8 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz import over
 from windowpane.testing.fuzz.comparison import difference
-from windowpane.testing.fuzz.over_oracle import Oracle
-from windowpane.testing.fuzz.over_run import NotCoveredError
+from windowpane.testing.fuzz.over_parts.oracle import Oracle
+from windowpane.testing.fuzz.over_parts.run import NotCoveredError
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.intervals import Interval

@@ -18,7 +18,7 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz import over
 from windowpane.testing.fuzz.__main__ import main, report
 from windowpane.testing.fuzz.columns import COLUMNS
-from windowpane.testing.fuzz.over_inputs import random_trial
+from windowpane.testing.fuzz.over_parts.inputs import random_trial
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT
 from windowpane.windowing.over.frames import Exclude, Units
 from windowpane.windowing.over.spec import FUNCTIONS, OverSpec

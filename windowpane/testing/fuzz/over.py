@@ -10,9 +10,9 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Engine
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.testing.fuzz.outcome import Outcome, raised
-from windowpane.testing.fuzz.over_inputs import Batch, Trial, random_trial
-from windowpane.testing.fuzz.over_oracle import Oracle
-from windowpane.testing.fuzz.over_run import MakeEngine, NotCoveredError, check_beside, check_trial
+from windowpane.testing.fuzz.over_parts.inputs import Batch, Trial, random_trial
+from windowpane.testing.fuzz.over_parts.oracle import Oracle
+from windowpane.testing.fuzz.over_parts.run import MakeEngine, NotCoveredError, check_beside, check_trial
 from windowpane.testing.sizes import drawn_sizes
 
 

@@ -15,7 +15,7 @@ from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import COLUMNS, values
-from windowpane.testing.fuzz.over_windows import random_spec
+from windowpane.testing.fuzz.over_parts.windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.times import MAX, MIN

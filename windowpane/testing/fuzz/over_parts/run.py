@@ -23,8 +23,8 @@ from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference, identical, with_one_zero
-from windowpane.testing.fuzz.over_inputs import Batch, Trial
-from windowpane.testing.fuzz.over_oracle import Oracle
+from windowpane.testing.fuzz.over_parts.inputs import Batch, Trial
+from windowpane.testing.fuzz.over_parts.oracle import Oracle
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
 from windowpane.windowing.over.closing_delays import watermark_delay
 from windowpane.windowing.times import MAX, MIN

@@ -1,4 +1,4 @@
-"""Random OVER windows over the columns of ``over_inputs``."""
+"""Random OVER windows over the columns of ``inputs``."""
 
 from __future__ import annotations
 
