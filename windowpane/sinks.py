@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
+from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ChangeWriter", "DeltaTable", "Files", "Sink", "SinkFunction", "apply_changes"]
+__all__ = ["ChangeWriter", "DeltaTable", "Files", "RedisHashes", "Sink", "SinkFunction", "apply_changes"]
 
 
 @overload
@@ -92,6 +93,66 @@ def apply_changes(
 
     query: StreamingQuery = start_writing(df, write, checkpoint, trigger, options=options or {})
     return query
+
+
+@dataclass(frozen=True)
+class RedisHashes:
+    """A sink that keeps the newest row of each key as a Redis hash: what a model or a service reads online.
+
+    The hash of a row is named ``prefix`` and the key columns as a JSON array, ``card:["c1"]``, and its fields are the columns.
+    Tasks write, in pipelines. The server itself leaves a hash alone whose ``version`` is greater than that of the row, so a batch
+    that is repeated, or overlaps another writer, changes nothing. Of a changelog, rows of ``update_preimage`` are passed over and
+    a ``delete`` removes the hash. Numbers are fields as text, booleans ``true`` and ``false``, times ISO 8601, lists and structs
+    JSON; NULL is no field; ``version`` is an integer, of timestamps the microseconds since 1970.
+
+    Args:
+        url: ``redis://user:password@host:6379/0``, ``rediss://...`` or ``unix://path``.
+        key: the columns that identify a row.
+        prefix: what names of hashes begin with.
+        version: the column that says which row of a key is newer: a timestamp or an integer up to 2**53.
+        ttl: after which time without a write a hash goes, such as ``"31 days"``; ``None`` for never.
+
+    Raises:
+        UnknownColumnError: a batch has no such key or version.
+        StoreError: the server cannot be reached, or a row has no version.
+
+    Needs ``pip install 'windowpane[redis]'``. Source of the rule: online stores of Chronon and Feast, which keep the latest row.
+
+    Example:
+        >>> online = features.emit("changed", on_empty="delete")
+        >>> online.start(main=RedisHashes("redis://localhost", key="card", prefix="card:"), checkpoint="ckpt")
+    """
+
+    url: str
+    key: str | Sequence[str]
+    prefix: str = ""
+    version: str = "as_of"
+    ttl: Duration | None = None
+
+    def __post_init__(self) -> None:
+        """Check what was said."""
+        if not self._names:
+            raise InvalidSpecError("RedisHashes without a key: the key says which hash a row is.")
+        if self.ttl is not None and self._live_milliseconds < 1:
+            raise InvalidSpecError(f"ttl={self.ttl!r}: a hash lives for at least a millisecond.")
+
+    def __call__(self, df: Any, batch_id: int) -> None:
+        """Write one batch; its number does not matter."""
+        from windowpane.stores.redis import SCHEMA, HashWriter  # it brings the store, and every worker imports this module
+
+        for role, name in [*(("key", name) for name in self._names), ("version", self.version)]:
+            if name not in df.columns:
+                raise UnknownColumnError(name, f"{role} of RedisHashes", df.columns)
+        write = HashWriter(self.url, self._names, self.prefix, self.version, self._live_milliseconds)
+        df.mapInArrow(write.__call__, SCHEMA).write.format("noop").mode("append").save()
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+    @property
+    def _live_milliseconds(self) -> int:
+        return 0 if self.ttl is None else to_micros(self.ttl) // 1_000
 
 
 @dataclass(frozen=True)
