@@ -21,6 +21,7 @@ START = 1_704_067_200 * SECOND
 """2024-01-01 00:00 UTC, in microseconds."""
 MICROS_A_ROW = 10
 _TURNS = 64
+_DAY = 86_400 * SECOND
 _NO_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
@@ -126,12 +127,20 @@ def _between(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tup
     return places * 7 % feed.keys, START + 10 * SECOND + at * MICROS_A_ROW + MICROS_A_ROW // 2
 
 
+def _days(feed: Feed, places: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """As random rows, but a file is a day long."""
+    late = random.integers(0, DELAY_SECONDS * SECOND, len(places))
+    times = START + 10 * SECOND + places * (_DAY // feed.batch_rows) - late
+    return random.integers(0, feed.keys, len(places)), times
+
+
 _LAYOUTS: dict[str, Callable[[Feed, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
     "random": _random,
     "fresh": _fresh,
     "turns": _turns,
     "sequence": _sequence,
     "between": _between,
+    "days": _days,
 }
 
 

@@ -119,6 +119,8 @@ def all_cases() -> tuple[Case, ...]:
         *(_users(name, case) for name, case in USER_CASES.items()),
         *(_csv(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 1.3), (1_000_000, 2))),
         _flights(),
+        _calendar(),
+        _sources(),
         _latency(),
         _state_growth(),
         _open_sessions(),
@@ -211,6 +213,20 @@ def _flights() -> Case:
     parts = (Part(Feed(flights.KEYS, flights.FLIGHTS // 8, "flights"), 0, 8),)
     peers = (Contender(systems.WINDOWPANE), Contender(systems.NATIVE))
     return Case("flights by airport, carrier and hour", program, parts, peers)
+
+
+def _calendar() -> Case:
+    """Files of a day, so that a batch has rows of two windows and closes one."""
+    peers = (Contender(systems.WINDOWPANE), Contender(systems.WINDOWPANE_CALENDAR))
+    goals = (Goal("windowpane", "batch_s", 1.1, at_most=True, of="windowpane-calendar"),)
+    parts = (Part(Feed(1_000, 1_000_000, "days"), 0, 40),)
+    return Case("days, fixed and of a calendar", Program("tumbling", 86_400), parts, peers, goals)
+
+
+def _sources() -> Case:
+    peers = (Contender(systems.WINDOWPANE), Contender(systems.WINDOWPANE_SOURCES))
+    goals = (Goal("windowpane", "batch_s", 1.1, at_most=True, of="windowpane-sources"),)
+    return Case("tumbling, watermarks of 64 sources", _TUMBLING, (Part(Feed(1_000, 1_000_000), 0, 48),), peers, goals)
 
 
 def _latency() -> Case:

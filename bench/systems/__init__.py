@@ -26,6 +26,8 @@ class System:
 
 WINDOWPANE = System("windowpane", "windowpane", "on_windowpane")
 WINDOWPANE_ARROW = System("windowpane-arrow", "windowpane, read_in_arrow", "on_windowpane_arrow")
+WINDOWPANE_CALENDAR = System("windowpane-calendar", "windowpane, windows of a calendar", "on_windowpane_calendar")
+WINDOWPANE_SOURCES = System("windowpane-sources", "windowpane, 64 sources", "on_windowpane_sources")
 NATIVE = System("spark", "native Spark", "on_spark")
 TWS = System("tws", "hand-written TWS", "on_tws")
 SHUFFLE = System("shuffle", "scan + shuffle", "on_shuffle")
@@ -41,10 +43,11 @@ DUCKDB = System("duckdb", "DuckDB alone", "on_duckdb")
 SQL = System("sql", "windowpane SQL", "on_sql")
 SQL_DUCKDB = System("sql-duckdb", "DuckDB from scratch", "on_sql_duckdb")
 
-OURS = (WINDOWPANE.name, WINDOWPANE_ARROW.name, USERS_DEFAULT.name, USERS_ROWS.name)
-"""The names of windowpane, with rows from Spark and with files read by Arrow."""
+_OURS = (WINDOWPANE, WINDOWPANE_ARROW, WINDOWPANE_CALENDAR, WINDOWPANE_SOURCES)
+OURS = tuple(each.name for each in (*_OURS, USERS_DEFAULT, USERS_ROWS))
+"""The names of windowpane, however it reads its rows and whatever it is asked for."""
 
-_SPARK = (WINDOWPANE, WINDOWPANE_ARROW, NATIVE, TWS, SHUFFLE, HOP)
+_SPARK = (*_OURS, NATIVE, TWS, SHUFFLE, HOP)
 _USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB, SQL, SQL_DUCKDB)
 

@@ -21,8 +21,9 @@ def assigner(program: Program) -> Any:
     return wp.EventTimeSessionWindows.with_gap(f"{program.size} seconds")
 
 
-def windowed(task: Task, rows: Any) -> Any:
-    stream = wp.stream(rows, event_time="ts", watermark=delay(task)).key_by("k").window(assigner(task.program))
+def windowed(task: Task, rows: Any, windows: Any = None, watermark: Any = None) -> Any:
+    stream = wp.stream(rows, event_time="ts", watermark=watermark or delay(task))
+    stream = stream.key_by("k").window(windows or assigner(task.program))
     return stream.aggregate(n=wp.count(), s=wp.sum("price"), m=wp.max("price")).df
 
 
@@ -54,9 +55,14 @@ def identified(rows: Any) -> Any:
     return rows.withColumn("id", F.unix_micros("ts") * 1_000 + F.col("k") % 1_000)
 
 
+def spark_rows(task: Task) -> Any:
+    """Return the rows of a task as Spark reads them."""
+    return read(warm_session({"spark.windowpane.files.readInArrow": "false"}), task)
+
+
 def main() -> None:
     task = read_task()
-    rows = read(warm_session({"spark.windowpane.files.readInArrow": "false"}), task)
+    rows = spark_rows(task)
     run(task, over(task, identified(rows)) if task.emit else windowed(task, rows))
 
 

@@ -55,8 +55,12 @@ class Calendar:
         return _begin(self, index)
 
     def index(self, instant: int) -> int:
-        """Return the period that holds an instant."""
-        return int(self.indexes(np.array([instant], np.int64))[0])
+        """Return the period that holds an instant.
+
+        Raises:
+            CalendarRangeError: it lies outside of the years 1 to 9999.
+        """
+        return _index(self, instant)
 
     def indexes(self, instants: Integers) -> Integers:
         """Return the period that holds each instant.
@@ -80,12 +84,15 @@ class Calendar:
     def _table(self, least: int, greatest: int) -> tuple[int, Integers]:
         """Return a period before ``least``, and where it and all up to one behind ``greatest`` begin."""
         for instant in (least, greatest):
-            if not _FIRST <= instant <= _LAST:
-                raise CalendarRangeError(instant, self.timezone)
+            self._refuse_range(instant)
         # Local dates are less than two days off those of UTC.
         first = self._of_date(_date(least - 2 * _DAY))
         last = self._of_date(_date(greatest + 2 * _DAY)) + 1
         return first, np.array([self.begin(each) for each in range(first, last + 1)], np.int64)
+
+    def _refuse_range(self, instant: int) -> None:
+        if not _FIRST <= instant <= _LAST:
+            raise CalendarRangeError(instant, self.timezone)
 
     def _of_date(self, date: dt.date) -> int:
         """Return the period of a local date."""
@@ -105,6 +112,15 @@ class Calendar:
 def _date(instant: int) -> dt.date:
     bounded = min(max(instant, _FIRST - _DAY), _LAST + _DAY)
     return (_EPOCH + bounded * _MICRO).date()
+
+
+@lru_cache(maxsize=1 << 14)
+def _index(calendar: Calendar, instant: int) -> int:
+    calendar._refuse_range(instant)
+    index = calendar._of_date(_date(instant - 2 * _DAY))
+    while _begin(calendar, index + 1) <= instant:
+        index += 1
+    return index
 
 
 @lru_cache(maxsize=1 << 16)
