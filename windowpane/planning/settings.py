@@ -76,8 +76,24 @@ class Configured:
     def allowed_lateness(self, lateness: Duration) -> Self:
         """Wait that long for rows behind the watermark.
 
-        Event-time windows are kept so long, and late rows within it refine their results. OVER windows that emit on window close
-        hold rows back so long.
+        An event-time window fires when the watermark reaches its end, as without lateness, and is kept until the watermark is
+        further by ``lateness``. A row that comes in between is late, and joins the window, which fires again: with the
+        default trigger once a batch, with all of its rows. So a window may have several results; the last one holds. Rows that
+        come after that are dropped and counted as ``late_dropped``, or go to ``side_output_late_data``. OVER windows that emit on
+        window close, and deduplication, have one result a row: they hold rows back, or keep what they know of them, so long.
+
+        Args:
+            lateness: text such as ``"1 hour"``, a timedelta, or microseconds; nothing if it is not called.
+
+        Returns:
+            The same step, to go on from: a trigger, ``side_output_late_data``, a function.
+
+        Raises:
+            InvalidDurationError: it is no duration.
+            InvalidSpecError: it is negative. Windows by the clock have no late rows, and pay no heed to it.
+
+        Example:
+            >>> windowed.allowed_lateness("6 hours").side_output_late_data("late").aggregate(n=wp.count())
         """
         return self._with(allowed_lateness=to_micros(lateness))
 

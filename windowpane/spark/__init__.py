@@ -4,3 +4,7 @@
 ``transformWithState``, ``decode`` turns the blobs of one output into typed columns; ``build`` puts the three together for a
 plan, ``running`` starts a query with several sinks.
 """
+
+from windowpane.errors import MissingExtraError
+
+MissingExtraError.unless("spark", "pyspark", "pandas")

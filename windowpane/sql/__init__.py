@@ -4,6 +4,11 @@
 the same SQL with every view a streaming query of Spark.
 """
 
+# ruff: noqa: E402 (what is missing is said before it is imported)
+from windowpane.errors import MissingExtraError
+
+MissingExtraError.unless("sql", "sqlglot")
+
 from windowpane.sql.results import Result
 from windowpane.sql.session import Session
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from windowpane.errors import StoreError
+from windowpane.errors import MissingExtraError, StoreError
 from windowpane.stores.batches import GONE, Batch
 from windowpane.stores.names import quoted
 from windowpane.stores.postgres_types import postgres_type, to_text
@@ -32,6 +32,7 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         """Connect."""
+        MissingExtraError.unless("postgres", "psycopg")
         import psycopg
 
         try:
