@@ -113,6 +113,28 @@ def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_pat
     assert (first.rows(), second.rows()) == ([("a", 1, 11), ("b", 2, None)], [("a", 4, 44), ("z", 1, 6)])
 
 
+def test_a_join_by_arrival_needs_no_watermark_and_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
+    orders = Feed(tmp_path / "orders").add([("a", 5, 1), ("b", 6, 2)], [("a", 1, 3), (None, 2, 4)])
+    rates = Feed(tmp_path / "rates", "k string, rate int, _change_type string").add([("a", 10, "insert")], [("b", 20, "insert")])
+
+    def rated() -> wp.AsOfJoin:
+        sides = wp.stream(orders.stream(spark)), wp.stream(rates.stream(spark))
+        return wp.as_of(*sides).on("k").by_arrival().select("k", "v", "rate")
+
+    assert "order of arrival" in rated().explain()
+    first = run(rated(), checkpoint=tmp_path / "checkpoint")
+    assert first.rows() == [("a", 1, 10), ("a", 3, 10), ("b", 2, None), (None, 4, None)]
+    orders.add([("a", 0, 5), ("b", 0, 6)])
+    rates.add([("a", 11, "update_postimage"), ("b", None, "delete")])
+    second = run(rated(), checkpoint=tmp_path / "checkpoint")
+    assert second.rows() == [("a", 5, 11), ("b", 6, None)]
+    assert (second.counted("pairs"), second.counted("padded"), second.counted("held_right")) == ([1], [1], [1])
+    with pytest.raises(InvalidSpecError, match="have no watermark"):
+        rated().key_by("k")
+    with pytest.raises(UnsupportedJoinError, match="by_arrival: no row"):
+        rated().side_output_late_data(left="late")
+
+
 def test_a_window_join_and_a_window_over_its_results(spark: Any, tmp_path: Path) -> None:
     ten = wp.join(*Streams(tmp_path).of(spark)).on("k").window(wp.TumblingEventTimeWindows.of("10 seconds"))
     counted = ten.key_by("k").window(wp.TumblingEventTimeWindows.of("100 seconds")).aggregate(n=wp.count(), w=wp.sum("w"))

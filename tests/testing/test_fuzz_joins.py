@@ -7,7 +7,7 @@ from random import Random
 from windowpane.engines.join.program import JoinProgram
 from windowpane.testing.fuzz import joins
 from windowpane.testing.fuzz.__main__ import report
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 
 PROGRAMS = 400
 
@@ -21,7 +21,7 @@ def test_random_joins_agree() -> None:
 
 def test_programs_have_every_part() -> None:
     programs: list[JoinProgram] = [joins.random_program(Random(seed)) for seed in range(PROGRAMS)]
-    assert {type(program.match) for program in programs} == {IntervalMatch, AsOfMatch, WindowMatch}
+    assert {type(program.match) for program in programs} == {IntervalMatch, AsOfMatch, WindowMatch, ArrivalMatch}
     assert {program.how for program in programs} == {"inner", "left", "right", "full", "semi", "anti"}
     assert {program.null_safe for program in programs} == {True, False}
     assert {program.match.direction for program in programs if isinstance(program.match, AsOfMatch)} == {

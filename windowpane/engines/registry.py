@@ -12,8 +12,9 @@ from windowpane.engines import never
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
-from windowpane.engines.join import as_of, interval, windows
+from windowpane.engines.join import as_of, by_arrival, interval, windows
 from windowpane.engines.join.as_of import JoinAsOfEngine
+from windowpane.engines.join.by_arrival import JoinByArrivalEngine
 from windowpane.engines.join.interval import JoinIntervalEngine
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.reference import JoinReferenceEngine
@@ -211,6 +212,13 @@ JOIN_ENGINES: Final[tuple[EngineSpec[JoinProgram], ...]] = (
         reason=lambda program: "the version of a time is found by search in versions sorted by key and time",
         state="left rows that wait, and of each key the versions that a left row to come can match",
         serves=lambda program: as_of.refusal(program) is None,
+    ),
+    EngineSpec(
+        JoinByArrivalEngine,
+        refusal=by_arrival.refusal,
+        reason=lambda program: "left rows find the last right row of their key all at once",
+        state="hash pages: the last right row of each key, by a hash of the key",
+        serves=lambda program: by_arrival.refusal(program) is None,
     ),
     EngineSpec(
         JoinWindowEngine,

@@ -12,7 +12,7 @@ from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.expressions import SideName
-from windowpane.windowing.joins import AsOfMatch, Direction, How, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, Direction, How, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import Duration, to_micros
 
 _PREFIXES = ("left_", "right_")
@@ -228,3 +228,16 @@ class KeyedAsOfStreams:
             None if retain is None else to_micros(retain),
         )
         return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(match, "left"))
+
+    def by_arrival(self) -> AsOfJoin:
+        """Take the right row that has arrived last when the left row comes, whatever their times are.
+
+        Right rows of a micro-batch are taken before its left rows. A left row comes out at once and is not corrected, so results
+        depend on how rows are cut into batches. One right row a key is held. Neither side needs an event time or a watermark.
+
+        Source: Flink's ``FOR SYSTEM_TIME AS OF`` a processing time.
+
+        Example:
+            >>> wp.as_of(orders, wp.stream(rates)).on("currency").by_arrival()
+        """
+        return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(ArrivalMatch(), "left"))

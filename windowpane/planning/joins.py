@@ -9,10 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windowpane.engines.join.program import JoinProgram
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnsupportedJoinError
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.expressions import Expression, Side
-from windowpane.windowing.joins import AsOfMatch, How, IntervalMatch, Match, TimeOf, WindowMatch, check_join, goes_by_event_time
+from windowpane.windowing.joins import (
+    ArrivalMatch,
+    AsOfMatch,
+    How,
+    IntervalMatch,
+    Match,
+    TimeOf,
+    WindowMatch,
+    check_join,
+    goes_by_clock,
+    goes_by_event_time,
+)
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
 
@@ -48,6 +59,10 @@ class JoinRequest:
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
         check_join(self.match, self.how)
+        if isinstance(self.match, ArrivalMatch) and (any(self.late) or self.settings.allowed_lateness):
+            raise UnsupportedJoinError(
+                "by_arrival", "no row of a join by arrival is late: leave out side_output_late_data and allowed_lateness"
+            )
         names = [tag.name for tag in self.late if tag is not None]
         if len(set(names)) != len(names) or "main" in names:
             raise InvalidSpecError(f"side outputs need names that differ from each other and from 'main', but are {names}.")
@@ -80,7 +95,7 @@ class JoinPlan:
     @property
     def uses_processing_time(self) -> bool:
         """Whether the join waits for the clock of the machine."""
-        return not goes_by_event_time(self.request.match)
+        return goes_by_clock(self.request.match)
 
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
         """Return the plan as text.
@@ -107,8 +122,9 @@ class JoinPlan:
 
     def _times(self) -> dict[str, str]:
         """Return which time rows meet by."""
-        if self.uses_processing_time:
-            return {"time": "the clock of the machine; no row is late"}
+        if not goes_by_event_time(self.request.match):
+            which = "the clock of the machine" if self.uses_processing_time else "order of arrival, right rows of a batch first"
+            return {"time": f"{which}; no row is late"}
         return {
             "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
             "watermark": self._watermark_text(),
@@ -135,6 +151,11 @@ class JoinPlan:
                 "held left": f"until the watermark is {ahead} their time",
                 "held right": f"until the watermark is {format_micros(lateness - match.lower)} past their time",
             }
+        if isinstance(match, ArrivalMatch):
+            return {
+                "held left": "not at all: they come out at once",
+                "held right": "the last of each key, for ever",
+            }
         wait = lateness + (0 if match.direction == "backward" else match.tolerance or 0)
         newest = "for ever" if match.retain is None else f"for {format_micros(match.retain)}, after which it matches nothing"
         if match.tolerance is not None:
@@ -154,6 +175,8 @@ def _passed_text(program: JoinProgram) -> str:
         return "no watermark: the results are a changelog"
     delay = program.held_back
     if delay is None:
+        if isinstance(program.match, ArrivalMatch):
+            return "no watermark: left rows come out whatever their time is"
         return "no watermark: padded rows may stay behind it without a limit"
     return "the watermark" if not delay else f"the watermark less {format_micros(delay)}"
 

@@ -171,12 +171,25 @@ class AsOfMatch:
         return ", ".join(parts)
 
 
-Match = WindowMatch | IntervalMatch | AsOfMatch
+@dataclass(frozen=True)
+class ArrivalMatch:
+    """The right row of its key that has arrived last when the left row comes."""
+
+    def __str__(self) -> str:
+        return "the right row that has arrived last"
+
+
+Match = WindowMatch | IntervalMatch | AsOfMatch | ArrivalMatch
 
 
 def goes_by_event_time(match: Match) -> bool:
-    """Whether rows need an event time; else they meet by the clock of the machine."""
-    return not isinstance(match, WindowMatch) or match.assigner.is_event_time
+    """Whether rows meet by their event time; else by the clock, or as they arrive."""
+    return not isinstance(match, ArrivalMatch) and not goes_by_clock(match)
+
+
+def goes_by_clock(match: Match) -> bool:
+    """Whether rows meet by the clock of the machine."""
+    return isinstance(match, WindowMatch) and not match.assigner.is_event_time
 
 
 def check_join(match: Match, how: How) -> None:
@@ -190,7 +203,7 @@ def check_join(match: Match, how: How) -> None:
             f"window({match.assigner!r})",
             "rows meet at the end of a window, and a global one never ends; take windows that end",
         )
-    if isinstance(match, AsOfMatch) and how not in ("left", "inner"):
+    if isinstance(match, AsOfMatch | ArrivalMatch) and how not in ("left", "inner"):
         raise UnsupportedJoinError(
             f"how({how!r})", "a join as of an instant gives every left row at most one right row; it is 'left' or 'inner'"
         )

@@ -21,18 +21,18 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
+from windowpane.engines.join.pairs import passing, results
+from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.kernels.conditions import holds
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import from_stream, to_stream
-from windowpane.windowing.expressions import Expression, Side, SideName
+from windowpane.windowing.expressions import Side
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
@@ -194,18 +194,7 @@ class JoinBatch(ABC):
 
     def passing(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
         """Return which pairs of rows fulfil the condition."""
-        condition = self.program.condition
-        if condition is None:
-            return np.ones(len(lefts), np.bool_)
-        taken: dict[Side, Integers] = {"left": lefts, "right": rights}
-        tables: dict[Side, pa.Table] = {"left": left, "right": right}
-
-        def column(name: Expression) -> pa.ChunkedArray:
-            assert isinstance(name, SideName), "planning has resolved names"
-            return tables[name.side][name.name].take(pa.array(taken[name.side]))
-
-        mask: Mask = holds(condition, column, len(lefts)).to_numpy(zero_copy_only=False)
-        return mask
+        return passing(self.program, lefts, rights, left, right)
 
     def emit(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
         """Let results come out: pairs, or rows of one side, padded.
@@ -224,13 +213,7 @@ class JoinBatch(ABC):
         delay = program.held_back
         judged = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
         found: dict[str, Any] = {TIME: pa.array(times), JUDGING_WATERMARK: pa.array(np.full(count, judged)), **columns}
-        for side, table in zip(SIDES, (left, right), strict=True):
-            of = program.sides[side]
-            for name in of.passed:
-                values = pa.nulls(count, of.columns.field(name).type) if table is None else table[name]
-                found[passed_name(side, name)] = values
-        schema = program.main_schema
-        self.outputs.append((MAIN, pa.table([found[name] for name in schema.names], schema=schema)))
+        self.outputs.append((MAIN, results(program, left, right, found, count)))
 
     def _ended(self, clock: Clock) -> BucketOutput:
         size = 0

@@ -17,7 +17,7 @@ from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Side
-from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, AsOfMatch, How, Match, TimeOf, WindowMatch
+from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, ArrivalMatch, AsOfMatch, How, Match, TimeOf, WindowMatch
 
 LATE_LEFT: Final = 1
 LATE_RIGHT: Final = 2
@@ -148,6 +148,8 @@ class JoinProgram:
     def held_back(self) -> int | None:
         """Microseconds by which results may stay behind the watermark, ``None`` if nothing bounds it."""
         lateness, match = self.allowed_lateness, self.match
+        if isinstance(match, ArrivalMatch):
+            return None
         if isinstance(match, AsOfMatch):
             return lateness + (0 if match.direction == "backward" else match.tolerance or 0)
         if isinstance(match, WindowMatch):

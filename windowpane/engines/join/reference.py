@@ -23,6 +23,7 @@ from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.conditions import holds
 from windowpane.operators.join.as_of import AsOfJoinOperator
+from windowpane.operators.join.by_arrival import ArrivalJoinOperator
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
 from windowpane.operators.join.interval import IntervalJoinOperator
 from windowpane.state.blob_store import BlobStore
@@ -32,7 +33,7 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Expression, Side, SideName
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
@@ -69,12 +70,14 @@ class _Batch:
         self._late: dict[Side, list[dict[str, Any]]] = {side: [] for side in _SIDES}
         self._operator = self._made()
 
-    def _made(self) -> IntervalJoinOperator | AsOfJoinOperator:
+    def _made(self) -> IntervalJoinOperator | AsOfJoinOperator | ArrivalJoinOperator:
         program, match = self._program, self._program.match
         if isinstance(match, IntervalMatch):
             settings = program.how, program.allowed_lateness, program.time_of
             return IntervalJoinOperator(match, *settings, self._rows, self._matches)
-        assert isinstance(match, AsOfMatch), "refusal"
+        if isinstance(match, ArrivalMatch):
+            return ArrivalJoinOperator(program.pads_left, self._rows, self._matches)
+        assert isinstance(match, AsOfMatch), "windows have an engine of their own"
         return AsOfJoinOperator(match, program.pads_left, program.allowed_lateness, self._rows, self._matches)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
@@ -92,9 +95,10 @@ class _Batch:
 
     def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
         """Yield the rows that are taken, each under its key."""
-        for side in _SIDES:
+        is_by_arrival = isinstance(self._program.match, ArrivalMatch)
+        for side in reversed(_SIDES) if is_by_arrival else _SIDES:
             for arrival in self._arrived(side, [table for table in tables if side_of(table) == side and table.num_rows]):
-                if late != MIN and arrival.time <= late:
+                if late != MIN and not is_by_arrival and arrival.time <= late:
                     takes = not arrival.is_left and arrival.meets and self._takes_late_version(arrival.time, late)
                     self._late[side].append({**arrival.row, DROPPED: not takes})
                     if not takes:
@@ -112,7 +116,7 @@ class _Batch:
         of = self._program.sides[side]
         rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
         rows = rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-        if rows[TIME].null_count:
+        if rows[TIME].null_count and not isinstance(self._program.match, ArrivalMatch):
             raise MissingSideTimestampError(side, rows[TIME].null_count)
         rows = versions_among(rows)
         uppers = self._uppers(side, rows)

@@ -37,7 +37,7 @@ from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bou
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Name, Side
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch, goes_by_event_time
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, goes_by_event_time
 
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _SIDES: tuple[Side, Side] = ("left", "right")
@@ -80,7 +80,7 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
         operators=(Operator(program, reads),),
         outputs={},
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
-        held_back=program.held_back or 0,
+        held_back=program.held_back,
         counters=JOIN_COUNTERS,
     )
     return dataclasses.replace(built, outputs=_outputs(built, request, program, names, sides))
@@ -92,7 +92,9 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
 def _check_sources(sources: Mapping[Side, Source], request: JoinRequest) -> None:
     """Refuse sources that do not go together."""
     for side, source in sources.items():
-        if CHANGE_TYPE in source.dataframe.columns and not (side == "right" and isinstance(request.match, AsOfMatch)):
+        if CHANGE_TYPE in source.dataframe.columns and not (
+            side == "right" and isinstance(request.match, AsOfMatch | ArrivalMatch)
+        ):
             raise ChangelogInputError(side, CHANGE_TYPE)
         source.require([pair[_SIDES.index(side)] for pair in request.on], f"on: {side} side")
         if source.own_watermark is not None:
@@ -317,4 +319,4 @@ def _delay_of(built: BuiltProgram, program: JoinProgram, side: Side) -> int | No
         held_back = dataclasses.replace(program, time_of=side).held_back
     else:
         held_back = program.held_back if side == "left" else None
-    return None if held_back is None else built.delay - built.held_back + held_back
+    return None if held_back is None else built.delay - (built.held_back or 0) + held_back

@@ -67,7 +67,8 @@ class BuiltProgram:
         operators: what the rows pass through, in this order.
         outputs: the outputs by name, ``main`` first.
         explained: returns the plan as text, given in how many buckets it runs.
-        held_back: microseconds by which rows of the main output may stay behind the watermark of the last operator.
+        held_back: microseconds by which rows of the main output may stay behind the watermark of the last operator; ``None`` if
+            nothing bounds it, so that no watermark is passed on.
         counters: the names of the counters of its operators.
     """
 
@@ -76,7 +77,7 @@ class BuiltProgram:
     operators: tuple[Operator, ...]
     outputs: Mapping[str, Output]
     explained: Callable[[str], str]
-    held_back: int = 0
+    held_back: int | None = 0
     counters: tuple[str, ...] = COUNTERS
 
     @property
@@ -102,7 +103,7 @@ class BuiltProgram:
     @property
     def delay(self) -> int:
         """Microseconds by which rows of the main output may stay behind Spark's watermark."""
-        return self._source_delay + self.operators[-1].behind + self.held_back
+        return self._source_delay + self.operators[-1].behind + (self.held_back or 0)
 
     @property
     def event_type(self) -> T.DataType | None:
@@ -184,8 +185,13 @@ class BuiltProgram:
         """Return the main output as the source of a window of the same query, with the time of each row beside it.
 
         Raises:
-            InvalidSpecError: each key has a watermark of its own.
+            InvalidSpecError: each key has a watermark of its own, or results have none.
         """
+        if self.is_streaming and self.held_back is None:
+            raise InvalidSpecError(
+                "these results have no watermark, so no window over them would ever be final; explain() says why. Write them to "
+                "a table and read that as a stream with a watermark."
+            )
         own = self.source.own_watermark
         if own is not None and own.of_each_key:
             raise InvalidSpecError(

@@ -31,7 +31,7 @@ from windowpane.windowing.assigners import (
 )
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.expressions import Constant, Operation, Side, SideName
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 _REFERENCE = "join reference"
@@ -66,11 +66,10 @@ class _Step:
 def random_program(drawn: Random) -> JoinProgram:
     """Return the program of a seed."""
     match = _random_match(drawn)
-    how: Any = drawn.choice(
-        ("left", "inner") if isinstance(match, AsOfMatch) else ("inner", "left", "right", "full", "semi", "anti")
-    )
+    is_as_of = isinstance(match, AsOfMatch | ArrivalMatch)
+    how: Any = drawn.choice(("left", "inner") if is_as_of else ("inner", "left", "right", "full", "semi", "anti"))
     keys = drawn.choice([("k",), ("n",), ("k", "n")])
-    right_columns = _AS_OF_COLUMNS if isinstance(match, AsOfMatch) and drawn.random() < 0.6 else _COLUMNS
+    right_columns = _AS_OF_COLUMNS if is_as_of and drawn.random() < 0.6 else _COLUMNS
     condition = None
     if drawn.random() < 0.3:
         condition = Operation(drawn.choice(["<", ">=", "=="]), (SideName("left", "v"), SideName("right", "v")))
@@ -83,7 +82,7 @@ def random_program(drawn: Random) -> JoinProgram:
         JoinSide(keys, right_columns, ("id",), has_late_output=True),
         condition=condition,
         null_safe=drawn.random() < 0.3,
-        allowed_lateness=drawn.choice([0, 0, 3, 10]),
+        allowed_lateness=0 if isinstance(match, ArrivalMatch) else drawn.choice([0, 0, 3, 10]),
         time_of=drawn.choice(["max", "left", "right"]),
         window_bound=pa.int64(),
     )
@@ -91,7 +90,9 @@ def random_program(drawn: Random) -> JoinProgram:
 
 
 def _random_match(drawn: Random) -> Match:
-    kind = drawn.choice(["interval", "as of", "window"])
+    kind = drawn.choice(["interval", "as of", "window", "arrival"])
+    if kind == "arrival":
+        return ArrivalMatch()
     if kind == "interval":
         lower = drawn.randint(-8, 4)
         if drawn.random() < 0.2:
@@ -218,7 +219,8 @@ def _answer(program: JoinProgram, steps: list[_Step], late: Counter[Result]) -> 
     missed = {(number, row, bounds) for number, row, windows, _ in late for bounds in windows}
     with duckdb.connect() as connection:
         for side in _SIDES:
-            rows = [row for step in steps for row in step.rows[side] if (LATE[side], row["id"]) not in dropped]
+            batches = [{"batch": number, **row} for number, step in enumerate(steps) for row in step.rows[side]]
+            rows = [row for row in batches if (LATE[side], row["id"]) not in dropped]
             rows = [{CHANGE_TYPE: INSERT, WINDOW_START: None, WINDOW_END: None, **row} for row in rows]
             if isinstance(match, WindowMatch):
                 rows = [
@@ -232,6 +234,7 @@ def _answer(program: JoinProgram, steps: list[_Step], late: Counter[Result]) -> 
                     *_AS_OF_COLUMNS,
                     *(pa.field(name, pa.int64()) for name in (TIME, WINDOW_START, WINDOW_END)),
                     pa.field("number", pa.int64()),
+                    pa.field("batch", pa.int64()),
                 ]
             )
             numbered = [{**row, "number": number} for number, row in enumerate(rows)]
@@ -246,6 +249,8 @@ def _sql(program: JoinProgram) -> str:
     match = program.match
     if isinstance(match, AsOfMatch):
         return _as_of_sql(match, program.how, keys, condition)
+    if isinstance(match, ArrivalMatch):
+        return _arrival_sql(program.how, keys, condition)
     if isinstance(match, IntervalMatch):
         upper = f"l.{match.upper_column or TIME} + {match.upper}"
         on = [f"r.{TIME} >= l.{TIME} + {match.lower}", f"r.{TIME} <= {upper}"]
@@ -279,6 +284,17 @@ def _as_of_sql(match: AsOfMatch, how: str, keys: list[str], condition: list[str]
         FROM "left" l LEFT JOIN {versions} r ON {" AND ".join([*keys, *times])}
         QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY {distance}, r.{TIME}) = 1"""
     matched = f"CASE WHEN near AND holds AND word <> '{DELETE}' THEN rid END"
+    outer = "" if how == "left" else f"WHERE {matched} IS NOT NULL"
+    return f"SELECT lid, {matched}, NULL, NULL FROM ({joined}) {outer}"
+
+
+def _arrival_sql(how: str, keys: list[str], condition: list[str]) -> str:
+    """Return the query of the last right row until the batch of each left row."""
+    joined = f"""SELECT l.id AS lid, r.id AS rid, r.{CHANGE_TYPE} AS word, {" AND ".join(condition)} AS holds
+        FROM "left" l LEFT JOIN "right" r
+        ON {" AND ".join(keys)} AND r.batch <= l.batch AND r.{CHANGE_TYPE} <> '{UPDATE_PREIMAGE}'
+        QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY r.number DESC NULLS LAST) = 1"""
+    matched = f"CASE WHEN holds AND word <> '{DELETE}' THEN rid END"
     outer = "" if how == "left" else f"WHERE {matched} IS NOT NULL"
     return f"SELECT lid, {matched}, NULL, NULL FROM ({joined}) {outer}"
 

@@ -1,0 +1,174 @@
+"""The engine of joins by arrival: each left row with the right row of its key that has arrived last.
+
+State, by name in the bucket's blob store: ``header``, and pages ``p`` by a hash of the key: the last right row of each key, with
+the hash before its columns. A batch takes its right rows first; then its left rows find theirs, and nothing is corrected later. A
+delete takes the row of its key away. Keys with NULL meet nothing and are not held, unless NULL equals NULL.
+
+Who may mutate: this engine, once a batch. Recovery: read them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.common.bucket_header import BucketHeader
+from windowpane.engines.common.rows import python_keys
+from windowpane.engines.join.pairs import passing, results
+from windowpane.engines.join.program import JoinCounters, JoinProgram
+from windowpane.engines.join.sides import side_of
+from windowpane.engines.join.versions import versions_among
+from windowpane.engines.program import MAIN
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
+from windowpane.kernels.keys.codes import canonical, comparable, is_nested
+from windowpane.kernels.keys.key_codes import key_codes, key_hashes
+from windowpane.sizes import Size
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import encode_key
+from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.windowing.changes import CHANGE_TYPE, DELETE
+from windowpane.windowing.expressions import Side
+from windowpane.windowing.joins import ArrivalMatch
+from windowpane.windowing.times import MAX, MIN
+
+_PAGE_ROWS = Size("held rows of a page", 1 << 12, (2, 4))
+_DENSE_ROWS = Size("held rows of a page among pages that are all replaced", 1 << 18, (4, 8))
+_STEP_ROWS = Size("held and new rows of a step", 1 << 22, (5, 12))
+"""About so many are worked on at once: bounds the memory of a batch, whatever is held."""
+
+_HASH = hidden("hash")
+
+
+def refusal(program: JoinProgram) -> str | None:
+    """Return why this engine cannot run a program, ``None`` if it can."""
+    return None if isinstance(program.match, ArrivalMatch) else "it joins by arrival"
+
+
+class JoinByArrivalEngine:
+    """Runs joins by arrival."""
+
+    name = "join_arrival"
+
+    def __init__(self, program: JoinProgram) -> None:
+        """Run ``program``."""
+        self._program = program
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        """Run one batch of a bucket."""
+        return _Batch(self._program, store).run(rows, clock)
+
+
+class _Batch:
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
+        self._program = program
+        self._store = store
+        self._header = BucketHeader.read(store, program.description)
+        self._pages = HashPages(store, "p", _hashes, _summary, _PAGE_ROWS.value, _DENSE_ROWS.value)
+        self._out: list[pa.Table] = []
+        self._counts = {"pairs": 0, "padded": 0}
+
+    def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        left = self._arrived("left", tables)
+        right = self._arrived("right", tables)
+        right = right.filter(pa.array(self._meets(right, "right")))
+        for positions, numbers, is_run in self._pages.steps(
+            np.concatenate([_hashes(left), _hashes(right)]), MIN, _STEP_ROWS.value
+        ):
+            of_left, of_right = numbers[numbers < left.num_rows], numbers[numbers >= left.num_rows] - left.num_rows
+            self._step(positions, left.take(pa.array(of_left)), right.take(pa.array(of_right)), is_run)
+        self._pages.commit()
+        now = max(clock.processing_time, self._header.processing_time)
+        watermark = max(clock.watermark, self._header.watermark)
+        held = self._pages.live
+        BucketHeader(self._program.description, watermark, now, held).write(self._store)
+        counters = JoinCounters(open_windows=held, state_bytes=self._pages.byte_size, held_right=held, **self._counts)
+        return BucketOutput([(MAIN, table) for table in self._out], counters, is_idle=True)
+
+    def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
+        """Return the rows of a side in order of arrival, the hash of the key before them."""
+        of = self._program.sides[side]
+        beside = pa.schema([pa.field(TIME, pa.int64())] if side == "left" else [])
+        wanted = pa.schema([*of.columns, *beside])
+        filled = [table.replace_schema_metadata(None) for table in tables if table.num_rows and side_of(table) == side]
+        rows = wanted.empty_table()
+        if filled:
+            rows = pa.concat_tables(filled).sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
+            rows = rows.select(wanted.names).cast(wanted)
+        rows = versions_among(rows) if side == "right" else rows
+        hashed = key_hashes([_hashable(rows, name) for name in of.keys], rows.num_rows)
+        return rows.add_column(0, _HASH, pa.array(hashed, pa.uint64())).combine_chunks()
+
+    def _meets(self, rows: pa.Table, side: Side) -> Mask:
+        """Return which rows have a key that equals any."""
+        meets = np.ones(rows.num_rows, np.bool_)
+        for name in () if self._program.null_safe else self._program.sides[side].keys:
+            meets &= rows[name].is_valid().to_numpy()
+        return meets
+
+    def _step(self, positions: Sequence[int], left: pa.Table, right: pa.Table, is_run: bool) -> None:
+        """Let right rows replace those that some pages hold, and left rows find theirs."""
+        self._pages.prefetch(positions)
+        pages = [page for position in positions if (page := self._pages.read(position)) is not None]
+        versions = pa.concat_tables([*(page.cast(right.schema) for page in pages), right]).combine_chunks()
+        codes = self._codes(left, versions)
+        last = np.full(int(codes.max(initial=-1)) + 1, -1)
+        np.maximum.at(last, codes[left.num_rows :], np.arange(versions.num_rows))
+        last[last >= 0] = np.where(_is_live(versions)[last[last >= 0]], last[last >= 0], -1)
+        self._match(left, versions, np.where(self._meets(left, "left"), last[codes[: left.num_rows]], -1))
+        if right.num_rows or is_run:
+            self._pages.put(positions, versions.take(pa.array(np.sort(last[last >= 0]))), is_run)
+
+    def _codes(self, left: pa.Table, right: pa.Table) -> Integers:
+        """Return the codes 0, 1, ... of the keys of left rows, then of right rows."""
+        names = zip(self._program.left.keys, self._program.right.keys, strict=True)
+        columns = [
+            comparable(pa.chunked_array([*left[one].chunks, *right[other].chunks], left[one].type)) for one, other in names
+        ]
+        codes: Integers = np.unique(key_codes(columns, left.num_rows + right.num_rows), return_inverse=True)[1]
+        return codes
+
+    def _match(self, left: pa.Table, versions: pa.Table, chosen: Integers) -> None:
+        """Let left rows come out, each with the version that was chosen for it, -1 for none."""
+        lefts = np.flatnonzero(chosen >= 0)
+        lefts = lefts[passing(self._program, lefts, chosen[lefts], left, versions)]
+        self._emit("pairs", left.take(pa.array(lefts)), versions.take(pa.array(chosen[lefts])))
+        if self._program.pads_left:
+            is_alone = np.ones(left.num_rows, np.bool_)
+            is_alone[lefts] = False
+            self._emit("padded", left.filter(pa.array(is_alone)), None)
+
+    def _emit(self, name: str, left: pa.Table, right: pa.Table | None) -> None:
+        if left.num_rows:
+            self._counts[name] += left.num_rows
+            system = {TIME: left[TIME], JUDGING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
+            self._out.append(results(self._program, left, right, system, left.num_rows))
+
+
+def _hashable(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    if is_nested(rows[name].type):
+        return pa.chunked_array([pa.array(map(encode_key, python_keys(rows, [name])), pa.binary())])
+    return pa.chunked_array([canonical(rows[name])])
+
+
+def _is_live(versions: pa.Table) -> Mask:
+    """Return which versions are rows, and no deletes."""
+    if CHANGE_TYPE not in versions.column_names:
+        return np.ones(versions.num_rows, np.bool_)
+    live: Mask = pc.not_equal(versions[CHANGE_TYPE], DELETE).to_numpy()
+    return live
+
+
+def _hashes(table: pa.Table) -> Unsigned:
+    hashes: Unsigned = table[_HASH].to_numpy()
+    return hashes
+
+
+def _summary(held: pa.Table) -> PageSummary:
+    return PageSummary(MAX, held.num_rows)

@@ -1,0 +1,42 @@
+"""The reference of the join by arrival: a left row meets the right row of its key that came last, and leaves at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches
+
+_VERSION = "version"
+
+
+class ArrivalJoinOperator:
+    """One join by arrival on the rows of a bucket.
+
+    Args:
+        pads: whether a left row without a match comes out.
+        rows: the state.
+        matches: what a left row and its version must fulfil besides; a version that does not is no match.
+    """
+
+    def __init__(self, pads: bool, rows: KeyedRows, matches: Matches) -> None:
+        self._pads = pads
+        self._rows = rows
+        self._matches = matches
+
+    def advance(self, watermark: int) -> Iterator[Joined]:
+        """Yield nothing: no row waits."""
+        return iter(())
+
+    def finish(self, watermark: int) -> Iterator[Joined]:
+        """Yield nothing: no row waits."""
+        return iter(())
+
+    def take(self, arrival: Arrival) -> Iterator[Joined]:
+        """Take a row of the current key: a right one is the version from now on, a left one meets it."""
+        if not arrival.is_left:
+            if arrival.meets:
+                self._rows.write(_VERSION, [] if arrival.deletes else [arrival.row])
+            return
+        found = [version for version in self._rows.read(_VERSION) if arrival.meets and self._matches(arrival.row, version)]
+        if found or self._pads:
+            yield Joined(arrival.row, found[0] if found else None, arrival.time)
