@@ -19,8 +19,11 @@ from windowpane.hidden_columns import ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Runs, flat
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
+from windowpane.sizes import Size
 from windowpane.windowing.times import MIN
+
+_BITS = Size("bits of a key and a time of pieces as one integer", 61, (3, 12))
 
 HASH = hidden("hash")
 LOOK = hidden("look")
@@ -57,7 +60,7 @@ class Pieces:
         waiting = None
         if self.waiting is not None and other.waiting is not None:
             waiting = np.concatenate([self.waiting, other.waiting])
-        both = Pieces(owners, times, partials, waiting).take(lexical_order([owners, times]))
+        both = Pieces(owners, times, partials, waiting).take(_merged_order(owners, times, len(self.owners)))
         is_first = np.ones(len(owners), np.bool_)
         is_first[1:] = (np.diff(both.owners) != 0) | (np.diff(both.times) != 0)
         if is_first.all():
@@ -67,6 +70,24 @@ class Pieces:
         partials = fold.merge_segments(both.partials, runs).select(self.partials.column_names)
         waiting = None if both.waiting is None else runs.total(both.waiting)
         return Pieces(both.owners[starts], both.times[starts], partials, waiting)
+
+
+def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:
+    """Return the positions that sort pieces by key and time, of which the first ``held`` are sorted so.
+
+    The others are sorted and put among them, which costs a search for each; nothing that is held is sorted again.
+    """
+    first, last = int(times.min()), int(times.max())
+    if int(owners.max()).bit_length() + (last - first).bit_length() > _BITS.value:
+        return lexical_order([owners, times])
+    words = owners * (last - first + 1) + (times - first)
+    added = held + stable_order(words[held:])
+    places = np.searchsorted(words[:held], words[added], side="right") + np.arange(len(added))
+    order, is_held = np.empty(len(words), np.int64), np.ones(len(words), np.bool_)
+    order[places] = added
+    is_held[places] = False
+    order[is_held] = np.arange(held)
+    return order
 
 
 @dataclass

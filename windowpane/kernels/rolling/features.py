@@ -6,7 +6,7 @@ frame by frame: a float that was added and subtracted is not 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,7 @@ from windowpane.windowing.over.frames import CURRENT_ROW, Frame, preceding
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
 
-_ORDER = (OrderColumn(TIME, nulls_first=True),)
+ORDER = (OrderColumn(TIME, nulls_first=True),)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class FeatureKernel:
     def __init__(self, spec: RollingSpec, columns: pa.Schema) -> None:
         """Compute ``spec`` over rows with ``columns``; ``refusal`` says that it can be."""
         self._spec = spec
-        self._over = OverSpec((), _ORDER, (TIME,), tuple(_over_call(call, spec) for call in spec.calls))
+        self._over = OverSpec((), ORDER, (TIME,), tuple(_over_call(call, spec) for call in spec.calls))
         found = [span_kernel(call, columns) for call in self._over.calls]
         self._kernels: list[CallKernel] = [kernel for kernel in found if kernel is not None]
         self._bound = [
@@ -73,12 +73,16 @@ class FeatureKernel:
         windows = self._spec.windows
         bounds = [(window.start(instants), instants) for window in windows]
         spans = spans_between(keys, times, asked, bounds)
-        layout = Layout(np.ones(len(keys), np.bool_), np.ones(len(keys), np.bool_))
-        searched = {_frame(number): span for number, span in enumerate(spans)}
-        every = np.ones(len(asked), np.bool_)
-        found = SearchedRows(self._over, rows, layout, every[:0], every, searched=searched)
-        with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
-            return [kernel.value(found).cast(kernel.result_type) for kernel in self._kernels]
+        return over_spans(self._over, self._kernels, rows, {frame_of(number): span for number, span in enumerate(spans)})
+
+
+def over_spans(over: OverSpec, kernels: Sequence[CallKernel], rows: pa.Table, searched: Mapping[Frame, Span]) -> list[pa.Array]:
+    """Return what kernels of aggregates give for spans of sorted rows, ``searched`` by the frames of their calls."""
+    layout = Layout(np.ones(rows.num_rows, np.bool_), np.ones(rows.num_rows, np.bool_))
+    every = np.ones(len(next(iter(searched.values()))[0]), np.bool_)
+    found = SearchedRows(over, rows, layout, every[:0], every, searched=searched)
+    with np.errstate(invalid="ignore"):  # opposite infinities add up to NaN, as they do in Spark
+        return [kernel.value(found).cast(kernel.result_type) for kernel in kernels]
 
 
 def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
@@ -89,11 +93,11 @@ def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
     return None
 
 
-def _frame(window: int) -> Frame:
+def frame_of(window: int) -> Frame:
     """Return the frame that stands for a window of the spec, by its number."""
     return Frame.range_(preceding(window), CURRENT_ROW)
 
 
 def _over_call(call: RollingCall, spec: RollingSpec) -> OverCall:
-    aggregate, frame = call.aggregate, _frame(spec.windows.index(call.window))
+    aggregate, frame = call.aggregate, frame_of(spec.windows.index(call.window))
     return OverCall(aggregate.name, aggregate.arguments, frame, filter=call.condition, parameters=aggregate.parameters)

@@ -14,17 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.hidden_columns import hidden
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate
+from windowpane.hidden_columns import TIME, hidden
+from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.over.calls.call import span_kernel
 from windowpane.kernels.over.frames import Span
+from windowpane.kernels.rolling.features import ORDER, frame_of, over_spans
 from windowpane.kernels.rolling.searching import spans_between
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate
+from windowpane.windowing.over.spec import OverCall, OverSpec
 from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
 
 _GATHERED = Size("pieces gathered at once for windows", 1 << 22, (3, 20))
+
+_OVERLAP = Size("pieces gathered for each that is held", 4, (0, 1))
+"""Spans of more are not gathered: kernels of OVER frames answer from running totals and sparse tables."""
+_SUMMED = (pa.int64(), pa.float64())
 
 
 class PieceFeatures:
@@ -86,15 +93,16 @@ class PieceFeatures:
     def _window(self, calls: Sequence[int], partials: pa.Table, span: Span) -> list[pa.Array]:
         """Return what calls of one window give for each span."""
         aggregates = tuple(dict.fromkeys(self._aggregate[number] for number in calls))
-        fold = GroupedFold(aggregates)
-        partials = partials.select(list(fold.columns))
         filled = np.flatnonzero(span[1] > span[0])
         places = np.full(len(span[0]), -1)
         places[filled] = np.arange(len(filled))
-        merged = [fold.merge_segments(partials, part) for part in _gathered(span[0][filled], span[1][filled])]
+        low, high = span[0][filled], span[1][filled]
         found: dict[ColumnarAggregate, pa.Array] = {}
-        if merged:
-            found = dict(zip(aggregates, fold.finish(pa.concat_tables(merged).combine_chunks()), strict=True))
+        if len(filled):
+            overlap = int((high - low).sum()) > _OVERLAP.value * partials.num_rows
+            searched = _searched(aggregates, partials, (low, high)) if overlap else {}
+            rest = tuple(each for each in aggregates if each not in searched)
+            found = searched | (_merged(rest, partials, low, high) if rest else {})
         return [self._placed(number, found.get(self._aggregate[number]), places) for number in calls]
 
     def _placed(self, number: int, found: pa.Array | None, places: Integers) -> pa.Array:
@@ -121,6 +129,38 @@ def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
         if len(result.slots) > 1:
             return f"{call.aggregate} has several arguments"
     return None
+
+
+def _merged(
+    aggregates: tuple[ColumnarAggregate, ...], partials: pa.Table, low: Integers, high: Integers
+) -> dict[ColumnarAggregate, pa.Array]:
+    """Return the results of aggregates for spans whose pieces are put together."""
+    fold = GroupedFold(aggregates)
+    partials = partials.select(list(fold.columns))
+    merged = [fold.merge_segments(partials, part) for part in _gathered(low, high)]
+    return dict(zip(aggregates, fold.finish(pa.concat_tables(merged).combine_chunks()), strict=True))
+
+
+def _searched(aggregates: tuple[ColumnarAggregate, ...], partials: pa.Table, span: Span) -> dict[ColumnarAggregate, pa.Array]:
+    """Return the results of aggregates whose partials kernels of OVER frames merge: running totals, sparse tables."""
+    found: dict[ColumnarAggregate, pa.Array] = {}
+    for aggregate in aggregates:
+        if not isinstance(aggregate, KernelAggregate):
+            continue
+        calls = [OverCall(each.merge, (each.name,), frame_of(0)) for each in aggregate.partials]
+        kernels = [span_kernel(call, partials.schema) for call in calls]
+        known = [kernel for kernel in kernels if kernel is not None]
+        if len(known) < len(calls) or not all(_is_merged_so(each, partials.schema) for each in aggregate.partials):
+            continue
+        columns = over_spans(OverSpec((), ORDER, (TIME,), tuple(calls)), known, partials, {frame_of(0): span})
+        names = [each.name for each in aggregate.partials]
+        (found[aggregate],) = aggregate.results(aggregate.normalise(pa.table(columns, names=names)))
+    return found
+
+
+def _is_merged_so(partial: Partial, types: pa.Schema) -> bool:
+    """Whether the kernel of a partial's merge gives a value of the partial's type: sums of narrow types and decimals widen."""
+    return partial.merge in ("min", "max") or (partial.merge == "sum" and types.field(partial.name).type in _SUMMED)
 
 
 def _gathered(low: Integers, high: Integers) -> list[Segments]:

@@ -1,0 +1,126 @@
+"""Rolling features beside Spark's sliding windows: one stream of files, each a batch, in a process of its own.
+
+Usage: ``python -m bench.rolling [--rows N] [--keys N] [--batches N] [--minutes N]``. Keys are texts; a file is some minutes of
+event time, in disorder. Spark computes a window of an hour every 5 minutes, so each row is in 12 windows, and gives out the
+windows that a batch changed. windowpane keeps the same aggregates over the last hour up to date for each key: with hop edges,
+which see the same tiles, and with exact ones; ``both`` adds the last 6 hours, which Spark would need a second query for. What
+comes out is counted, not compared: Spark's windows end at tiles, and windowpane's now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SYSTEMS = ("spark", "hop", "exact", "both")
+_MINUTE = 60_000_000
+_FIRST_FILE = 1_704_067_200
+_WATERMARK = "2 minutes"
+
+
+def write_batches(folder: Path, rows: int, keys: int, batches: int, minutes: int) -> None:
+    """Write a file a batch: some minutes of event time, in disorder."""
+    draw = np.random.default_rng(7)
+    cards = pa.array([f"card-{number:032}" for number in range(keys)])
+    for number in range(batches):
+        start = _FIRST_FILE * 1_000_000 + number * minutes * _MINUTE
+        times = start + draw.integers(0, minutes * _MINUTE, rows)
+        chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
+        table = pa.table(
+            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
+        )
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+
+
+def run(system: str, folder: Path) -> None:
+    """Run one system over the files, and print its figures."""
+    from bench.systems.spark_job import session
+
+    spark = session()
+    schema = "card string, at timestamp, amount long"
+    payments = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    before = _cpu_seconds()
+    with tempfile.TemporaryDirectory() as work:
+        writer = _features(system, payments).writeStream.format("noop").outputMode("update" if system == "spark" else "append")
+        query = writer.option("checkpointLocation", work).trigger(availableNow=True).start()
+        query.awaitTermination()
+        # A batch without rows only moves the watermark: it counts with the batch before it.
+        seconds: list[float] = []
+        for each in query.recentProgress:
+            took = each.durationMs["triggerExecution"] / 1000
+            if each.numInputRows or not seconds:
+                seconds.append(took)
+            else:
+                seconds[-1] += took
+    cpu = _cpu_seconds() - before
+    steady = statistics.median(seconds[len(seconds) // 2 :])
+    out = sum(each.observedMetrics["out"].n for each in query.recentProgress if "out" in each.observedMetrics)
+    print(f"{system:6}  {steady:7.2f} s a batch  {cpu:7.1f} s of processors in all  {out:>12,} rows out  {seconds}", flush=True)
+
+
+def _cpu_seconds() -> float:
+    """Return what all processes of this one's session have used of processors: others on the machine do not disturb it."""
+    used, own = 0, os.getsid(0)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == own:
+            used += sum(map(int, fields[11:15]))
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def _features(system: str, payments: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    import windowpane as wp
+
+    if system == "spark":
+        windows = payments.withWatermark("at", _WATERMARK).groupBy("card", F.window("at", "1 hour", "5 minutes"))
+        found = windows.agg(F.count(F.lit(1)).alias("n"), F.sum("amount").alias("total"), F.max("amount").alias("top"))
+    else:
+        lengths = ("1 hour", "6 hours") if system == "both" else ("1 hour",)
+        features = wp.rolling(payments, event_time="at", watermark=_WATERMARK).by("card")
+        features = features.over(*lengths, n=wp.count(), total=wp.sum("amount"), top=wp.max("amount"))
+        found = features.edge("exact" if system == "exact" else "hop").emit("changed").df
+    return found.observe("out", F.count(F.lit(1)).alias("n"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, default=16)
+    parser.add_argument("--minutes", type=int, default=5)
+    parser.add_argument("--system", choices=SYSTEMS)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    if given.system is not None and given.folder is not None:
+        run(given.system, given.folder)
+        return
+    folder = Path(tempfile.mkdtemp())
+    try:
+        write_batches(folder, given.rows, given.keys, given.batches, given.minutes)
+        for system in SYSTEMS if given.system is None else (given.system,):
+            command = [sys.executable, "-m", "bench.rolling", "--system", system, "--folder", str(folder)]
+            subprocess.run(command, check=True, start_new_session=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
