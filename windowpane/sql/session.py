@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -25,7 +26,7 @@ from windowpane.sql.embedded.view_maintenance import ViewMaintenance
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.duck_words import types_without_meaning
-from windowpane.sql.nodes import compile_plan, explain_plan
+from windowpane.sql.nodes import Node, compile_plan, explain_plan
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.parse.reader import read_statement, split
 from windowpane.sql.parse.statements import (
@@ -200,7 +201,9 @@ class Session:
         if self._now is not None:
             self._storage.set_clock(self._now())
         if isinstance(statement, Flush | CreateView | CreateSink):
-            self._maintenance.gather()
+            self._maintenance.gather(partial(self._upcoming, statement, text))
+        if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
+            self._maintenance.check_reads(questions.read_by(self._catalog, statement), statement.place)
         try:
             with zone.within(self._parameters.get("timezone", zone.UTC)):
                 result = self._maintenance.attempt(lambda: runners[type(statement)](statement, text))
@@ -214,6 +217,16 @@ class Session:
         if self._changes_views(statement):
             self._deliver(statement)
         return result
+
+    def _upcoming(self, statement: Statement, text: Text) -> Node | None:
+        """Return the plan of the view that a statement makes, ``None`` if it makes none, or cannot: then it says so itself."""
+        if not isinstance(statement, CreateView) or not statement.materialized:
+            return None
+        try:
+            with zone.within(self._parameters.get("timezone", zone.UTC)):
+                return self._definitions.plan(statement, text).node
+        except (WindowpaneError, MismatchError, duckdb.Error, RecursionError):
+            return None
 
     def _changes_views(self, statement: Statement) -> bool:
         changes = isinstance(statement, Insert | Update | Delete) and self._flushes_at_once

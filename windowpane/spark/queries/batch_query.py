@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import StreamingQueryException
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 
 Take = Callable[[pa.Table, int], None]
+
+_TOLD = "windowpane.told"
+"""The local property by which tasks of a batch are told something."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -36,11 +41,68 @@ def _address(folder: Path) -> str:
     return f"file://{folder.absolute()}"
 
 
+class BatchExchange:
+    """What the driver tells the tasks of a batch, and what they report: by their partition, so that none counts twice."""
+
+    def __init__(self, spark: Any) -> None:
+        """Exchange with the tasks of a session."""
+        self._context = spark.sparkContext
+        self._reports = self._context.accumulator({}, _ByPartition())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks only report."""
+        return {"_context": None, "_reports": self._reports}
+
+    def tell(self, said: str | None) -> None:
+        """Tell the tasks of the next batch, on the thread that runs it."""
+        self._reports.value = {}
+        self._context.setLocalProperty(_TOLD, said)
+
+    def told(self) -> str | None:
+        """Return, on a task, what the driver said."""
+        context = TaskContext.get()
+        return None if context is None else context.getLocalProperty(_TOLD)
+
+    def report(self, seen: Any) -> None:
+        """Report, on a task, once."""
+        context = TaskContext.get()
+        self._reports.add({0 if context is None else context.partitionId(): seen})
+
+    @property
+    def reports(self) -> list[Any]:
+        """What the tasks of the batch reported."""
+        return list(self._reports.value.values())
+
+
+class _ByPartition(AccumulatorParam[dict[int, Any]]):
+    """Keeps the last value of each partition: a task that is run again reports again."""
+
+    def zero(self, value: dict[int, Any]) -> dict[int, Any]:
+        """Begin with nothing."""
+        return {}
+
+    def addInPlace(self, value1: dict[int, Any], value2: dict[int, Any]) -> dict[int, Any]:  # noqa: N802 - Spark's names
+        """Take reports over."""
+        return {**value1, **value2}
+
+
 class BatchQuery:
     """One streaming query, which can be started again after it failed."""
 
-    def __init__(self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take) -> None:
-        """Hand each batch, as an Arrow table, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session."""
+    def __init__(
+        self,
+        spark: Any,
+        name: str,
+        checkpoint: Path,
+        rows: Callable[[Any], Any],
+        take: Take,
+        begin: Callable[[int], None] | None = None,
+    ) -> None:
+        """Hand each batch, as an Arrow table, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
+
+        ``begin`` is called with the number before a batch runs, on the thread that runs it.
+        """
+        self._begin = begin
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
         self._query: Any = None
         self._failure: BaseException | None = None
@@ -101,6 +163,8 @@ class BatchQuery:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
         self._begun += 1
         try:
+            if self._begin is not None:
+                self._begin(number)
             self._take(_collected(rows), number)
         except Exception as error:
             self._failure = error

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
@@ -22,6 +23,7 @@ from windowpane.spark.sources.parquet_files import ParquetColumns, parquet_strea
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import HEARTBEAT
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
+from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.types import TIMESTAMP, arrow_schema, declared_schema
 from windowpane.windowing.arrow.calls import cast_as
 
@@ -100,6 +102,15 @@ def read_in_arrow(dataframe: Any) -> ArrowRows | None:
         return None
     paths, reader, sample = found
     return ArrowRows(paths, reader, dataframe.schema, sample)
+
+
+def read_columns(dataframe: Any, columns: Sequence[str]) -> Any:
+    """Return some columns of a DataFrame, read by Arrow where files of Spark's can be."""
+    made = read_in_arrow(dataframe)
+    if made is None or made.refusal(columns) is not None or not isinstance(made.function, ParquetColumns):
+        return dataframe.select(*[F.col(quoted(name)) for name in columns])
+    schema = T.StructType([made.schema[name] for name in columns])
+    return ArrowRows(made.origin, made.function.narrowed(columns), schema, made.sample)
 
 
 def mapped(rows: Any, function: BatchFunction, schema: Any) -> ArrowRows:

@@ -12,7 +12,7 @@ from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, sink_of
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.parse.positions import Place
-from windowpane.sql.parse.statements import Show
+from windowpane.sql.parse.statements import Show, Statement
 
 _KINDS = {
     "TABLES": "table",
@@ -30,6 +30,19 @@ def tables_in(query: exp.Expr) -> set[str]:
     calls = [table.this for table in query.find_all(exp.Table) if isinstance(table.this, exp.Anonymous)]
     read = [_relation_of(call) for call in calls]
     return names | {name_of(tree.this) for tree in read if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)}
+
+
+def read_by(catalog: Catalog, statement: Statement) -> set[str]:
+    """Return the names of what the queries of a statement read, through plain views."""
+    waiting = {name for value in vars(statement).values() if isinstance(value, exp.Expr) for name in tables_in(value)}
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        entry = catalog.entries.get(name)
+        if name not in found and isinstance(entry, PlainView):
+            waiting |= entry.reads
+        found.add(name)
+    return found
 
 
 def _relation_of(call: exp.Expr) -> exp.Expr | None:

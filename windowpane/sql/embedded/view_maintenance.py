@@ -7,7 +7,7 @@ rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -280,8 +280,11 @@ class ViewMaintenance:
         self._forget_changes(view.relation.name)
         self._had_rows.discard(view.relation.name)
 
-    def gather(self) -> None:
-        """Wait until tables with a connector hold what there is to read."""
+    def gather(self, upcoming: Callable[[], Node | None] = lambda: None) -> None:
+        """Wait until tables with a connector hold what there is to read; ``upcoming`` plans the view that is about to be made."""
+
+    def check_reads(self, names: Collection[str], place: Place) -> None:
+        """Refuse to read a relation whose rows are not stored: here all are."""
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector, or options of one, that rows cannot be read with.

@@ -8,6 +8,7 @@ from typing import ClassVar
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import INTEGER, VARCHAR, is_float
 from windowpane.sql.nodes.base import Node, Unary, listed
+from windowpane.windowing.assigners.base import WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ class Project(Unary):
 class TimeWindows(Unary):
     """Each row once for each of its windows, with their bounds: TUMBLE, HOP, CUMULATE.
 
-    ``starts`` and ``ends`` are SQL; ``count`` is how many windows a row may have, and ``windowpane_n`` counts them.
+    ``starts`` and ``ends`` are SQL; ``count`` is how many windows a row may have, and ``windowpane_n`` counts them. ``time`` is
+    the column they are made by, ``None`` if it is computed; ``assigner`` is the same windows for the window engines, ``None`` if
+    SQL alone makes them.
     """
 
     kind: str = field(kw_only=True)
@@ -101,6 +104,8 @@ class TimeWindows(Unary):
     count: int = field(kw_only=True)
     condition: str = field(kw_only=True)
     text: str = field(kw_only=True)
+    time: str | None = field(default=None, kw_only=True)
+    assigner: WindowAssigner | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "TimeWindows"
 
     def sql(self, *relations: str, extra: str = "") -> str:

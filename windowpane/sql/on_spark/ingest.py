@@ -64,7 +64,7 @@ def is_passing(table: TableInfo) -> bool:
     return table.options["connector"] in _PASSING
 
 
-def _given(info: TableInfo) -> tuple[str, ...]:
+def given_columns(info: TableInfo) -> tuple[str, ...]:
     """Return the columns that come from the connector."""
     return tuple(column.name for column in info.relation.visible if column.name not in info.generated)
 
@@ -85,7 +85,7 @@ class Ingest:
         from windowpane.spark.sources.connectors import connector_rows
 
         options = {name: value for name, value in info.options.items() if name != "connector"}
-        return connector_rows(spark, info.options["connector"], options, _given(info))
+        return connector_rows(spark, info.options["connector"], options, given_columns(info))
 
     def take(self, name: str, batch: pa.Table, number: int) -> None:
         """Insert a batch into a table, unless it was inserted before."""
@@ -102,14 +102,15 @@ class Ingest:
 
     def _append(self, info: TableInfo, batch: pa.Table) -> None:
         types = {column.name: column.type for column in info.relation.columns}
-        arrived, names = self._storage.temporary_from(batch), _given(info)
-        items = ", ".join(f"{_read(name, batch, types[name].duckdb)} AS {quoted(name)}" for name in names)
+        arrived, names = self._storage.temporary_from(batch), given_columns(info)
+        kinds = {name: batch.schema.field(name).type for name in names}
+        items = ", ".join(f"{read_sql(name, kinds[name], types[name].duckdb)} AS {quoted(name)}" for name in names)
         text = Text(info.text)
         binder = QueryBinder(self._catalog, text, self._storage.constant)
         TableWriter(self._storage, self._clock, binder, text).append((f"SELECT {items} FROM {arrived}", names), info)
 
 
-def _read(name: str, batch: pa.Table, kind: str) -> str:
-    """Return a column as the type of the table; bytes that are to be text are UTF-8."""
-    is_bytes = pa.types.is_binary(batch.schema.field(name).type) or pa.types.is_large_binary(batch.schema.field(name).type)
+def read_sql(name: str, arrived: pa.DataType, kind: str) -> str:
+    """Return a column that arrived as the type of the table; bytes that are to be text are UTF-8."""
+    is_bytes = pa.types.is_binary(arrived) or pa.types.is_large_binary(arrived)
     return f"decode({quoted(name)})" if is_bytes and kind == "VARCHAR" else f"CAST({quoted(name)} AS {kind})"

@@ -76,6 +76,11 @@ class Mail:
         self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?)", values)
         return self.stream(name)
 
+    def open_streamed(self, name: str, plan: str) -> None:
+        """Begin the stream of a new view that reads its source itself: it gets no letters."""
+        self.open(name, spread=True, plan=plan)
+        self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])
+
     def begin_anew(self, name: str) -> None:
         """Begin the stream of a table again, with a checkpoint of its own: its source cannot go on with the old one."""
         self._storage.run("UPDATE windowpane.streams SET folder = ?, batch = -1 WHERE name = ?", [_new_folder(name), name])
@@ -127,6 +132,12 @@ class Mail:
     def took(self, name: str, batch: int) -> None:
         """Note that a batch of a view is written."""
         self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
+
+    def took_streamed(self, name: str, batch: int, before: str | None, after: str | None) -> None:
+        """Note that a batch of a view is written that reads its source itself, and the watermarks before and behind it."""
+        self.took(name, batch)
+        clock = json.dumps({"before": before, "after": after})
+        self._storage.run("UPDATE windowpane.streams SET clock = ? WHERE name = ?", [clock, name])
 
     def answered(self, name: str) -> None:
         """Note that the query of a view has taken all letters sent."""

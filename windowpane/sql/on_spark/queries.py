@@ -77,16 +77,29 @@ class ViewQueries:
 
         self._start(name, letters, self._answer)
 
+    def start_streamed(
+        self, name: str, changes: Callable[[Any], Any], take: Callable[[pa.Table, int], None], begin: Callable[[int], None]
+    ) -> None:
+        """Start the query of a view that reads its source itself, if it does not run.
+
+        Args:
+            name: of the view.
+            changes: makes the streaming DataFrame of its changes in a session.
+            take: takes its batches.
+            begin: is called before each of them.
+        """
+        self._start(name, changes, lambda _, batch, number: take(batch, number), begin)
+
     def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
         """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""
         self._start(name, rows, self._ingest)
 
-    def _start(self, name: str, rows: Callable[[Any], Any], take: Answer) -> None:
+    def _start(self, name: str, rows: Callable[[Any], Any], take: Answer, begin: Callable[[int], None] | None = None) -> None:
         from windowpane.spark.queries.batch_query import BatchQuery
 
         if name not in self._running:
             checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
-            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, partial(take, name))
+            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, partial(take, name), begin)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:

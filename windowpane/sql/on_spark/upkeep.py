@@ -9,9 +9,9 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.embedded.view_maintenance import ViewFailure, ViewMaintenance, whole
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
+from windowpane.sql.nodes import ClockStamp, CloseSort, Node, Scan, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
@@ -32,8 +32,14 @@ from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
+from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
+from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.windows.time_functions import instant_sql
+
+if TYPE_CHECKING:
+    from windowpane.spark.queries.batch_query import BatchExchange
 
 
 class StreamedMaintenance(ViewMaintenance):
@@ -55,6 +61,7 @@ class StreamedMaintenance(ViewMaintenance):
         self._ingest = Ingest(storage, catalog, clock, self._mail)
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
         self._spark = spark
+        self._exchanges: dict[str, BatchExchange] = {}
         self._is_due = True
 
     def open(self) -> None:
@@ -85,6 +92,8 @@ class StreamedMaintenance(ViewMaintenance):
     def _check_plan(self, view: ViewInfo) -> None:
         """Refuse to go on with state that another plan made: an operator would read what is another's."""
         stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
+        if isinstance(streamed(view.job.node, {table.relation.name: table for table in self._catalog.tables()}), StreamedGroups):
+            plan = _STREAMED + plan
         if stream.spread and stream.plan != plan:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
 
@@ -95,13 +104,32 @@ class StreamedMaintenance(ViewMaintenance):
 
     # --- in the transaction of a statement -------------------------------------------------------------
 
-    def gather(self) -> None:
-        """Wait until tables with a connector hold what there is to read."""
-        tables = with_connector(self._catalog.tables())
+    def gather(self, upcoming: Callable[[], Node | None] = lambda: None) -> None:
+        """Wait until tables with a connector hold what there is to read; not sources whose rows nobody asks to be stored."""
+        new = upcoming()
+        tables = [table for table in with_connector(self._catalog.tables()) if self._is_stored(table, new)]
         for table in tables:
             self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
         for table in tables:
             self._queries.finish(table.relation.name, is_endless=is_endless(table))
+
+    def _is_stored(self, table: TableInfo, new: Node | None = None) -> bool:
+        """Whether rows of a table with a connector go into the store: those of a source only if something reads them there."""
+        name = table.relation.name
+        if table.relation.kind != "source" or any(sink.source == name for sink in self._catalog.sinks()):
+            return True
+        if any(name in view.reads and not self._is_streamed(view.relation.name) for view in self._catalog.views()):
+            return True
+        return new is not None and name in _scanned(new) and isinstance(self._streamed(new), str)
+
+    def check_reads(self, names: Collection[str], place: Place) -> None:
+        """Refuse to read a source whose rows are not stored."""
+        for table in with_connector(self._catalog.tables()):
+            name = table.relation.name
+            if name in names and not self._is_stored(table):
+                message = f"reading source {name!r} on Spark is not supported: its rows are not stored. "
+                message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
+                raise UnsupportedSqlError(message, place.line, place.column)
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector that Spark has not."""
@@ -140,13 +168,27 @@ class StreamedMaintenance(ViewMaintenance):
         Raises:
             UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
         """
-        self._check_nodes(list(every_node(view.job.node)))
         name = view.relation.name
+        if isinstance(self._streamed(view.job.node), StreamedGroups):
+            self._mail.open_streamed(name, _STREAMED + _plan_text(view.job.node))
+            self._is_due = True
+            return
+        self._check_nodes(list(every_node(view.job.node)))
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
             rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(source))}")
             self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
+
+    def _streamed(self, node: Node, runs: Node | None = None) -> StreamedGroups | str:
+        """Return how the plan of a new view is one streaming query, or why it is none; ``runs`` is the plan whose SQL runs."""
+        if self._runs_here:
+            return "streaming_parallelism is 1"
+        return streamed(node, {table.relation.name: table for table in self._catalog.tables()}, runs)
+
+    def _is_streamed(self, name: str) -> bool:
+        """Whether a view was made as one streaming query."""
+        return self._mail.stream(name).plan.startswith(_STREAMED)
 
     def _check_nodes(self, nodes: Sequence[Node]) -> None:
         what = ""
@@ -161,6 +203,9 @@ class StreamedMaintenance(ViewMaintenance):
         """Forget a view, its query and the state behind it."""
         super().drop(view)
         self._queries.drop(view.relation.name)
+        self._exchanges.pop(view.relation.name, None)
+        for source in view.reads:
+            self._clock.drop(_clock_name(source, view.relation.name))
         self._mail.close(view.relation.name)
 
     def is_unfilled(self, name: str) -> bool:
@@ -176,10 +221,14 @@ class StreamedMaintenance(ViewMaintenance):
         """Return how a plan would run as a view, as lines: spread over Spark in which stages, or on the driver."""
         if self._runs_here:
             return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
-        return [*spread_lines(cut(node)), *explain_plan(node, 1)]
+        plan = self._streamed(node)
+        if isinstance(plan, StreamedGroups):
+            return [*plan.lines, *explain_plan(node, 1)]
+        return [*spread_lines(cut(node)), f"  not one streaming query: {plan}", *explain_plan(node, 1)]
 
     def _post(self, source: str, delta: str, number: int) -> None:
-        readers = [view.relation.name for view in self._catalog.views() if source in view.reads]
+        reading = [view.relation.name for view in self._catalog.views() if source in view.reads]
+        readers = [name for name in reading if not self._is_streamed(name)]
         if readers:
             changes = self._storage.arrow(f"SELECT * FROM {delta}")
             for reader in readers:
@@ -212,6 +261,9 @@ class StreamedMaintenance(ViewMaintenance):
     def _send(self, view: ViewInfo) -> bool:
         """Write the letter that is due to a view; say whether there is one that it has not answered."""
         name = view.relation.name
+        if self._is_streamed(name):
+            self._start_streamed(view)
+            return True
         with self._storage.transaction():
             letter = self._mail.letter(name, _watched(view.job.node))
         if letter is not None:
@@ -226,10 +278,37 @@ class StreamedMaintenance(ViewMaintenance):
         return True
 
     def _await(self, name: str) -> None:
-        self._queries.finish(name)
+        is_streamed = self._is_streamed(name)
+        self._queries.finish(name, is_endless=is_streamed and is_endless(self._source_of(name)))
         with self._storage.transaction():
             self._mail.answered(name)
-        sweep(self._queries.inbox(name))
+        if not is_streamed:
+            sweep(self._queries.inbox(name))
+
+    def _source_of(self, name: str) -> TableInfo:
+        """Return the source of a view that is one streaming query."""
+        view = self._catalog.entries[name]
+        assert isinstance(view, ViewInfo)
+        table = self._catalog.entries[next(iter(view.reads))]
+        assert isinstance(table, TableInfo)
+        return table
+
+    def _start_streamed(self, view: ViewInfo) -> None:
+        """Start the query of a view that reads its source itself."""
+        from windowpane.spark.queries.batch_query import BatchExchange
+
+        name = view.relation.name
+        if name not in self._exchanges:
+            self._exchanges[name] = BatchExchange(self._spark)
+        exchange, source = self._exchanges[name], self._source_of(name)
+        node = view.job.node
+        plan = streamed(node, {source.relation.name: source}, node if view.strict else tried_plan(node))
+        assert isinstance(plan, StreamedGroups)
+
+        def changes(spark: Any) -> Any:
+            return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
+
+        self._queries.start_streamed(name, changes, partial(self._answer_streamed, name), partial(self._tell, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
@@ -246,6 +325,40 @@ class StreamedMaintenance(ViewMaintenance):
                     self._mail.took(name, number)
         except BaseException as failure:
             view.job.forget()
+            if isinstance(failure, ViewFailure):
+                raise failure.cause from failure.cause.__cause__
+            raise
+
+    def _tell(self, name: str, number: int) -> None:
+        """Tell the tasks of a batch the watermark before it; a batch that is run again gets the one that it had."""
+        stream, mark = self._mail.stream(name), self._source_of(name).watermark
+        before = stream.clock.get("after" if number > stream.batch else "before")
+        assert mark is not None
+        self._exchanges[name].tell(None if before is None else instant_sql(before, mark.type))
+
+    def _answer_streamed(self, name: str, batch: pa.Table, number: int) -> None:
+        """Write the changes of a batch, and how far it raised the watermark."""
+        view, source = self._catalog.entries[name], self._source_of(name)
+        assert isinstance(view, ViewInfo)
+        assert source.watermark is not None
+        reports = self._exchanges[name].reports
+        try:
+            with self._storage.transaction():
+                stream = self._mail.stream(name)
+                if number <= stream.batch:
+                    return
+                before = stream.clock.get("after")
+                reached = [report.reached for report in reports if report.reached is not None]
+                after = max([*reached, *([] if before is None else [int(before)])], default=None)
+                self._hand_on(view, self._collected(view, batch), self._mail.number)
+                self._mail.took_streamed(name, number, before, None if after is None else str(after))
+                clock_name = _clock_name(source.relation.name, name)
+                if after is not None:
+                    literal = self._storage.value(f"SELECT CAST({instant_sql(str(after), source.watermark.type)} AS VARCHAR)")
+                    self._clock.raise_to(clock_name, literal, source.watermark.type)
+                self._clock.count_late(clock_name, sum(report.late for report in reports))
+        except BaseException as failure:
+            self._clock.reload()
             if isinstance(failure, ViewFailure):
                 raise failure.cause from failure.cause.__cause__
             raise
@@ -275,6 +388,19 @@ class StreamedMaintenance(ViewMaintenance):
         if delta is not None:
             self._post(view.relation.name, delta, number)
             self._fill_outboxes({view.relation.name: delta})
+
+
+_STREAMED = "One streaming query\n"
+"""How the kept plan of a view begins that is one."""
+
+
+def _clock_name(source: str, view: str) -> str:
+    """Return the name of the watermark that a view has of a source it reads itself."""
+    return f"{source} in {view}"
+
+
+def _scanned(node: Node) -> set[str]:
+    return {each.relation for each in every_node(node) if isinstance(each, Scan)}
 
 
 def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:

@@ -1,0 +1,99 @@
+"""Which views are one streaming query on Spark, and the reason for those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from windowpane.sql import Session
+from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
+from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
+from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
+
+WITH = "WITH (connector = 'parquet', path = 'nowhere')"
+COLUMNS = "k int, name text, v int, big bigint, x double, price numeric(10, 2), open numeric, at timestamp, other timestamp"
+MINUTE = 60_000_000
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with Session() as made:
+        made.run(f"CREATE SOURCE s ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') {WITH}")
+        made.run(f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY {WITH}")
+        made.run(f"CREATE SOURCE months ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '1 month') {WITH}")
+        made.run(f"CREATE SOURCE fine ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 microseconds') {WITH}")
+        made.run(f"CREATE SOURCE early (at timestamp NOT NULL, WATERMARK FOR at AS at) {WITH}")
+        yield made
+
+
+def planned(session: Session, query: str) -> StreamedGroups | str:
+    session.run(f"CREATE MATERIALIZED VIEW tried AS {query}")
+    try:
+        catalog = session._catalog
+        return streamed(catalog.views()[0].job.node, {table.relation.name: table for table in catalog.tables()})
+    finally:
+        session.run("DROP MATERIALIZED VIEW tried")
+
+
+def groups(what: str, relation: str = "tumble(s, at, INTERVAL '1 minute')", by: str = "k, window_start") -> str:
+    return f"SELECT {by}, {what} FROM {relation} GROUP BY {by} EMIT ON WINDOW CLOSE"
+
+
+def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> None:
+    found = planned(session, groups("count(*) AS n, sum(v) FILTER (WHERE v > 1) AS s, avg(big) AS a, max(name) AS m"))
+    assert isinstance(found, StreamedGroups)
+    assert found.assigner == TumblingEventTimeWindows(MINUTE)
+    assert found.delay == 5_000_000
+    assert [column.name for column, _ in found.keys] == ["k"]
+    assert [call.function for call in found.calls] == ["count", "sum", "sum", "count", "max"]
+    assert [call.spark for call in found.calls] == ["", "bigint", "decimal(38, 0)", "boolean", "string"]
+    assert [bound is not None for bound in found.bounds] == [True, False]
+    assert found.lines == [
+        "One streaming query on Spark from source 's'; its rows are not stored",
+        "  rows: DuckDB on the tasks",
+        "  groups: window program, engine slices, by k and window, folded before the shuffle",
+        "  result: DuckDB on the tasks, written by the driver",
+    ]
+
+
+def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> None:
+    hop = "hop(s, at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 seconds')"
+    found = planned(session, groups("count(*) AS n", hop, "window_end"))
+    assert isinstance(found, StreamedGroups)
+    assert found.assigner == SlidingEventTimeWindows(3 * MINUTE, MINUTE, MINUTE // 6)
+    assert found.keys == ()
+    assert [bound is not None for bound in found.bounds] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (groups("count(*) AS n").removesuffix(" EMIT ON WINDOW CLOSE"), "without EMIT ON WINDOW CLOSE"),
+        (groups("sum(x) AS n"), "of floats depends on the order of rows"),
+        (groups("avg(x) AS n"), "of floats depends on the order of rows"),
+        (groups("max(x) AS n"), "do not compare double precision as SQL does"),
+        (groups("sum(open) AS n"), "may need more than 38 digits"),
+        (groups("count(DISTINCT v) AS n"), "have no call with the result of"),
+        (groups("array_agg(v) AS n"), "have no call with the result of"),
+        (groups("count(*) AS n", by="x, window_start"), "GROUP BY 'x': the window engines do not compare"),
+        (groups("count(*) AS n", by="at, k"), "neither window_start nor window_end"),
+        (groups("max(window_end) AS n"), "reads window_start or window_end"),
+        (groups("count(*) AS n", "tumble(t, at, INTERVAL '1 minute')"), "'t' is a table, whose rows are stored"),
+        (groups("count(*) AS n", "tumble(months, at, INTERVAL '1 minute')"), "AS that column less an interval"),
+        (groups("count(*) AS n", "tumble(fine, at, INTERVAL '1 minute')"), "Spark's watermark has milliseconds"),
+        (groups("count(*) AS n", "tumble(s, at, INTERVAL '100 microseconds')"), "Spark's watermark has milliseconds"),
+        (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
+        (groups("count(*) AS n", "tumble(s, at, INTERVAL '1 month')"), "stay with SQL"),
+        (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "stay with SQL"),
+        (groups("count(*) AS n", "session(s, at, INTERVAL '1 minute')", "window_end"), "is none of the plans that are"),
+        (
+            "SELECT k, at, lag(v) OVER (PARTITION BY k ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE",
+            "is none of the plans that are",
+        ),
+    ],
+)
+def test_what_is_no_streaming_query_says_why(session: Session, query: str, reason: str) -> None:
+    found = planned(session, query)
+    assert isinstance(found, str)
+    assert reason in found

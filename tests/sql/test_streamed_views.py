@@ -1,0 +1,135 @@
+"""Views that are one streaming query, from the source to the result: they hold what the embedded engine has."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.errors import UnsupportedSqlError
+from windowpane.sql import Session
+
+pytestmark = pytest.mark.spark
+
+TYPES = {
+    "k": pa.int32(),
+    "name": pa.string(),
+    "v": pa.int32(),
+    "big": pa.int64(),
+    "price": pa.decimal128(10, 2),
+    "at": pa.timestamp("us"),
+}
+COLUMNS = "k int, name text, v int, big bigint, price numeric(10, 2), at timestamp"
+SOURCE = f"CREATE SOURCE trades ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '2 minutes') WITH ({{options}})"
+VIEWS = {
+    "minutes": """SELECT k, upper(name) AS u, window_start, window_end, count(*) AS n, count(v) AS nv, sum(v) AS s, sum(big) AS b,
+        avg(v) AS a, avg(price) AS p, sum(price) FILTER (WHERE v > 2) AS f, min(name) AS first, max(price) AS top, max(at) AS last
+        FROM tumble(trades, at, INTERVAL '1 minute') WHERE v IS NULL OR v <> 3
+        GROUP BY k, upper(name), window_start, window_end HAVING count(*) > 1 EMIT ON WINDOW CLOSE""",
+    "totals": """SELECT window_start AS since, count(*) AS n, avg(price) AS p, sum(e) AS e
+        FROM hop((SELECT at, price, 12 / v AS e FROM trades), at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 s')
+        WHERE e > 2 GROUP BY window_start EMIT ON WINDOW CLOSE""",
+}
+
+Row = tuple[int | None, str | None, int | None, int | None, Decimal | None, datetime | None]
+
+
+def minute(at: float, micros: int = 0) -> datetime:
+    return datetime(2024, 1, 1, 10) + timedelta(minutes=at, microseconds=micros)
+
+
+def write(folder: Path, number: int, rows: list[Row]) -> None:
+    """Write a file of rows; files are read in the order of their numbers, and of their age."""
+    folder.mkdir(exist_ok=True)
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), TYPES.values(), strict=True)]
+    pq.write_table(pa.table(columns, names=list(TYPES)), folder / f"{number:04}.parquet")
+
+
+def random_rows(random: random.Random, since: float) -> list[Row]:
+    """Return rows of five minutes, some late or without a time, many at the same millisecond."""
+    return [
+        (
+            random.choice([None, 1, 2, 3]),
+            random.choice([None, "a", "A", "b", ""]),
+            random.choice([None, 0, 1, 2, 3, -4]),
+            random.choice([None, 2**62, -(2**62), 1]),
+            random.choice([None, Decimal("0.10"), Decimal("-7.25"), Decimal("99999999.99")]),
+            random.choice([None] + [minute(since + random.randrange(-3, 5), random.randrange(2000)) for _ in range(9)]),
+        )
+        for _ in range(60)
+    ]
+
+
+def made(spark, folder: Path, store: str = ":memory:") -> Session:
+    session = Session(spark, store)
+    if not session.relations():
+        options = f"connector = 'parquet', path = '{folder}'" + (", maxFilesPerTrigger = '1'" if spark is not None else "")
+        session.run(SOURCE.format(options=options))
+        for name, query in VIEWS.items():
+            session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    return session
+
+
+def held(session: Session) -> dict[str, list[list[str | None]]]:
+    session.run("FLUSH")
+    found = {name: session.query(f"SELECT * FROM {name}").text_rows() for name in VIEWS}
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_is_run_again(spark, tmp_path: Path) -> None:
+    choices, folder, store = random.Random(19), tmp_path / "in", str(tmp_path / "views.duckdb")
+    write(folder, 1, random_rows(choices, 0))
+    write(folder, 2, random_rows(choices, 4))
+    with made(spark, folder, store) as session:
+        before = held(session)
+        with pytest.raises(
+            UnsupportedSqlError, match="reading source 'trades' on Spark is not supported: its rows are not stored"
+        ):
+            session.query("SELECT count(*) FROM trades")
+        rows = session.query("EXPLAIN CREATE MATERIALIZED VIEW x AS " + VIEWS["minutes"]).rows()
+        assert rows[0] == ("One streaming query on Spark from source 'trades'; its rows are not stored",)
+        session._storage.run("CHECKPOINT")
+    with made(None, folder) as session:
+        assert held(session) == before
+        assert all(before.values())
+    for commits in Path(f"{store}.streams").glob("*/checkpoint/commits"):
+        last = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
+        last.unlink()
+        (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    write(folder, 3, random_rows(choices, 6))
+    write(folder, 4, random_rows(choices, 12))
+    with made(spark, folder, store) as session:
+        after, late = held(session), [row[1:] for row in session.query("SHOW WATERMARKS").text_rows()]
+        assert session._storage.value("SELECT count(*) FROM main.trades") == 0
+    with made(None, folder) as session:
+        assert held(session) == after
+        ((_, *expected),) = session.query("SHOW WATERMARKS").text_rows()
+        assert late == [expected] * len(VIEWS)
+        assert int(expected[1]) > 0
+
+
+def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_ones(spark, tmp_path: Path) -> None:
+    write(tmp_path / "in", 1, [(1, "a", 1, 1, Decimal(1), minute(0)), (1, "b", 2, 1, Decimal(2), minute(0.5))])
+    write(tmp_path / "in", 2, [(2, "c", 4, 1, Decimal(1), minute(9))])
+    with Session(spark) as session:
+        session.run(SOURCE.format(options=f"connector = 'parquet', path = '{tmp_path / 'in'}'"))
+        session.run(
+            "CREATE MATERIALIZED VIEW minutes AS SELECT k, window_start, count(*) AS n "
+            "FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY k, window_start EMIT ON WINDOW CLOSE"
+        )
+        session.run("CREATE MATERIALIZED VIEW by_key AS SELECT k, sum(n) AS n FROM minutes GROUP BY k; FLUSH")
+        assert session.query("SELECT * FROM by_key").rows() == [(1, 2)]
+        session.run("CREATE MATERIALIZED VIEW names AS SELECT DISTINCT name FROM trades")
+        assert sorted(session.query("SELECT * FROM names").rows()) == [("a",), ("b",), ("c",)]
+        write(tmp_path / "in", 3, [(3, "d", 4, 1, Decimal(1), minute(20)), (2, "late", 4, 1, Decimal(1), minute(6.5))])
+        session.run("FLUSH")
+        assert sorted(session.query("SELECT name FROM trades").rows()) == [("a",), ("b",), ("c",), ("d",)]
+        shown = sorted(tuple(row) for row in session.query("SHOW WATERMARKS").text_rows())
+        assert shown == [("trades", "2024-01-01 10:18:00", "1"), ("trades in minutes", "2024-01-01 10:18:00", "1")]
+        session.run("DROP MATERIALIZED VIEW by_key; DROP MATERIALIZED VIEW minutes")
+        assert [row[0] for row in session.query("SHOW WATERMARKS").rows()] == ["trades"]

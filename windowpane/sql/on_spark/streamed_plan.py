@@ -1,0 +1,328 @@
+"""Views that are one streaming query, from their source to their result: which plans are, and what of them runs where.
+
+Today that is GROUP BY over TUMBLE or HOP of a source, EMIT ON WINDOW CLOSE. What handles each row alone runs as DuckDB on Spark's
+tasks, before and behind; the groups are the window program that ``wp.stream(...).key_by(...).window(...).aggregate(...)`` makes.
+A plan is taken only where the result is the one of the embedded engine; for every other the reason is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import BIGINT, SqlType
+from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Fold, Node, Project, Scan, TimeWindows
+from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.windowing.assigners.base import WindowAssigner
+
+_SPARK_TYPES = {
+    "boolean": "boolean",
+    "smallint": "smallint",
+    "integer": "int",
+    "bigint": "bigint",
+    "varchar": "string",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+}
+"""Types whose equality and order are the same in the window engines."""
+
+_MILLISECOND = 1000
+_ROOM = 9
+"""Digits that a sum needs beside those of its values: it has room for a billion rows of a group and slice."""
+
+_CAST = re.compile(r'CAST\("([^"]+)" AS [A-Z]+(?:\(\d+, ?\d+\))?\)')
+
+
+class NotStreamed(Exception):  # noqa: N818 - passes no boundary: ``streamed`` takes it
+    """A plan is not one streaming query, and why."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A built-in aggregate of the window engines.
+
+    Args:
+        function: its name.
+        argument: SQL of its argument over the rows, ``None`` for ``count(*)``.
+        kind: the DuckDB type of the argument.
+        spark: the same of Spark.
+        result: the column of the plan.
+    """
+
+    function: str
+    argument: str | None
+    kind: str
+    spark: str
+    result: Column
+
+
+@dataclass(frozen=True)
+class StreamedGroups:
+    """GROUP BY over windows of a source, on close.
+
+    Args:
+        scan: what is read of the source.
+        rows: the rows that are grouped, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
+        time: the column in ``rows`` with the time of the row.
+        delay: microseconds that Spark's watermark stays behind it.
+        keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
+        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
+        assigner: the windows.
+        calls: the aggregates.
+        result: the result with weights, as SQL over ``INPUT``, which has the columns of the groups.
+    """
+
+    scan: Scan
+    rows: str
+    time: str
+    delay: int
+    keys: tuple[tuple[Column, str], ...]
+    bounds: tuple[Column | None, Column | None]
+    assigner: WindowAssigner
+    calls: tuple[Call, ...]
+    result: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What EXPLAIN says."""
+        keys = ", ".join(column.name for column, _ in self.keys)
+        return [
+            f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
+            "  rows: DuckDB on the tasks",
+            f"  groups: window program, engine slices, by {f'{keys} and ' * bool(keys)}window, folded before the shuffle",
+            "  result: DuckDB on the tasks, written by the driver",
+        ]
+
+
+def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = None) -> StreamedGroups | str:
+    """Return how a plan is one streaming query, or why it is none.
+
+    Args:
+        node: the plan.
+        tables: tables and sources by name.
+        runs: the same plan with the SQL that is to run, where this is another.
+    """
+    try:
+        found = _groups(_Parts.of(node), tables)
+    except NotStreamed as reason:
+        return str(reason)
+    if runs is None:
+        return found
+    parts = _Parts.of(runs)
+    return replace(found, rows=parts.rows_sql(), result=parts.result_sql())
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A plan of groups, taken apart: nodes of each part outermost first."""
+
+    above: Sequence[Node]
+    groups: Aggregate
+    below: Sequence[Node]
+    windows: TimeWindows
+    first: Sequence[Node]
+    scan: Scan
+
+    @classmethod
+    def of(cls, node: Node) -> _Parts:
+        """Take a plan apart.
+
+        Raises:
+            NotStreamed: it is of another form.
+        """
+        above, groups = _chain(node, (Project, Filter, CloseSort), Aggregate)
+        below, windows = _chain(groups.input, (Project, Filter), TimeWindows)
+        first, scan = _chain(windows.input, (Project, Filter), Scan)
+        return cls(above, groups, below, windows, first, scan)
+
+    def rows_sql(self) -> str:
+        """Return the rows that are grouped as SQL; bounds of windows are the time of the row."""
+        time = quoted(str(self.windows.time))
+        items = [quoted(column.id) for column in self.windows.columns[:-2]]
+        items += [f"{time} AS {quoted(column.id)}" for column in self.windows.columns[-2:]]
+        rows = _applied(self.first, self.scan.sql(INPUT))
+        return _applied(self.below, f"SELECT {', '.join(items)} FROM ({rows}) WHERE {time} IS NOT NULL")
+
+    def result_sql(self) -> str:
+        """Return the result as SQL, with weights."""
+        return _applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
+
+
+def _applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
+    for step in reversed(steps):
+        sql = step.sql(f"({sql})", extra=extra)
+    return sql
+
+
+def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
+    groups, windows = parts.groups, parts.windows
+    delay = _delay(parts.scan, windows, tables)
+    bounds = _bounds_through(parts.below, windows)
+    grouped = [name for name in bounds if name in groups.groups]
+    _check_close(parts.above, grouped)
+    keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
+    start, end = (groups.column(name) if name in groups.groups else None for name in bounds)
+    assert windows.assigner is not None, "checked with the delay"
+    return StreamedGroups(
+        parts.scan,
+        parts.rows_sql(),
+        grouped[0],
+        delay,
+        tuple((key, _spark_type(key.type, f"GROUP BY {key.name!r}")) for key in keys),
+        (start, end),
+        windows.assigner,
+        tuple(_calls(groups, bounds)),
+        parts.result_sql(),
+    )
+
+
+_N = TypeVar("_N", bound=Node)
+
+
+def _chain(node: Node, steps: tuple[type[Node], ...], last: type[_N]) -> tuple[list[Node], _N]:
+    """Return the nodes above the first of a kind, outermost first, and that one."""
+    passed: list[Node] = []
+    while not isinstance(node, last):
+        if not isinstance(node, steps):
+            raise NotStreamed(f"{node.label} is none of the plans that are: GROUP BY over TUMBLE or HOP of one source")
+        passed.append(node)
+        node = node.inputs[0]
+    return passed, node
+
+
+def _delay(scan: Scan, windows: TimeWindows, tables: Mapping[str, TableInfo]) -> int:
+    """Return the delay of the watermark, where the rows of a source and the windows are such as a stream can have."""
+    table = tables.get(scan.relation)
+    if table is None or "connector" not in table.options:
+        raise NotStreamed(f"{scan.relation!r} is no source with a connector")
+    relation, watermark = table.relation, table.watermark
+    if relation.kind != "source":
+        raise NotStreamed(f"{scan.relation!r} is a table, whose rows are stored; those of a CREATE SOURCE are not")
+    if table.generated or not table.has_row_id or any(column.not_null for column in relation.visible):
+        raise NotStreamed(f"{scan.relation!r} has a key, generated columns or NOT NULL")
+    delay = None if watermark is None else watermark.delay
+    if watermark is None or delay is None:
+        raise NotStreamed(f"{scan.relation!r} has no WATERMARK FOR a column AS that column less an interval")
+    held = None if windows.time is None else windows.input.watermarks.get(windows.time)
+    if held is None or held.parts != ((scan.relation, "{w}"),):
+        raise NotStreamed("the windows are not made by the column of the watermark")
+    if watermark.type.name not in ("timestamp", "timestamptz"):
+        raise NotStreamed(f"the time is of type {watermark.type}")
+    if windows.assigner is None:
+        raise NotStreamed(f"windows of {windows.kind} {windows.text} stay with SQL")
+    lengths = [value for name in ("size", "slide", "offset") if (value := getattr(windows.assigner, name, 0))]
+    if any(value % _MILLISECOND for value in (delay, *lengths)):
+        raise NotStreamed("Spark's watermark has milliseconds, and a length is no multiple of one")
+    return delay
+
+
+def _bounds_through(below: Sequence[Node], windows: TimeWindows) -> tuple[str, str]:
+    """Return the ids that the bounds of windows have above some nodes, which must let them pass unread."""
+    start, end = (column.id for column in windows.columns[-2:])
+    for step in reversed(below):
+        if isinstance(step, Project):
+            renamed: dict[str, str] = {}
+            for item, column in zip(step.items, step.columns, strict=True):
+                if item in (quoted(start), quoted(end)):
+                    renamed[item] = column.id
+                elif _mentions(item, start, end):
+                    raise NotStreamed("a column is computed from window_start or window_end before the groups")
+            start, end = renamed.get(quoted(start), start), renamed.get(quoted(end), end)
+        elif isinstance(step, Filter) and _mentions(step.condition.sql, start, end):
+            raise NotStreamed("rows are filtered by window_start or window_end before the groups")
+    return start, end
+
+
+def _mentions(sql: str | None, *ids: str) -> bool:
+    return sql is not None and any(quoted(name) in sql for name in ids)
+
+
+def _check_close(above: Sequence[Node], bounds: Sequence[str]) -> None:
+    """Refuse a plan that does not emit each group once its window is closed."""
+    if not bounds:
+        raise NotStreamed("GROUP BY has neither window_start nor window_end")
+    held, closes = set(bounds), False
+    for step in reversed(above):
+        if isinstance(step, Project):
+            passed = zip(step.items, step.columns, strict=True)
+            held = {column.id for item, column in passed if item in {quoted(name) for name in held}}
+        elif isinstance(step, CloseSort):
+            if closes or not set(step.by) <= held:
+                raise NotStreamed("it closes by other columns than those of its windows")
+            closes = True
+    if not closes:
+        raise NotStreamed("it is without EMIT ON WINDOW CLOSE")
+
+
+def _calls(groups: Aggregate, bounds: Sequence[str]) -> list[Call]:
+    made = []
+    results = groups.columns[len(groups.groups) :]
+    for fold, sql, column in zip(groups.folds, groups.calls, results, strict=True):
+        if fold is None:
+            raise NotStreamed(f"the window engines have no call with the result of {sql}")
+        if _mentions(fold.argument, *bounds) or _mentions(fold.condition, *bounds):
+            raise NotStreamed(f"{sql} reads window_start or window_end")
+        made.append(_call(groups, fold, sql, column))
+    return made
+
+
+def _call(groups: Aggregate, fold: Fold, sql: str, column: Column) -> Call:
+    if fold.function == "count":
+        if fold.argument is None and fold.condition is None:
+            return Call("count", None, "", "", column)
+        counted = " AND ".join(
+            part for part in (fold.condition, f"{fold.argument} IS NOT NULL" if fold.argument else None) if part
+        )
+        return Call("count", f"CASE WHEN {counted} THEN TRUE END", "BOOLEAN", "boolean", column)
+    argument = fold.argument if fold.condition is None else f"CASE WHEN {fold.condition} THEN {fold.argument} END"
+    if fold.function == "sum":
+        return _sum(groups, fold, sql, column, argument)
+    if fold.function in ("min", "max"):
+        return Call(fold.function, argument, column.type.duckdb, _spark_type(column.type, sql), column)
+    raise NotStreamed(f"{sql} of floats depends on the order of rows")
+
+
+def _sum(groups: Aggregate, fold: Fold, sql: str, column: Column, argument: str | None) -> Call:
+    if column.type.name == "double" or column.type.name == "real":
+        raise NotStreamed(f"{sql} of floats depends on the order of rows")
+    if column.type == BIGINT:
+        return Call("sum", argument, "BIGINT", "bigint", column)
+    digits, scale = _digits(groups.input, str(fold.argument)), column.type.scale
+    if digits is None or digits + scale + _ROOM > 38:
+        raise NotStreamed(f"{sql} may need more than 38 digits; numeric(precision, scale) says how many there are")
+    return Call("sum", argument, column.type.duckdb, f"decimal(38, {scale})", column)
+
+
+def _digits(node: Node, argument: str) -> int | None:
+    """Return how many digits before the point the values of a column have at most, ``None`` where it is not known."""
+    while True:
+        column = next((column for column in node.columns if quoted(column.id) == argument), None)
+        if column is None:
+            return None
+        if column.type == BIGINT:
+            return 19
+        if column.type.name != "numeric":
+            return None
+        if column.type.whole + column.type.scale < 38:
+            return column.type.whole
+        if not isinstance(node, Project):
+            return None
+        item = next(item for item, each in zip(node.items, node.columns, strict=True) if each is column)
+        cast = _CAST.fullmatch(item)
+        argument, node = (item if cast is None else quoted(cast[1])), node.input
+
+
+def _spark_type(kind: SqlType, what: str) -> str:
+    if kind.name == "numeric":
+        return f"decimal(38, {kind.scale})"
+    found = _SPARK_TYPES.get(kind.name)
+    if found is None:
+        raise NotStreamed(f"{what}: the window engines do not compare {kind} as SQL does")
+    return found
