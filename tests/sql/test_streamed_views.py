@@ -110,7 +110,7 @@ def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_
         assert held(session) == after
         ((_, *expected),) = session.query("SHOW WATERMARKS").text_rows()
         assert late == [expected] * len(VIEWS)
-        assert int(expected[1]) > 0
+        assert expected[1] not in (None, "0")
 
 
 def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_ones(spark, tmp_path: Path) -> None:

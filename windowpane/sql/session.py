@@ -203,7 +203,7 @@ class Session:
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._maintenance.gather(partial(self._upcoming, statement, text))
         if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
-            self._maintenance.check_reads(questions.read_by(self._catalog, statement), statement.place)
+            self._maintenance.check_reads(statement)
         try:
             with zone.within(self._parameters.get("timezone", zone.UTC)):
                 result = self._maintenance.attempt(lambda: runners[type(statement)](statement, text))

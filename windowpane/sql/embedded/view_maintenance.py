@@ -7,7 +7,7 @@ rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.positions import Place
+from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, settled, with_words
 
@@ -283,7 +284,7 @@ class ViewMaintenance:
     def gather(self, upcoming: Callable[[], Node | None] = lambda: None) -> None:
         """Wait until tables with a connector hold what there is to read; ``upcoming`` plans the view that is about to be made."""
 
-    def check_reads(self, names: Collection[str], place: Place) -> None:
+    def check_reads(self, statement: Statement) -> None:
         """Refuse to read a relation whose rows are not stored: here all are."""
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:

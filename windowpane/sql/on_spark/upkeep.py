@@ -9,13 +9,14 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowpane.errors import ChangedPlanError, UnsupportedSqlError
+from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded.postgres_views import ServedViews
@@ -35,6 +36,7 @@ from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
 from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.parse.positions import Place
+from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.windows.time_functions import instant_sql
 
@@ -122,11 +124,11 @@ class StreamedMaintenance(ViewMaintenance):
             return True
         return new is not None and name in _scanned(new) and isinstance(self._streamed(new), str)
 
-    def check_reads(self, names: Collection[str], place: Place) -> None:
+    def check_reads(self, statement: Statement) -> None:
         """Refuse to read a source whose rows are not stored."""
         for table in with_connector(self._catalog.tables()):
-            name = table.relation.name
-            if name in names and not self._is_stored(table):
+            name, place = table.relation.name, statement.place
+            if not self._is_stored(table) and name in questions.read_by(self._catalog, statement):
                 message = f"reading source {name!r} on Spark is not supported: its rows are not stored. "
                 message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
                 raise UnsupportedSqlError(message, place.line, place.column)
