@@ -1,8 +1,8 @@
 """One batch of a bucket of a join: the order of things, late rows, and what is held of each side.
 
-State, by name in the bucket's blob store: ``header``; ``left`` and ``right``, the rows that are held of each side as one Arrow
-table, in order of arrival, with TIME and what the kind of join keeps beside a row. Who may mutate: the engine, once a batch.
-Recovery: read them back; the watermark stands in the header.
+State, by name in the bucket's blob store: ``header``, and the rows that are held of each side, with TIME and what the kind of
+join keeps beside a row: whole, as one Arrow table ``left`` and one ``right`` in order of arrival (this module), or in pages
+(``paged.py``). Who may mutate: the engine, once a batch. Recovery: read them back; the watermark stands in the header.
 
 A bucket fed by sources advances to the batch's watermark, which earlier rows made, and then takes its rows: the left ones, then
 the right ones. Fed by an operator it takes rows first, under the watermark of the batch before.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
+from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import from_stream, to_stream
 from windowpane.windowing.expressions import Side
@@ -37,6 +38,8 @@ from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MIN, add_clamped
 
 SIDES: tuple[Side, Side] = ("left", "right")
+_MOST_BITS = 24
+"""Codes of more bits make numbers of key and time too long."""
 
 
 @dataclass
@@ -73,6 +76,14 @@ def flags(column: pa.ChunkedArray) -> Mask:
     return np.array(column.to_numpy(zero_copy_only=False), np.bool_) if column.num_chunks else np.zeros(0, np.bool_)
 
 
+class Held(NamedTuple):
+    """What a bucket holds: rows of each side, and bytes."""
+
+    left: int
+    right: int
+    size: int
+
+
 @dataclass
 class JoinBatch(ABC):
     """One batch of one bucket: state opened, run, written back.
@@ -95,13 +106,13 @@ class JoinBatch(ABC):
         self.header = BucketHeader.read(self.store, self.program.description)
         self.before = self.watermark = self.header.watermark
         self.horizon = MIN
-        self.store.prefetch(SIDES)
-        self.rows: dict[Side, Rows] = {side: self._held(side) for side in SIDES}
+        self.rows: dict[Side, Rows] = {}
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run the batch."""
         self.watermark = max(self.before, clock.watermark)
         arrived = {side: self._arrived(side, [table for table in tables if side_of(table) == side]) for side in SIDES}
+        self.read_held(arrived)
         if self.program.upstream is Upstream.SOURCE:
             self.close()
             self._take(arrived, self.watermark)
@@ -124,6 +135,24 @@ class JoinBatch(ABC):
         return pa.schema([*self.program.sides[side].columns, *beside])
 
     # Rows in.
+
+    def read_held(self, arrived: dict[Side, pa.Table]) -> None:
+        """Read the held rows that the batch may change or match: here, all of them."""
+        self.store.prefetch(SIDES)
+        self.rows = {side: self._held(side) for side in SIDES}
+
+    def write_held(self) -> Held:
+        """Write what is held now, as far as it changed."""
+        size = 0
+        for side in SIDES:
+            table = self.rows[side].table
+            if table.num_rows:
+                blob = to_stream(table.combine_chunks(), "lz4").to_pybytes()
+                size += len(blob)
+                self.store.put(side, blob)
+            elif self.store.get(side) is not None:
+                self.store.remove(side)
+        return Held(self.rows["left"].table.num_rows, self.rows["right"].table.num_rows, size)
 
     def _held(self, side: Side) -> Rows:
         blob = self.store.get(side)
@@ -154,10 +183,17 @@ class JoinBatch(ABC):
                 self.count(f"{side}_late", int(is_late.sum()))
                 table = self.late(side, table, is_late)
             held = self.rows[side]
-            beside = [pa.nulls(table.num_rows, kind.type).fill_null(False) for kind in self.kept_beside]
-            table = pa.table([*table.columns, *beside], schema=self.columns(side))
+            beside = [self.beside(kind, table) for kind in self.kept_beside]
+            names = [name for name in self.columns(side).names if name not in self.kept_beside.names]
+            table = pa.table([*table.select(names).columns, *beside], schema=self.columns(side))
             self.rows[side] = Rows(pa.concat_tables([held.table, table]), held.table.num_rows)
         self.take()
+
+    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
+        """Return what is kept beside rows of the batch: what came with them, else false."""
+        if kind.name in table.column_names:
+            return table[kind.name]
+        return pa.repeat(pa.scalar(0).cast(kind.type), table.num_rows)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows, and return those that are taken."""
@@ -179,7 +215,10 @@ class JoinBatch(ABC):
             pa.chunked_array([*left[one].chunks, *right[other].chunks], left.schema.field(one).type)
             for one, other in zip(self.program.left.keys, self.program.right.keys, strict=True)
         ]
-        codes = dense_codes([comparable(column) for column in columns], count).codes
+        comparables = [comparable(column) for column in columns]
+        codes = key_codes(comparables, count)
+        if int(codes.max(initial=0)).bit_length() > _MOST_BITS:
+            codes = dense_codes(comparables, count).codes
         if not self.program.null_safe:
             for column in columns:
                 if column.null_count:
@@ -216,21 +255,13 @@ class JoinBatch(ABC):
         self.outputs.append((MAIN, results(program, left, right, found, count)))
 
     def _ended(self, clock: Clock) -> BucketOutput:
-        size = 0
-        for side in SIDES:
-            table = self.rows[side].table
-            if table.num_rows:
-                blob = to_stream(table.combine_chunks(), "lz4").to_pybytes()
-                size += len(blob)
-                self.store.put(side, blob)
-            elif self.store.get(side) is not None:
-                self.store.remove(side)
+        held = self.write_held()
         now = max(clock.processing_time, self.header.processing_time)
-        held = {f"held_{side}": self.rows[side].table.num_rows for side in SIDES}
-        waiting = sum(held.values())
+        waiting = held.left + held.right
         BucketHeader(self.program.description, self.watermark, now, waiting).write(self.store)
         late = self.counts.get("left_late", 0) + self.counts.get("right_late", 0)
-        counters = JoinCounters(late, late, open_windows=waiting, state_bytes=size, **held, **self.counts)
+        state = {"state_bytes": held.size, "held_left": held.left, "held_right": held.right}
+        counters = JoinCounters(late, late, open_windows=waiting, **state, **self.counts)
         idle = not waiting and self.program.upstream is Upstream.SOURCE
         return BucketOutput(self.outputs, counters, idle)
 

@@ -3,6 +3,10 @@
 Beside a row stands whether it has matched. A left row is final once the watermark has passed the last time that a match may have,
 and a right row likewise: then it comes out, if it is unmatched and padded, and is held no longer. A row that is taken later is
 above the watermark less the lateness, so it can reach no final row, and whatever it can reach is held.
+
+State: pages ``l`` and ``r`` of the held rows, by spans of a quarter of the interval, or by keys alone where a column is the upper
+bound. A batch reads the pages that its rows reach or go into, and those with a row to pad. Rows that are final and need not be
+padded stay until their page is read for something else, or goes as a whole; they are counted as held.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import JoinBatch, Rows, flags, integers
+from windowpane.engines.join.batch import SIDES, Held, JoinBatch, Rows, flags, integers
+from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, due_of, hashed, hashes_of
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.joining.ranges import Places, moved, range_pairs
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import LEFT_ONLY, IntervalMatch
 from windowpane.windowing.lateness import horizon
@@ -48,7 +54,68 @@ class JoinIntervalEngine:
 
 
 class _IntervalBatch(JoinBatch):
-    kept_beside = pa.schema([pa.field(MATCHED, pa.bool_())])
+    kept_beside = pa.schema([pa.field(MATCHED, pa.bool_()), *BESIDE])
+
+    def __post_init__(self) -> None:
+        """Open the state."""
+        super().__post_init__()
+        match, program = self._match, self.program
+        span = None if match.upper_column else (match.upper - match.lower) // 4
+        self._pads: dict[Side, bool] = {"left": program.pads_left, "right": program.pads_right}
+        self._marks: dict[Side, bool] = {"left": program.pads_left or program.how in LEFT_ONLY, "right": program.pads_right}
+        self._pages = {side: self._side_pages(side, span) for side in SIDES}
+
+    def _side_pages(self, side: Side, span: int | None) -> SidePages:
+        marks = MATCHED if self._marks[side] else None
+        return SidePages(self.store, side[0], self.columns(side), span, lambda page: self._summary(side, page), marks)
+
+    def _summary(self, side: Side, page: pa.Table) -> PageSummary:
+        finals = self._uppers(page) if side == "left" else moved(integers(page[TIME]), -self._match.lower)
+        return PageSummary(due_of(finals, ~flags(page[MATCHED]) if self._pads[side] else None), page.num_rows)
+
+    def arriving(self, side: Side, table: pa.Table) -> pa.Table:
+        """Say where the rows are held, if they are."""
+        hashes = hashed(table, self.program.sides[side].keys)
+        return table.append_column(ORDER, pa.array(self._pages[side].orders(hashes, integers(table[TIME]))))
+
+    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
+        """Rows of the batch are of no page yet."""
+        return pa.array(np.full(table.num_rows, -1)) if kind.name == PLACE else super().beside(kind, table)
+
+    def read_held(self, arrived: dict[Side, pa.Table]) -> None:
+        """Read the pages that rows of the batch reach or go into, and those with a row to pad."""
+        late = horizon(self.watermark, self.program.allowed_lateness)
+        self._gone: dict[Side, list[int]] = {}
+        for side in SIDES:
+            pages, others = self._pages[side], arrived["right" if side == "left" else "left"]
+            wanted = [self._reached(side, others)]
+            if arrived[side].num_rows:
+                wanted.append(pages.landing(integers(arrived[side][ORDER])))
+            due = np.array(pages.pages.due(late) if late != MIN else [], np.int64)
+            touched = np.unique(np.concatenate([*wanted, *([due] if self._pads[side] else [])]))
+            self._gone[side] = [] if self._pads[side] else np.setdiff1d(due, touched).tolist()
+            table = pages.read(touched)
+            self.rows[side] = Rows(table, table.num_rows)
+
+    def _reached(self, side: Side, others: pa.Table) -> Integers:
+        """Return the pages of a side in which matches of rows of the other side may be."""
+        if not others.num_rows:
+            return np.zeros(0, np.int64)
+        pages, match, times = self._pages[side], self._match, integers(others[TIME])
+        hashes = hashes_of(integers(others[ORDER]))
+        if match.upper_column:
+            return pages.reached(hashes, times, times)
+        if side == "left":
+            return pages.reached(hashes, moved(times, -match.upper), moved(times, -match.lower))
+        return pages.reached(hashes, moved(times, match.lower), moved(times, match.upper))
+
+    def write_held(self) -> Held:
+        """Write the pages that changed."""
+        for side, pages in self._pages.items():
+            pages.drop(self._gone[side])
+            pages.write(self.rows[side].table)
+        left, right = (self._pages[side].pages for side in SIDES)
+        return Held(left.live, right.live, left.byte_size + right.byte_size)
 
     @property
     def _match(self) -> IntervalMatch:
@@ -60,7 +127,7 @@ class _IntervalBatch(JoinBatch):
         if left.new == left.table.num_rows and right.new == right.table.num_rows:
             return
         left_codes, right_codes = self.codes(left.table, right.table)
-        lowers, uppers = moved(left.times, self._match.lower), self._uppers(left)
+        lowers, uppers = moved(left.times, self._match.lower), self._uppers(left.table)
         matched = {"left": flags(left.table[MATCHED]), "right": flags(right.table[MATCHED])}
         # New left rows with held right ones; then all left rows with new right ones.
         for first, rows in ((left.new, slice(0, right.new)), (0, slice(right.new, None))):
@@ -86,26 +153,26 @@ class _IntervalBatch(JoinBatch):
         elif self.program.how != "anti":
             times = self._times(left.times[lefts], right.times[rights])
             self.emit(left.table.take(pa.array(lefts)), right.table.take(pa.array(rights)), times)
-        matched["left"][lefts] = True
-        matched["right"][rights] = True
+        for side, rows in (("left", lefts), ("right", rights)):
+            if self._marks[side]:
+                matched[side][rows] = True
 
     def _times(self, lefts: Integers, rights: Integers) -> Integers:
         times = {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}
         return times[self.program.time_of]
 
-    def _uppers(self, left: Rows) -> Integers:
+    def _uppers(self, left: pa.Table) -> Integers:
         """Return until when the matches of left rows are; ``MIN`` for those that have none."""
-        match = self._match
+        match, times = self._match, integers(left[TIME])
         if match.upper_column is None:
-            return moved(left.times, match.upper)
-        given = left.table[match.upper_column]
-        uppers = moved(integers(pc.fill_null(given.cast(pa.int64()), MIN)), match.upper)
-        return np.where(uppers < moved(left.times, match.lower), np.int64(MIN), uppers)
+            return moved(times, match.upper)
+        uppers = moved(integers(pc.fill_null(left[match.upper_column].cast(pa.int64()), MIN)), match.upper)
+        return np.where(uppers < moved(times, match.lower), np.int64(MIN), uppers)
 
     def close(self) -> None:
         late = horizon(self.watermark, self.program.allowed_lateness)
         left, right = self.rows["left"], self.rows["right"]
-        left_final = self._uppers(left) <= late if late != MIN else self._matches_nothing(left)
+        left_final = self._uppers(left.table) <= late if late != MIN else self._matches_nothing(left)
         right_final = _all_or_none(right, late) if late in (MIN, MAX) else moved(right.times, -self._match.lower) <= late
         self._end("left", left_final, pads=self.program.pads_left)
         self._end("right", right_final, pads=self.program.pads_right)
@@ -113,7 +180,7 @@ class _IntervalBatch(JoinBatch):
     def _matches_nothing(self, left: Rows) -> Mask:
         if self._match.upper_column is None:
             return np.zeros(left.table.num_rows, np.bool_)
-        found: Mask = self._uppers(left) == MIN
+        found: Mask = self._uppers(left.table) == MIN
         return found
 
     def _end(self, side: Side, final: Mask, pads: bool) -> None:

@@ -16,6 +16,7 @@ from windowpane.sizes import Size
 from windowpane.windowing.times import MAX, MIN
 
 _MOST_PAIRS = Size("pairs made at once", 256_000, (1, 3))
+_MOST_BITS = Size("bits of a key and a time as one number", 62, (2, 5))
 
 
 class Places(NamedTuple):
@@ -23,34 +24,52 @@ class Places(NamedTuple):
 
     Attributes:
         order: the rows, sorted.
-        numbers: the place of each sorted row: its code, then the rank of its time.
-        times: the different times, ascending.
+        numbers: the place of each sorted row: its code times ``width``, then its time, counted from the first one or, where times
+            are too far apart for that, its rank.
+        first_time: the first time, and ``last_time`` the last one.
+        width: more than any time counts.
+        different: the different times, ascending, ``None`` where times are counted from the first one.
     """
 
     order: Integers
     numbers: Integers
-    times: Integers
+    first_time: int
+    last_time: int
+    width: int
+    different: Integers | None
 
     @classmethod
     def of(cls, codes: Integers, times: Integers) -> Places:
         """Sort rows."""
-        order = np.lexsort((times, codes))
-        different = np.unique(times)
-        ranks = np.searchsorted(different, times[order])
-        return cls(order, codes[order] * (len(different) + 1) + ranks, different)
+        if not len(codes):
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, 2, None)
+        first_time, last_time = int(times.min()), int(times.max())
+        width = last_time - first_time + 2
+        different = None
+        if width.bit_length() + int(codes.max()).bit_length() > _MOST_BITS.value:
+            different = np.unique(times)
+            width = len(different) + 1
+        ranks = times - first_time if different is None else np.searchsorted(different, times)
+        numbers = codes * width + ranks
+        order = np.argsort(numbers, kind="stable")
+        return cls(order, numbers[order], first_time, last_time, width, different)
 
     def before(self, codes: Integers, times: Integers, *, or_at: bool) -> Integers:
         """Return how many sorted rows stand before each (code, time), those at it included if ``or_at``."""
-        ranks = np.searchsorted(self.times, times, "right" if or_at else "left")
-        return np.searchsorted(self.numbers, codes * (len(self.times) + 1) + ranks, "left")
+        if self.different is None:
+            ranks = np.clip(times, self.first_time - 1, self.last_time) - self.first_time + or_at
+            ranks = np.maximum(np.where(times > self.last_time, self.width - 1, ranks), 0)
+        else:
+            ranks = np.searchsorted(self.different, times, "right" if or_at else "left")
+        return np.searchsorted(self.numbers, codes * self.width + ranks, "left")
 
     def first(self, codes: Integers) -> Integers:
         """Return how many sorted rows stand before the first one of each code."""
-        return np.searchsorted(self.numbers, codes * (len(self.times) + 1), "left")
+        return np.searchsorted(self.numbers, codes * self.width, "left")
 
 
 def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Iterator[tuple[Integers, Integers]]:
-    """Yield pairs of rows, as many at once as fit in memory.
+    """Yield pairs of rows, as many at once as fit in memory, in the order of keys.
 
     Args:
         codes: the code of each left row.
@@ -58,6 +77,10 @@ def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Pla
         uppers: until which, inclusive.
         places: the right rows.
     """
+    if not len(places.order):
+        return
+    order = Places.of(codes, lowers).order  # neighbours look for neighbours, which are at hand then
+    codes, lowers, uppers = codes[order], lowers[order], uppers[order]
     starts = places.before(codes, lowers, or_at=False)
     counts = np.where(codes < 0, 0, np.maximum(places.before(codes, uppers, or_at=True) - starts, 0))
     rows = np.flatnonzero(counts)
@@ -65,7 +88,7 @@ def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Pla
         sizes = counts[part]
         lefts = np.repeat(part, sizes)
         steps = np.arange(len(lefts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        yield lefts, places.order[np.repeat(starts[part], sizes) + steps]
+        yield order[lefts], places.order[np.repeat(starts[part], sizes) + steps]
 
 
 def _parts(rows: Integers, counts: Integers) -> Iterator[Integers]:

@@ -24,6 +24,7 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.outcome import Outcome, raised
+from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -50,7 +51,8 @@ def run(seed: int) -> Outcome:
     steps = [*_random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
     text = f"{program.match} {program.how}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
     try:
-        return Outcome(seed, text, program.engine, list(_differences(program, steps)))
+        with drawn_sizes(seed):
+            return Outcome(seed, text, program.engine, list(_differences(program, steps)))
     except Exception as error:
         return Outcome(seed, text, program.engine, [raised(error)])
 

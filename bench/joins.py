@@ -1,0 +1,116 @@
+"""Joins of two streams beside Spark's stream-stream join: two streams of files, each a batch, in a process of its own.
+
+Usage: ``python -m bench.joins [--how inner|left] [--rows N] [--batches N] [--keys N] [--texts] [--delay SECONDS]``. A batch
+has half of its rows on each side, and spans a minute of event time in disorder. Rows join within ten seconds. The last batch is
+one row a side, a day later, so that all before it is final: both systems must give as many rows. A long ``--delay`` holds many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SYSTEMS = ("spark", "windowpane")
+SIDES = ("left", "right")
+_SECOND = 1_000_000
+_FIRST_FILE = 1_704_067_200
+
+
+def write_batches(folder: Path, rows: int, batches: int, keys: int, *, texts: bool) -> None:
+    """Write a file a side and batch, and a last one of a single row."""
+    draw = np.random.default_rng(11)
+    names = (
+        np.array([f"customer-{number:012}-{number * 7919 % keys:012}" for number in range(keys)]) if texts else np.arange(keys)
+    )
+    for number in range(batches + 1):
+        count = rows // 2 if number < batches else 1
+        start = _FIRST_FILE + (60 * number if number < batches else 86_400)
+        for side in SIDES:
+            times = start * _SECOND + draw.integers(0, 60 * _SECOND, count)
+            columns = {
+                "k": names[draw.integers(0, keys, count)],
+                "at": pa.array(times, pa.timestamp("us", "UTC")),
+                "v": draw.integers(0, 10**6, count),
+            }
+            path = folder / side / f"{number:03}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table(columns), path)
+            os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+
+
+def run(system: str, folder: Path, how: str, delay: int) -> None:
+    """Run one system over the files, and print its figures."""
+    from pyspark.sql import functions as F
+
+    from bench.systems.spark_job import session
+
+    spark = session()
+    kind = pq.read_schema(folder / "left" / "000.parquet").field("k").type
+    columns = f"k {'string' if pa.types.is_string(kind) else 'long'}, at timestamp, v long"
+    reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+    left, right = (reader.parquet(str(folder / side)) for side in SIDES)
+    joined = _joined(system, left, right, how, f"{delay} seconds").observe("joined", F.count(F.lit(1)).alias("n"))
+    with tempfile.TemporaryDirectory() as work:
+        writer = joined.writeStream.format("noop").option("checkpointLocation", work)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = list(query.recentProgress)
+    seconds = [each.durationMs["triggerExecution"] / 1000 for each in progress if each.numInputRows > 2]
+    steady = statistics.median(seconds[len(seconds) // 2 :])
+    found = sum(each.observedMetrics["joined"].n for each in progress if "joined" in each.observedMetrics)
+    rows = next(each.numInputRows for each in progress if each.numInputRows)
+    print(f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {found:>11,} rows  {seconds}", flush=True)
+
+
+def _joined(system: str, left: Any, right: Any, how: str, delay: str) -> Any:
+    from pyspark.sql import functions as F
+
+    import windowpane as wp
+
+    if system == "windowpane":
+        sides = [wp.stream(side, event_time="at", watermark=delay) for side in (left, right)]
+        return wp.join(*sides).on("k").within("-10 seconds", "10 seconds").how(how).df
+    one, other = left.withWatermark("at", delay).alias("l"), right.withWatermark("at", delay).alias("r")
+    near = F.expr("l.k = r.k AND r.at BETWEEN l.at - INTERVAL 10 SECONDS AND l.at + INTERVAL 10 SECONDS")
+    columns = [F.col("l.k").alias("k"), *(F.col(f"{of}.{name}").alias(f"{of}_{name}") for of in "lr" for name in ("at", "v"))]
+    return one.join(other, near, how).select(*columns)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--how", choices=("inner", "left"), default="inner")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=8)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--texts", action="store_true", help="keys are texts of 34 characters")
+    parser.add_argument("--delay", type=int, default=60)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--system", choices=SYSTEMS)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    if given.system is not None:
+        run(given.system, given.folder, given.how, given.delay)
+        return
+    folder = Path(tempfile.mkdtemp())
+    try:
+        write_batches(folder, given.rows, given.batches, given.keys, texts=given.texts)
+        for system in given.systems:
+            command = [sys.executable, "-m", "bench.joins", "--system", system, "--folder", str(folder)]
+            subprocess.run([*command, "--how", given.how, "--delay", str(given.delay)], check=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
