@@ -73,14 +73,14 @@ def run(system: str, folder: Path, how: str, delay: int) -> None:
     print(f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {found:>11,} rows  {seconds}", flush=True)
 
 
-def _joined(system: str, left: Any, right: Any, how: str, delay: str) -> Any:
+def _joined(system: str, left: Any, right: Any, how: Any, delay: str) -> Any:
     from pyspark.sql import functions as F
 
     import windowpane as wp
 
     if system == "windowpane":
-        sides = [wp.stream(side, event_time="at", watermark=delay) for side in (left, right)]
-        return wp.join(*sides).on("k").within("-10 seconds", "10 seconds").how(how).df
+        one, other = (wp.stream(side, event_time="at", watermark=delay) for side in (left, right))
+        return wp.join(one, other).on("k").within("-10 seconds", "10 seconds").how(how).df
     one, other = left.withWatermark("at", delay).alias("l"), right.withWatermark("at", delay).alias("r")
     near = F.expr("l.k = r.k AND r.at BETWEEN l.at - INTERVAL 10 SECONDS AND l.at + INTERVAL 10 SECONDS")
     columns = [F.col("l.k").alias("k"), *(F.col(f"{of}.{name}").alias(f"{of}_{name}") for of in "lr" for name in ("at", "v"))]

@@ -153,9 +153,10 @@ class _IntervalBatch(JoinBatch):
         elif self.program.how != "anti":
             times = self._times(left.times[lefts], right.times[rights])
             self.emit(left.table.take(pa.array(lefts)), right.table.take(pa.array(rights)), times)
-        for side, rows in (("left", lefts), ("right", rights)):
-            if self._marks[side]:
-                matched[side][rows] = True
+        if self._marks["left"]:
+            matched["left"][lefts] = True
+        if self._marks["right"]:
+            matched["right"][rights] = True
 
     def _times(self, lefts: Integers, rights: Integers) -> Integers:
         times = {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}
