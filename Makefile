@@ -25,8 +25,9 @@ setup: $(STAMP)  ## Make .venv, install the package with its extras, find or ins
 	@home="$$(scripts/java.sh)" && echo "Java: $$home"
 
 $(STAMP): pyproject.toml scripts/venv.sh
+	@echo "Setting up, once: packages into $(VENV), some 700 MB with Spark, then Java where there is none. A few minutes."
 	scripts/venv.sh $(VENV)
-	$(PY) -m pip install --quiet --editable ".[$(EXTRAS)]"
+	$(PY) -m pip install --editable ".[$(EXTRAS)]"
 	touch $@
 
 test: lint docs pytest  ## Lint, type-check, check the direction of imports, build the documentation, run the tests
