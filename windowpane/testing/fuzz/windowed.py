@@ -35,8 +35,8 @@ from windowpane.testing.fuzz.windowed_streams import Batch, random_stream, under
 from windowpane.testing.sizes import drawn_sizes
 
 REFERENCE = "row"
-_LEFT_OUT = 0.7
-
+_LEFT_OUT = 0.95
+"""The share of programs that do not run again: to run again costs more than the program."""
 Outcoming = BucketOutput | WindowpaneError
 """What a batch comes to."""
 
