@@ -51,7 +51,8 @@ class Mark:
         if self.source is None:
             _add(self.latest, [None], [pc.max(rows[TIME]).as_py()])
             return
-        times = pa.table({"source": rows[self.source], "time": rows[TIME]}).group_by("source").aggregate([("time", "max")])
+        table = pa.table({"source": rows[self.source], "time": rows[TIME]})
+        times = table.group_by("source", use_threads=False).aggregate([("time", "max")])  # few rows: threads cost more
         _add(self.latest, times["source"].cast(pa.string()).to_pylist(), times["time_max"].to_pylist())
 
     def blob(self) -> bytes | None:
