@@ -31,6 +31,7 @@ ENGINES = {
     "windowpane.engines.over.reference",
     "windowpane.engines.panes.counts",
     "windowpane.engines.panes.timed",
+    "windowpane.engines.panes.updates",
     "windowpane.engines.row",
     "windowpane.engines.sessions.engine",
     "windowpane.engines.slices.engine",

@@ -50,6 +50,32 @@ def test_early_on_time_and_late_panes_go_on_after_a_restart(spark: Any, tmp_path
     ]
 
 
+def test_each_batch_takes_back_what_it_said_before_also_after_a_restart(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 2, 2), ("b", 4, 8)])
+
+    def run() -> None:
+        stream = windowed(feed.stream(spark)).trigger(wp.EachBatch()).accumulation("retracting").allowed_lateness("1 minute")
+        result = stream.pane_info().aggregate(v=wp.sum("v"))
+        assert "engine          updates" in result.explain()
+        ran(result, tmp_path)
+
+    run()
+    feed.add([("a", 9, 4), ("b", 21, 1)])
+    run()
+    feed.add([("a", 3, 8)])
+    run()
+    got = rows(spark.read.parquet(f"{tmp_path}/main").select("k", "v", "pane_index", "pane_timing", "_change_type"))
+    assert got == [
+        ("a", 15, 2, "LATE", "update_postimage"),
+        ("a", 3, 0, "EARLY", "insert"),
+        ("a", 3, 0, "EARLY", "update_preimage"),
+        ("a", 7, 1, "EARLY", "update_postimage"),
+        ("a", 7, 1, "EARLY", "update_preimage"),
+        ("b", 1, 0, "EARLY", "insert"),
+        ("b", 8, 0, "EARLY", "insert"),
+    ]
+
+
 def test_a_retracting_window_keeps_a_table_that_holds_the_final_answer(spark: Any, tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 2, 2), ("b", 4, 8)], [("a", 12, 16)])

@@ -25,9 +25,10 @@ from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.panes import counts, timed
+from windowpane.engines.panes import counts, timed, updates
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.panes.updates import UpdatesEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
 from windowpane.engines.rolling import point_in_time
@@ -55,6 +56,10 @@ def _is_no_session(program: Program) -> bool:
 
 def _has_windows_of_fixed_size(program: Program) -> bool:
     return not program.spec.merges and not isinstance(program.spec.assigner, GlobalWindows)
+
+
+def _fires_each_batch(program: Program) -> bool:
+    return program.spec.fires_each_batch and not program.spec.merges
 
 
 def _is_never_expected(program: Program) -> bool:
@@ -101,6 +106,14 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="segment logs by window: partial aggregates, or with an evictor the elements left; fire times by key",
         combining_refusal=timed.combining_refusal,
         explains=_is_no_session,
+    ),
+    EngineSpec(
+        UpdatesEngine,
+        refusal=updates.refusal,
+        reason=lambda program: "each batch changes built-in aggregates by key and window, and fires what it changed",
+        state="a segment log by window or shard of keys: partial aggregates, with pane_info how many panes there were",
+        combining_refusal=updates.combining_refusal,
+        explains=_fires_each_batch,
     ),
     EngineSpec(
         NeverEngine,

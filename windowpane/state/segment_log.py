@@ -80,6 +80,10 @@ class SegmentLog:
         """The number of rows in all chunks."""
         return sum(segment.rows for segment in self._segments.values())
 
+    def row_count_of(self, segment: int) -> int:
+        """Return the number of rows in the chunks of a segment."""
+        return self._segments.get(segment, _Segment()).rows
+
     def append(self, segment: int, table: pa.Table) -> None:
         """Add rows to a segment."""
         if not table.num_rows:

@@ -29,7 +29,12 @@ _ALL = hidden("all")
 
 
 def common_refusal(
-    program: Program, *, numbers_rows: bool = False, respells_keys: bool = False, runs_user_code: bool = False
+    program: Program,
+    *,
+    numbers_rows: bool = False,
+    respells_keys: bool = False,
+    runs_user_code: bool = False,
+    shows_panes: bool = False,
 ) -> str | None:
     """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
 
@@ -38,9 +43,14 @@ def common_refusal(
         numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
         respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
         runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that Arrow functions may stand there.
+        shows_panes: whether the engine numbers panes and takes them back.
     """
-    if program.spec.panes != NO_PANES:
+    if program.spec.panes != NO_PANES and not shows_panes:
         return "panes are numbered one firing after the other"
+    if program.spec.panes.retracts and program.arrow is not None:
+        return "what a function gave is not kept, and it may give something else when it is asked again"
+    if program.spec.panes != NO_PANES and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys does not say which pane a row is from"
     if program.arrow is not None and not runs_user_code:
         return "a function on Arrow tables needs the rows or partials that only some engines keep"
     if (program.arrow is None and not program.aggregates) or program.processes_results:

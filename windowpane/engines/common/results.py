@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,30 +31,61 @@ class Results:
         self._fold = fold
         self._tables: list[pa.Table] = []
 
-    def emit(self, window: Window, partials: pa.Table, judged: int) -> None:
-        """Take what fires of one window: partials, one row a key, under the watermark ``judged``."""
-        bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
-        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), judged)
+    def emit(
+        self,
+        window: Window,
+        partials: pa.Table,
+        judged: int,
+        panes: Sequence[pa.Array] = (),
+        is_retraction: bool = False,
+    ) -> None:
+        """Take what fires of one window.
 
-    def emit_panes(self, starts: Integers, ends: Integers, partials: pa.Table, judged: int) -> None:
+        Args:
+            window: the window.
+            partials: partials, one row a key.
+            judged: the watermark under which it fires.
+            panes: what the rows say of their panes, the program's ``pane_columns``.
+            is_retraction: whether these rows are taken back: then they are no firing of their own.
+        """
+        bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
+        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), judged, panes, is_retraction)
+
+    def emit_panes(
+        self,
+        starts: Integers,
+        ends: Integers,
+        partials: pa.Table,
+        judged: int,
+        panes: Sequence[pa.Array] = (),
+        is_retraction: bool = False,
+    ) -> None:
         """Take what fires of several time windows: partials, one row a key and window, with the bounds of each."""
-        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged)
+        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged, panes, is_retraction)
 
     def table(self) -> pa.Table | None:
         """Return everything taken, in order; ``None`` if nothing fired."""
         return pa.concat_tables(self._tables) if self._tables else None
 
-    def _take(self, partials: pa.Table, bounds: list[pa.Array], times: pa.Array, judged: int) -> None:
+    def _take(
+        self,
+        partials: pa.Table,
+        bounds: list[pa.Array],
+        times: pa.Array,
+        judged: int,
+        panes: Sequence[pa.Array],
+        is_retraction: bool,
+    ) -> None:
         program, rows = self._program, partials.num_rows
         if not rows:
             return
-        self.firings += rows
+        self.firings += 0 if is_retraction else rows
         keys = key_arrays(program, partials)
         bounds = [bound.cast(program.window_bound) for bound in bounds]
         if isinstance(program.arrow, ArrowWindowFunction):
             self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
             return
-        columns = [*keys, *bounds, *self._finished(keys, partials), times, _repeated(judged, rows)]
+        columns = [*keys, *bounds, *self._finished(keys, partials), *panes, times, _repeated(judged, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
 
     def _finished(self, keys: list[pa.Array], partials: pa.Table) -> list[pa.Array]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.columnar import refuse_null_times
+from windowpane.engines.common.columnar import key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.emptying import purging
 from windowpane.engines.common.slicing import Slices, slices_of
@@ -41,6 +41,27 @@ class PanesEngine(ABC):
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return self.batch(store).run(rows, clock)
+
+    def fold_by_slice(self, rows: pa.Table, kept: Sequence[tuple[str, str]] = ()) -> pa.Table:
+        """Return the partials of rows by slice and key, and how many rows each is of: a combiner, before the shuffle.
+
+        The slice of processing-time windows is not known yet, and is any for all; global windows have none.
+
+        Args:
+            rows: the rows.
+            kept: further columns, each with the kernel it folds by.
+
+        Raises:
+            MissingTimestampError: a row without an event time in event-time windows.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        program, slices = self.program, slices_of(self.program.spec.assigner)
+        rows, starts = with_plain_keys(program, keyed(program, rows)), np.zeros(rows.num_rows, np.int64)
+        if slices is not None and program.spec.assigner.is_event_time:
+            refuse_null_times(program, rows)
+            starts = slices.starts(rows[TIME].to_numpy())
+        rows = rows.append_column(SLICE, pa.array(starts))
+        return self.fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=kept)
 
     @abstractmethod
     def batch(self, store: BlobStore) -> ColumnarBatch:

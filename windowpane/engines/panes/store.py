@@ -53,6 +53,10 @@ class PaneStore:
         """The size of all rows in bytes."""
         return self._log.byte_size
 
+    def row_count(self, segment: int) -> int:
+        """Return the number of rows of a segment."""
+        return self._log.row_count_of(segment)
+
     def shards(self, keys: pa.Table) -> Integers:
         """Return the segment of each key in the global window."""
         hashes = key_hashes([keys[name] for name in self._keys], keys.num_rows)

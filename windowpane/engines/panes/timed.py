@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
-from windowpane.engines.common.slicing import slices_of
 from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.fire_times import FireTimes
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
@@ -30,7 +29,7 @@ from windowpane.engines.panes.store import split
 from windowpane.engines.panes.timed_contents import EvaluatedPanes, EvictedContents, FoldedContents, TimedContents
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
-from windowpane.hidden_columns import END, ROWS, SLICE, TIME
+from windowpane.hidden_columns import END, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import places_in
 from windowpane.state.blob_store import BlobStore
@@ -64,19 +63,13 @@ class TimedPanesEngine(PanesEngine):
         """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.
 
         The order of arrival is lost. What is given instead is that in which rows come by their time, one that they might have
-        arrived in. The slice of processing-time windows is not known yet, and is any for all.
+        arrived in.
 
         Raises:
             MissingTimestampError: a row without an event time in event-time windows.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        program, slices = self.program, slices_of(self.program.spec.assigner)
-        rows, starts = with_plain_keys(program, keyed(program, rows)), np.zeros(rows.num_rows, np.int64)
-        if slices is not None and program.spec.assigner.is_event_time:
-            refuse_null_times(program, rows)
-            starts = slices.starts(rows[TIME].to_numpy())
-        rows = rows.append_column(SLICE, pa.array(starts))
-        return self.fold.fold(rows, [SLICE, *key_names(program)], counted=ROWS, kept=[(TIME, "min")])
+        return self.fold_by_slice(rows, kept=[(TIME, "min")])
 
 
 class _Rule(NamedTuple):

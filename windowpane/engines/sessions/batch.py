@@ -20,12 +20,13 @@ from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.arrival import arrival_order
 from windowpane.engines.common.columnar import group_columns, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
-from windowpane.engines.sessions.step import Grown, SessionStep
+from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.hidden_columns import END, FILLED, POSITION, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -34,6 +35,7 @@ from windowpane.kernels.sessions.islands import order_by
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 PAGE_ROWS = Size("sessions of a page", 1 << 12, (2, 4))
 DENSE_ROWS = Size("sessions of a page among pages that are all replaced", 1 << 18, (4, 8))
@@ -71,6 +73,7 @@ class SessionBatch(ColumnarBatch):
         self._moved: tuple[int, int] | None = None
         self._fired: list[pa.Table] = []
         self._refired: list[pa.Table] = []
+        self._before: list[pa.Table] = []
         self._merges = 0
 
     def on_watermark(self, before: int) -> None:
@@ -181,12 +184,13 @@ class SessionBatch(ColumnarBatch):
         order = None
         if len(arrivals) == 1 and POSITION in arrivals[0].table.column_names:
             order = partial(self._in_arrival_order, arrivals[0].table)
-        grown = self._steps.grow(sessions, is_open, arrivals, self.clock, order)
+        grown = self._steps.grow(sessions, is_open, arrivals, self.clock, order, self.watermark)
         self._merges += grown.merges
         for part, dropped in zip(arrivals, grown.dropped, strict=True):
             self._report_late(part.take(dropped))
         if grown.refired is not None:
             self._refired.append(grown.refired)
+            self._before += [] if grown.before is None else [grown.before]
         return grown
 
     def _in_arrival_order(self, rows: pa.Table, numbers: Integers) -> Integers:
@@ -228,13 +232,26 @@ class SessionBatch(ColumnarBatch):
             ends = fired[END].to_numpy()
             in_time = fired.take(pa.array(order_by(np.zeros_like(ends), ends))) if len(ends) else fired
             self._emit_sessions(in_time, judged)
+        options = self.program.spec.panes
+        for before in self._before if options.retracts else ():
+            self._emit_sessions(before, self.watermark, (DELETE, UPDATE_PREIMAGE), is_retraction=True)
         for refired in self._refired:
-            self._emit_sessions(refired, self.watermark)
-        self._fired, self._refired = [], []
+            self._emit_sessions(refired, self.watermark, (INSERT, UPDATE_POSTIMAGE))
+        self._fired, self._refired, self._before = [], [], []
 
-    def _emit_sessions(self, sessions: pa.Table, judged: int) -> None:
+    def _emit_sessions(
+        self, sessions: pa.Table, judged: int, words: tuple[str, str] | None = None, is_retraction: bool = False
+    ) -> None:
+        """Emit sessions; where results are changes, ``words`` are those for sessions that are new or gone, and that stay."""
         fired = sessions if self._evictions is None or not sessions.num_rows else self._evictions.fired(sessions)
-        self.results.emit_panes(sessions[START].to_numpy(), sessions[END].to_numpy(), fired, judged)
+        options, columns = self.program.spec.panes, list[pa.Array]()
+        if options.shows_info:
+            columns += PaneNumbers.kept(sessions).last_panes()
+        if options.retracts and words is not None:
+            is_same = sessions[IS_SAME].to_numpy()
+            columns.append(pa.array(np.where(is_same, words[1], words[0]), pa.string()))
+        starts, ends = sessions[START].to_numpy(), sessions[END].to_numpy()
+        self.results.emit_panes(starts, ends, fired, judged, columns, is_retraction)
 
 
 def _together(left: pa.Table | None, added: pa.Table | None) -> pa.Table | None:

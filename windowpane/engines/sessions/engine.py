@@ -6,7 +6,8 @@ pages ``p`` of open sessions by a hash of their key. A batch reads and writes th
 makes something happen. Who may mutate: this engine, once a batch. Recovery: read them back.
 
 There are no timers: a session fires when the clock passes its end, is over when it passes its cleanup time, and each page
-knows the first time at which one of its sessions does either.
+knows the first time at which one of its sessions does either. With ``EachBatch`` a session fires for the rows of a batch. What it
+held before is then what it last put out, so retractions need nothing else to be kept.
 """
 
 from __future__ import annotations
@@ -74,13 +75,16 @@ def refusal(program: Program) -> str | None:
     spec = program.spec
     if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
         return f"{type(spec.assigner).__name__} makes no sessions"
-    if not spec.fires_at_window_end:
+    if not spec.fires_at_window_end and not spec.fires_each_batch:
         return f"{type(spec.trigger).__name__} fires by more than the end of a session"
     if (refused := eviction_refusal(program) or refinement_refusal(spec, merges=True)) is not None:
         return refused
-    if spec.refines_each:
+    if spec.fires_each_batch and spec.evictor is not None:
+        return "an evictor needs every row"
+    if spec.refines_each and not spec.fires_each_batch:
         return "refine='each' fires for every late row"
-    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True)
+    shows_panes = spec.fires_each_batch
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=shows_panes)
 
 
 def combining_refusal(program: Program) -> str | None:

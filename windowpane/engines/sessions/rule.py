@@ -1,4 +1,4 @@
-"""When sessions fire and when they are over, on arrays of their ends: the rule of the default triggers."""
+"""When sessions fire and when they are over, on arrays of their ends: the rule of the default triggers and of ``EachBatch``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ class SessionRule:
     Args:
         lateness: when sessions are over.
         purges: whether a firing drops what the session held.
+        each_batch: whether sessions fire with each batch that has rows of theirs, and not at their end.
     """
 
     lateness: Lateness
     purges: bool
+    each_batch: bool = False
 
     @classmethod
     def of(cls, spec: WindowSpec) -> Self:
         """Return the rule of a spec."""
-        return cls(spec.lateness, spec.purges)
+        return cls(spec.lateness, spec.purges, spec.fires_each_batch)
 
     @property
     def is_event_time(self) -> bool:
@@ -36,8 +38,8 @@ class SessionRule:
 
     @property
     def outlives_firing(self) -> bool:
-        """Whether a session is kept after it has fired, open to late rows."""
-        return self.is_event_time and self.lateness.allowed > 0
+        """Whether a session is kept after it has fired, open to more rows."""
+        return self.each_batch or (self.is_event_time and self.lateness.allowed > 0)
 
     @property
     def keeps_empty(self) -> bool:
@@ -46,11 +48,15 @@ class SessionRule:
 
     def fires(self, ends: Integers, before: int, now: int) -> Mask:
         """Return which sessions fire as the clock moves from ``before`` to ``now``."""
+        if self.each_batch:
+            return np.zeros(len(ends), bool)
         due = ends - 1 <= now
         return due & (ends - 1 > before) if self.is_event_time else due
 
     def has_fired(self, ends: Integers, now: int) -> Mask:
         """Return which sessions have fired by ``now``, so that a row that joins them fires them again."""
+        if self.each_batch:
+            return np.ones(len(ends), bool)
         return ends - 1 <= now if self.is_event_time else np.zeros(len(ends), bool)
 
     def is_over(self, ends: Integers, now: int) -> Mask:

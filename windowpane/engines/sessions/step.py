@@ -12,20 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import group_columns, key_arrays, with_plain_keys
+from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import Program
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import ArrivalOrder, Arrivals, SessionMerging
 from windowpane.engines.sessions.rule import SessionRule
 from windowpane.errors import MergeBehindWatermarkError
-from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START
+from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, ROWS, START, hidden
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.group_folds import counted
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -35,12 +36,17 @@ from windowpane.kernels.sessions.islands import find_islands, order_by
 from windowpane.kernels.sessions.merges_in_order import merges_in_order
 from windowpane.sizes import Size
 from windowpane.windowing.lateness import Lateness
-from windowpane.windowing.times import MAX
+from windowpane.windowing.panes import NO_PANES
+from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow
 
 _SAMPLED = Size("keys to each that is sampled before folding sessions", 16, (1, 2))
 """One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
 _FEW = Size("rows of sessions all of whose keys are sampled", 10_000, (1, 8))
+
+
+IS_SAME: Final = hidden("is_same")
+"""Whether a session before is one that is there now, with the same bounds, and the other way round."""
 
 
 class Joined(NamedTuple):
@@ -58,6 +64,7 @@ class Grown:
         added: the sessions rows are part of; ``None`` if no session took any.
         joined: the numbers of the sessions before that are part of those now.
         refired: the added sessions that had fired before, or late, and fire for these rows.
+        before: where results say something of panes, the sessions before that are part of those now.
         dropped: for each of the arrivals, the numbers of what no session took.
         merges: how many sessions grew or met, as if rows had come in order of time.
     """
@@ -67,6 +74,7 @@ class Grown:
     refired: pa.Table | None
     dropped: list[Integers]
     merges: int
+    before: pa.Table | None = None
 
 
 class SessionStep:
@@ -120,7 +128,13 @@ class SessionStep:
         return self._as_sessions(Joined(numbers, folded), merging)
 
     def grow(
-        self, sessions: pa.Table | None, is_open: Mask, arrivals: Sequence[Arrivals], now: int, order: ArrivalOrder | None
+        self,
+        sessions: pa.Table | None,
+        is_open: Mask,
+        arrivals: Sequence[Arrivals],
+        now: int,
+        order: ArrivalOrder | None,
+        watermark: int = MIN,
     ) -> Grown:
         """Return what rows make of sessions.
 
@@ -130,6 +144,7 @@ class SessionStep:
             arrivals: rows, pieces or both.
             now: the clock.
             order: the order in which rows have arrived; ``None`` where that is not known.
+            watermark: which panes are early.
         """
         met = np.flatnonzero(is_open)
         merging = SessionMerging(self._groups, sessions if is_open.all() else _taken(sessions, met), arrivals)
@@ -146,7 +161,7 @@ class SessionStep:
             merging = SessionMerging(self._groups, merging.sessions, kept)
             order = None if order is None else partial(_order_of_rest, order, _without(len(arrivals[0].ends), dropped[0]))
         self._refuse_overflow(merging, now, order)
-        return self._merged(merging, met, now, dropped)
+        return self._merged(merging, met, now, watermark, dropped)
 
     def _dropped(self, merging: SessionMerging, now: int, order: ArrivalOrder | None) -> list[Integers]:
         """Return, for each of the arrivals, the numbers of the late ones that join no live session."""
@@ -155,20 +170,52 @@ class SessionStep:
             return [np.zeros(0, np.int64) for _ in late]
         return merging.unjoined(late, order)
 
-    def _merged(self, merging: SessionMerging, met: Integers, now: int, dropped: list[Integers]) -> Grown:
+    def _merged(self, merging: SessionMerging, met: Integers, now: int, watermark: int, dropped: list[Integers]) -> Grown:
         offsets = merging.offsets() if self._fold.is_ordered else None
         joined, of = merging.touched_sessions()
         parts = [self._of_part(merging, number, offsets) for number in range(len(merging.arrivals))]
         if merging.sessions is not None and len(joined):
             parts.append(self._of_sessions(_taken(merging.sessions, joined), of, None if offsets is None else offsets[joined]))
-        added = self._as_sessions(self._merged_parts(parts, merging.arrivals[0].is_folded), merging)
-        fires = self.rule.has_fired(added[END].to_numpy(), now)
-        refired = added.filter(pa.array(fires)) if fires.any() else None
+        merged = self._merged_parts(parts, merging.arrivals[0].is_folded)
+        added = self._as_sessions(merged, merging)
+        fires, before = self.rule.has_fired(added[END].to_numpy(), now), None
+        if self._program.spec.panes == NO_PANES:
+            refired = added.filter(pa.array(fires)) if fires.any() else None
+        else:
+            before, added, refired = self._with_panes(merging, joined, of, added, merged.numbers, watermark)
         if self._evictions is not None:
             added = self._evictions.left(added, fires)
         if self.rule.keeps_empty:
             added = added.append_column(FILLED, pa.array(~fires))
-        return Grown(added, met[joined], refired, dropped, merging.islands.growths)
+        return Grown(added, met[joined], refired, dropped, merging.islands.growths, before)
+
+    def _with_panes(
+        self, merging: SessionMerging, joined: Integers, of: Integers, added: pa.Table, numbers: Integers, watermark: int
+    ) -> tuple[pa.Table | None, pa.Table, pa.Table]:
+        """Return the sessions before, those now, and those now as they fire; the first and last say which are the same.
+
+        Panes belong to a session of certain bounds: they go on where it has not grown, and begin anew where it has.
+
+        Args:
+            merging: the merging.
+            joined: the numbers of the sessions before that are part of those now.
+            of: the islands that they are on.
+            added: the sessions now, which all fire.
+            numbers: their islands.
+            watermark: which panes are early.
+        """
+        islands = merging.islands
+        is_same, panes = np.zeros(len(islands.starts), bool), PaneNumbers.none(len(islands.starts))
+        before = _taken(merging.sessions, joined)
+        if before is not None:
+            same = (before[START].to_numpy() == islands.starts[of]) & (before[END].to_numpy() == islands.ends[of])
+            is_same[of[same]] = True
+            panes = PaneNumbers.kept(before).at(np.flatnonzero(same)).spread(len(is_same), of[same])
+            before = before.append_column(IS_SAME, pa.array(same))
+        if self._program.spec.panes.shows_info:
+            is_early = added[END].to_numpy() - 1 > watermark
+            added = panes.at(numbers).following(is_early).beside(added)
+        return before, added, added.append_column(IS_SAME, pa.array(is_same[numbers]))
 
     def _of_part(self, merging: SessionMerging, number: int, offsets: Integers | None) -> Joined:
         """Return the partials of some arrivals: of rows one for each island, of pieces one each."""

@@ -108,6 +108,7 @@ def text_of(program: Program) -> str:
         "keys": ", ".join(program.keys.names) or "none",
         "assigner": describe(spec.assigner),
         "trigger": describe(spec.trigger),
+        "panes": describe(spec.panes),
         "evictor": describe(spec.evictor),
         "lateness": f"{spec.allowed_lateness}, refine {spec.refine}",
         "late rows": "side output" if program.late_output else "dropped",

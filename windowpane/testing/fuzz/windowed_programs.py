@@ -19,6 +19,8 @@ from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
+from windowpane.windowing.panes import AccumulationMode
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX
 
@@ -123,6 +125,13 @@ def random_trigger(draw: Random, assigner: assigners.WindowAssigner) -> triggers
     return triggers.PurgingTrigger.of(trigger) if trigger is not None and draw.random() < 0.4 else trigger
 
 
+def random_panes(draw: Random) -> PaneSettings:
+    """Return what is said of panes, under any of Flink's triggers."""
+    modes: list[AccumulationMode | None] = [None, "accumulating", "discarding", "retracting", "retracting"]
+    accumulation = draw.choice(modes)
+    return PaneSettings(accumulation, shows_info=draw.random() < 0.5)
+
+
 def random_evictor(draw: Random) -> evictors.Evictor | None:
     """Return an evictor, mostly none."""
     after = draw.random() < 0.3
@@ -216,15 +225,22 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     read = {*keys, *(name for each in aggregates.values() for name in each.arguments), *(column.name for column in order_by), "n"}
     read |= set(draw.sample(COLUMNS.names, 2))
     columns = pa.schema([field for field in COLUMNS if field.name in read])
+    upstream = draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW])
+    trigger, evictor = random_trigger(draw, assigner), random_evictor(draw)
+    # From a source of its own, so that the programs of seeds that were kept stay what they are.
+    apart, panes = Random(f"panes {assigner} {keys} {aggregates}"), DEFAULT_PANES
+    if apart.random() < 0.2:
+        trigger, evictor, panes = triggers.EachBatch(), None, random_panes(apart)
     program = program_of(
         assigner,
         aggregates,
         keys,
-        draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW]),
+        upstream,
         pa.int64(),
         columns,
-        trigger=random_trigger(draw, assigner),
-        evictor=random_evictor(draw),
+        trigger=trigger,
+        evictor=evictor,
+        panes=panes,
         allowed_lateness=_random_lateness(draw, assigner),
         late_tag=draw.choice([None, LATE]),
         refine=draw.choice(["last", "last", "each"]),
