@@ -21,7 +21,7 @@ choose_vectors()
 
 from windowpane.arrow_input import map_in_arrow, read_in_arrow
 from windowpane.errors import WindowpaneError
-from windowpane.join.results import AsOfJoin, IntervalJoin, Join, WindowJoin
+from windowpane.join.results import AsOfJoin, CoGrouped, IntervalJoin, Join, WindowJoin
 from windowpane.join.streams import AsOfStreams, JoinedStreams, KeyedAsOfStreams, KeyedStreams, as_of, join
 from windowpane.over import OverResult, OverSelection, OverStream, over
 from windowpane.rolling import RollingFeatures, RollingResult, RollingStream, rolling
@@ -82,6 +82,7 @@ __all__ = [
     "ArrowAggregateFunction",
     "AsOfJoin",
     "AsOfStreams",
+    "CoGrouped",
     "CountEvictor",
     "DeltaEvictor",
     "Deduplicated",

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, Upstream
@@ -26,7 +27,7 @@ from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TI
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sizes import standing_in
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.joins import AsOfMatch, IntervalMatch
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 SIDE = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", pa.int64())]), ("v",))
@@ -42,10 +43,14 @@ class Bucket:
 
     def run(self, watermark: int, left: list[Any] = [], right: list[Any] = []) -> list[tuple[Any, ...]]:  # noqa: B006
         """Take rows (time, key, value, ...) and return the values of results."""
-        tables = [self._table(rows, side) for side, rows in (("left", left), ("right", right)) if rows]
-        self.output: Any = make_engine(self.program).run(self.store, tables, Clock(watermark, 0))
+        self.take(watermark, left, right)
         main = [table for number, table in self.output.tables if number == MAIN]
         return sorted((row["left.v"], row.get("right.v")) for table in main for row in table.to_pylist())
+
+    def take(self, watermark: int, left: list[Any] = [], right: list[Any] = []) -> None:  # noqa: B006
+        """Take rows (time, key, value, ...)."""
+        tables = [self._table(rows, side) for side, rows in (("left", left), ("right", right)) if rows]
+        self.output: Any = make_engine(self.program).run(self.store, tables, Clock(watermark, 0))
 
     def _table(self, rows: list[Any], side: str) -> pa.Table:
         columns = self.program.left.columns if side == "left" else self.program.right.columns
@@ -106,6 +111,26 @@ def test_a_row_without_a_time_is_refused():
     with pytest.raises(MissingSideTimestampError, match="1 row of the right side"):
         Bucket(match=IntervalMatch(0, 10)).run(MIN, [], [(None, "a", 1)])
     assert issubclass(MissingSideTimestampError, MissingTimestampError)
+
+
+@pytest.mark.parametrize("engine", ["join_window", "join reference"])
+def test_a_grouped_window_fires_again_with_all_of_its_rows(engine: str):
+    def grouped(key: str, window: Any, lefts: list[Any], rights: list[Any]) -> Any:
+        yield {"text": f"{window.start} {[row['v'] for row in lefts]} {[row['v'] for row in rights]}"}
+
+    group = CoGroup(grouped, pa.schema([("text", pa.string())]))
+    match = WindowMatch(wp.TumblingEventTimeWindows.of(10))
+    bucket = Bucket(match=match, allowed_lateness=100, co_group=group, window_bound=pa.int64())
+    bucket.program = with_engine(bucket.program, engine)
+
+    def texts(*batch: Any) -> list[Any]:
+        bucket.take(*batch)
+        return [row["text"] for number, table in bucket.output.tables for row in table.to_pylist() if number == MAIN]
+
+    assert texts(MIN, [(1, "a", 1), (12, "a", 2)], [(2, "a", 3)]) == []
+    assert texts(9) == ["0 [1] [3]"]
+    assert texts(9, [], [(3, "a", 4), (4, "a", 5)]) == ["0 [1] [3, 4, 5]"]
+    assert texts(MAX) == ["10 [2] []"]
 
 
 @pytest.mark.parametrize("engine", ["join_asof", "join reference"])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -210,6 +211,38 @@ def test_the_gap_of_a_session_is_that_of_a_row_of_either_side(spark: Any) -> Non
     assert rows(joined.df) == [("a", 0, 5), ("b", 0, 2), ("b", 4, 5)]
 
 
+def test_a_function_sees_the_rows_of_both_sides_of_a_window(spark: Any) -> None:
+    left = wp.stream(table(spark, [("a", 0, 1), ("a", 3, 2), (None, 4, 3), ("b", 21, 4)]), event_time="t")
+    right = wp.stream(table(spark, [("a", 5, 10), ("a", 12, 20)]).withColumnRenamed("k", "key"), event_time="t")
+    joined = wp.join(left, right).on(("k", "key"))
+
+    def sums(key: Any, window: Any, lefts: list[Any], rights: list[Any]) -> Any:
+        assert {row["k"] for row in lefts} | {row["key"] for row in rights} == {key}
+        yield {"l": sum(row["v"] for row in lefts), "r": sum(row["v"] for row in rights), "span": window.end - window.start}
+
+    def counts(lefts: pa.Table, rights: pa.Table) -> pa.Table:
+        keyed = ["k", "window_start", "window_end"]
+        both = [lefts.select(keyed), rights.select(["key", "window_start", "window_end"]).rename_columns(keyed)]
+        return pa.concat_tables(both).group_by(keyed).aggregate([([], "count_all")]).rename_columns([*keyed, "n"])
+
+    tens = joined.window(wp.TumblingEventTimeWindows.of("10 seconds"))
+    summed = tens.co_group(sums, "l long, r long, span long")
+    assert summed.df.columns == ["k", "window_start", "window_end", "l", "r", "span"]
+    span = 10_000_000
+    expected = [("a", 0, 10, 3, 10, span), ("a", 10, 20, 0, 20, span), ("b", 20, 30, 4, 0, span), (None, 0, 10, 3, 0, span)]
+    assert rows(summed.df) == expected
+    assert rows(tens.co_group_in_arrow(counts, "n long").df) == [
+        (*row[:3], n) for row, n in zip(expected, (3, 1, 1, 1), strict=True)
+    ]
+    session = joined.window(wp.EventTimeSessionWindows.with_gap("6 seconds")).co_group(sums, "l long, r long, span long")
+    assert rows(session.df)[:2] == [("a", 0, 11, 3, 10, 11_000_000), ("a", 12, 18, 0, 20, 6_000_000)]
+    pairs = joined.window(wp.GlobalWindows.create()).trigger(wp.PurgingTrigger.of(wp.CountTrigger.of(2)))
+    by_two = pairs.co_group(lambda key, window, lefts, rights: [{"n": len(lefts) + len(rights)}], "n long")
+    assert rows(by_two.df) == [("a", None, None, 2), ("a", None, None, 2)]
+    last = tens.evictor(wp.CountEvictor.of(1)).co_group(lambda key, window, *sides: [{"n": sum(map(len, sides))}], "n long")
+    assert {row[-1] for row in rows(last.df)} == {1}
+
+
 def test_windows_by_the_clock_need_no_event_time(spark: Any) -> None:
     left = wp.stream(table(spark, [("a", 0, 5), ("b", 0, 2)]).drop("t"))
     right = wp.stream(table(spark, [("a", 4, 1)]).drop("t"))
@@ -223,6 +256,7 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
     static = wp.stream(table(spark, [("a", 1, 2)]), event_time="t")
     joined = wp.join(clicks, buys).on("k")
     near = joined.within("0 seconds", "1 second")
+    hour = joined.window(wp.TumblingEventTimeWindows.of("1 hour"))
     changes = side(buys.source.dataframe.withColumn("_change_type", F.lit("insert")))
     no_watermark = wp.stream(buys.source.dataframe, event_time="at")
     numbered = side(buys.source.dataframe.withColumn("_change_type", F.lit(1)))
@@ -247,13 +281,18 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: near.where(wp.left("v") + 1).df, ConditionError, "its type is int64"),
         (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
         (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
-        (lambda: joined.window(wp.GlobalWindows.create()), UnsupportedJoinError, "never ends"),
+        (lambda: hour.trigger(wp.CountTrigger.of(1)).df, UnsupportedJoinError, "trigger.*co_group"),
+        (lambda: hour.evictor(wp.CountEvictor.of(1)).df, UnsupportedJoinError, "evictor.*co_group"),
+        (lambda: hour.refine("each").df, UnsupportedJoinError, "refine.*co_group"),
+        (lambda: hour.how("left").co_group(print, "n long").df, UnsupportedJoinError, "leave out how"),
+        (lambda: hour.co_group(print, "k long").df, DuplicateColumnError, "'k'"),
+        (lambda: joined.window(wp.GlobalWindows.create()).df, UnsupportedJoinError, "never ends"),
         (lambda: joined.within(0, wp.left("v")).df, InvalidSpecError, r"left\('v'\) is bigint"),
         (lambda: wp.join(static, naive).on("k").within(0, 1).df, InvalidSpecError, "timestamp_ntz: cast one"),
         (lambda: wp.as_of(clicks, numbered).on("k").match().df, InvalidSpecError, "'_change_type' of the right side is int"),
         (lambda: wp.as_of(clicks, buys).on("k").match().how("full"), UnsupportedJoinError, "'left' or 'inner'"),
         (
-            lambda: joined.window(wp.TumblingEventTimeWindows.of("1 hour")).allowed_lateness("1 hour").key_by("k"),
+            lambda: hour.allowed_lateness("1 hour").key_by("k"),
             InvalidSpecError,
             "a changelog",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream, Windowable
+from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Name, Named, SideName, ways_of_spark
 from windowpane.windowing.joins import How, TimeOf, checked_how
+from windowpane.windowing.spec import Refine
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration, to_micros
+from windowpane.windowing.triggers import Trigger
+from windowpane.windowing.windows import Window
 
 if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
@@ -134,6 +139,84 @@ class WindowJoin(Join):
     """A window join, ready to run: rows of one key and window, when the window ends.
 
     With allowed lateness it is a changelog: a last column ``_change_type`` says ``insert`` or ``delete``.
+    """
+
+    def trigger(self, trigger: Trigger) -> Self:
+        """Fire by ``trigger`` instead of the assigner's default; for ``co_group`` only.
+
+        Raises:
+            InvalidSpecError: what was given is no trigger.
+        """
+        if not isinstance(trigger, Trigger):
+            raise InvalidSpecError(f"trigger takes a trigger, such as wp.CountTrigger.of(100), got {trigger!r}.")
+        return self._with(trigger=trigger)
+
+    def evictor(self, evictor: Evictor) -> Self:
+        """Remove rows of both sides before or after the function by ``evictor``; for ``co_group`` only.
+
+        Raises:
+            InvalidSpecError: what was given is no evictor.
+        """
+        if not isinstance(evictor, Evictor):
+            raise InvalidSpecError(f"evictor takes an evictor, such as wp.CountEvictor.of(100), got {evictor!r}.")
+        return self._with(evictor=evictor)
+
+    def refine(self, refine: Refine) -> Self:
+        """Fire ``"last"``: once a batch for each window late rows touched, or ``"each"``; for ``co_group`` only."""
+        return self._with(refine=refine)
+
+    def co_group(self, function: Callable[[Any, Window, list[Any], list[Any]], Any], schema: Any) -> CoGrouped:
+        """Call ``function(key, window, left_rows, right_rows)`` for each firing, with all rows of the key and window.
+
+        Either side may be empty, and NULL is a key as any other. Late rows within the allowed lateness fire again.
+
+        Args:
+            function: takes rows as dicts and returns any number of rows as dicts.
+            schema: columns of these rows, a DDL string or StructType, without those of keys and window.
+
+        Raises:
+            UnsupportedJoinError: when it is built, and something else was said of how rows are joined.
+
+        Source: Flink's ``coGroup``.
+
+        Example:
+            >>> def share(key, window, clicks, buys):
+            ...     yield {"clicks": len(clicks), "buys": len(buys)}
+            >>> wp.join(clicks, buys).on("user").window(hour).co_group(share, "clicks long, buys long")
+        """
+        return self._grouped(function, schema, in_arrow=False)
+
+    def co_group_in_arrow(self, function: Callable[[Any, Any], Any], schema: Any) -> CoGrouped:
+        """Call a function on whole windows of many keys at once, as two Arrow tables; else as ``co_group``.
+
+        Args:
+            function: takes a ``pyarrow.Table`` of each side: its keys, ``window_start``, ``window_end`` and its other columns;
+                returns one of the left keys, ``window_start``, ``window_end`` and the columns of ``schema``. Which keys and
+                windows meet in one call is up to the engine.
+            schema: the columns that the function adds, a DDL string or StructType.
+
+        Raises:
+            ArrowResultError: when the query runs and a table does not have these columns.
+
+        Example:
+            >>> def counted(clicks, buys):
+            ...     both = pa.concat_tables([clicks, buys], promote_options="default")
+            ...     counts = both.group_by(["user", "window_start", "window_end"]).aggregate([([], "count_all")])
+            ...     return counts.rename_columns({"count_all": "rows"})
+            >>> wp.join(clicks, buys).on("user").window(hour).co_group_in_arrow(counted, "rows long")
+        """
+        return self._grouped(function, schema, in_arrow=True)
+
+    def _grouped(self, function: Any, schema: Any, *, in_arrow: bool) -> CoGrouped:
+        request = dataclasses.replace(self._request, co_group=(function, schema, in_arrow))
+        return CoGrouped(self._left, self._right, request)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoGrouped(Join):
+    """The results of a function over the rows of both sides of a key and window, ready to run.
+
+    Columns of the main output: the keys by the names of the left side, ``window_start``, ``window_end``, those of the function.
     """
 
 

@@ -134,7 +134,7 @@ class KeyedStreams:
 
         Args:
             assigner: which windows: tumbling, sliding, cumulating, calendar or session windows. A session is one of both sides
-                together: rows of either extend it.
+                together: rows of either extend it. Global windows go with ``co_group`` and a trigger.
 
         Raises:
             InvalidSpecError: something else was given.

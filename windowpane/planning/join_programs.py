@@ -9,17 +9,25 @@ import dataclasses
 
 import pyarrow as pa
 
+from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.program import Upstream
 from windowpane.errors import ConditionError, UnknownColumnError
 from windowpane.kernels.conditions import holds
 from windowpane.planning.description import columns_text, describe, description
 from windowpane.planning.engines import state_text, with_engine
-from windowpane.planning.joins import JoinPlan
+from windowpane.planning.joins import JoinPlan, JoinRequest
 from windowpane.windowing.expressions import Expression, Side, SideName, sides_in
 
 
-def compile_join(plan: JoinPlan, left: JoinSide, right: JoinSide, bound: pa.DataType, upstream: Upstream) -> JoinProgram:
+def compile_join(
+    plan: JoinPlan,
+    left: JoinSide,
+    right: JoinSide,
+    bound: pa.DataType,
+    upstream: Upstream,
+    declared: pa.Schema | None = None,
+) -> JoinProgram:
     """Return the program for ``plan``.
 
     Args:
@@ -28,6 +36,7 @@ def compile_join(plan: JoinPlan, left: JoinSide, right: JoinSide, bound: pa.Data
         right: what those of the right side carry.
         bound: type of the bounds of windows.
         upstream: where rows come from.
+        declared: the columns that a function of co_group returns.
 
     Raises:
         ConditionError: the condition has no meaning for the types of its columns, or is no boolean.
@@ -47,6 +56,7 @@ def compile_join(plan: JoinPlan, left: JoinSide, right: JoinSide, bound: pa.Data
         time_of=request.time_of,
         window_bound=bound,
         upstream=upstream,
+        co_group=None if declared is None else _co_group(request, declared),
     )
     program = with_engine(program, request.settings.engine)
     return dataclasses.replace(program, description=_description(program))
@@ -59,6 +69,13 @@ def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:
         "state": f"{state_text(program)}; RocksDB behind it",
     }
     return plan.explain(program, engine, buckets)
+
+
+def _co_group(request: JoinRequest, declared: pa.Schema) -> CoGroup | None:
+    if request.co_group is None:
+        return None
+    function, _, in_arrow = request.co_group
+    return CoGroup(function, declared, in_arrow, request.trigger, request.evictor, request.refine)
 
 
 def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
@@ -76,8 +93,20 @@ def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
 
 
 def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
+    group = program.co_group
+    grouped = (
+        {}
+        if group is None
+        else {
+            "function": group.kind,
+            "returns": columns_text(group.results),
+            "trigger": describe(group.trigger),
+            "evictor": describe(group.evictor),
+        }
+    )
     return description(
         program.engine,
+        **grouped,
         join=program.how,
         match=describe(program.match),
         left_keys=", ".join(program.left.keys),

@@ -5,12 +5,14 @@ A plan knows names, not types: ``join_programs`` resolves it against the types o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import InvalidSpecError, UnsupportedJoinError
 from windowpane.planning.settings import DEFAULTS, Settings
+from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Side
 from windowpane.windowing.joins import (
     ArrivalMatch,
@@ -24,8 +26,10 @@ from windowpane.windowing.joins import (
     goes_by_clock,
     goes_by_event_time,
 )
+from windowpane.windowing.spec import Refine
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import format_micros
+from windowpane.windowing.triggers import Trigger
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,10 @@ class JoinRequest:
         time_of: which event time a pair has.
         late: where late rows of the left and of the right side go.
         settings: lateness and the engine asked for.
+        co_group: the function that takes the place of the join, its declared schema, and whether it is one on Arrow tables.
+        trigger: when windows fire; co_group only.
+        evictor: which rows leave a firing window; co_group only.
+        refine: whether late rows of a batch fire a window once or one by one; co_group only.
     """
 
     on: tuple[tuple[str, str], ...]
@@ -55,10 +63,30 @@ class JoinRequest:
     time_of: TimeOf = "max"
     late: tuple[OutputTag | None, OutputTag | None] = (None, None)
     settings: Settings = DEFAULTS
+    co_group: tuple[Callable[..., Any], Any, bool] | None = None
+    trigger: Trigger | None = None
+    evictor: Evictor | None = None
+    refine: Refine = "last"
+
+    def check(self) -> None:
+        """Refuse parts that do not go together, once all are said.
+
+        Raises:
+            UnsupportedJoinError: a join that the kind of match has not, or parts of a window that only co_group has.
+        """
+        check_join(self.match, self.how, is_co_group=self.co_group is not None)
+        set_ = {"trigger": self.trigger, "evictor": self.evictor, "refine": None if self.refine == "last" else self.refine}
+        for name, part in set_.items():
+            if part is not None and self.co_group is None:
+                raise UnsupportedJoinError(f"{name}({part!r})", "a join fires at the end of windows; co_group goes by others")
+        joins = self.how != "inner" or self.condition is not None or self.columns != (("*", None),)
+        if self.co_group is not None and joins:
+            raise UnsupportedJoinError("co_group", "its function says what comes out: leave out how, where and select")
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
-        check_join(self.match, self.how)
+        if not isinstance(self.match, WindowMatch):
+            check_join(self.match, self.how)
         if isinstance(self.match, ArrivalMatch) and (any(self.late) or self.settings.allowed_lateness):
             raise UnsupportedJoinError(
                 "by_arrival", "no row of a join by arrival is late: leave out side_output_late_data and allowed_lateness"
@@ -83,19 +111,22 @@ class JoinPlan:
     is_streaming: bool
 
     def __post_init__(self) -> None:
-        """Refuse what never ends on a stream."""
+        """Refuse parts that do not go together, and what never ends on a stream."""
+        self.request.check()
         if self.is_streaming and isinstance(self.request.match, AsOfMatch):
             self.request.match.check_closes()
 
     @property
     def retracts(self) -> bool:
         """Whether later results take earlier ones back."""
-        return isinstance(self.request.match, WindowMatch) and self.request.settings.allowed_lateness > 0
+        request = self.request
+        return isinstance(request.match, WindowMatch) and request.settings.allowed_lateness > 0 and request.co_group is None
 
     @property
     def uses_processing_time(self) -> bool:
         """Whether the join waits for the clock of the machine."""
-        return goes_by_clock(self.request.match)
+        trigger = self.request.trigger
+        return goes_by_clock(self.request.match) or (trigger is not None and trigger.uses_processing_time)
 
     def explain(self, program: JoinProgram, engine: Mapping[str, str], buckets: str) -> str:
         """Return the plan as text.
@@ -118,12 +149,14 @@ class JoinPlan:
             **engine,
             "buckets": buckets,
         }
-        return "\n".join([f"{request.how} join of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
+        what = f"{request.how} join" if request.co_group is None else "co_group"
+        return "\n".join([f"{what} of two streams", *(f"  {name:<15} {text}" for name, text in lines.items())])
 
     def _times(self) -> dict[str, str]:
         """Return which time rows meet by."""
         if not goes_by_event_time(self.request.match):
-            which = "the clock of the machine" if self.uses_processing_time else "order of arrival, right rows of a batch first"
+            is_by_arrival = isinstance(self.request.match, ArrivalMatch)
+            which = "the clock of the machine" if not is_by_arrival else "order of arrival, right rows of a batch first"
             return {"time": f"{which}; no row is late"}
         return {
             "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",

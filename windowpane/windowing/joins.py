@@ -184,24 +184,28 @@ Match = WindowMatch | IntervalMatch | AsOfMatch | ArrivalMatch
 
 def goes_by_event_time(match: Match) -> bool:
     """Whether rows meet by their event time; else by the clock, or as they arrive."""
-    return not isinstance(match, ArrivalMatch) and not goes_by_clock(match)
+    if isinstance(match, WindowMatch):
+        return match.assigner.is_event_time
+    return not isinstance(match, ArrivalMatch)
 
 
 def goes_by_clock(match: Match) -> bool:
     """Whether rows meet by the clock of the machine."""
-    return isinstance(match, WindowMatch) and not match.assigner.is_event_time
+    if not isinstance(match, WindowMatch) or isinstance(match.assigner, GlobalWindows):
+        return False
+    return not match.assigner.is_event_time
 
 
-def check_join(match: Match, how: How) -> None:
+def check_join(match: Match, how: How, *, is_co_group: bool = False) -> None:
     """Refuse a kind of join that has no meaning for how rows are matched.
 
     Raises:
         UnsupportedJoinError: it has none.
     """
-    if isinstance(match, WindowMatch) and isinstance(match.assigner, GlobalWindows):
+    if isinstance(match, WindowMatch) and isinstance(match.assigner, GlobalWindows) and not is_co_group:
         raise UnsupportedJoinError(
             f"window({match.assigner!r})",
-            "rows meet at the end of a window, and a global one never ends; take windows that end",
+            "rows meet at the end of a window, and a global one never ends; take windows that end, or co_group and a trigger",
         )
     if isinstance(match, AsOfMatch | ArrivalMatch) and how not in ("left", "inner"):
         raise UnsupportedJoinError(

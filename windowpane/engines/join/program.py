@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
@@ -84,6 +85,7 @@ class JoinProgram:
         time_of: which event time a pair has.
         window_bound: type of the bounds of windows.
         upstream: where rows come from; ``WINDOW`` if one side comes from an operator.
+        co_group: what windows are given to in place of the join of their rows; results have the left keys then.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -99,6 +101,7 @@ class JoinProgram:
     time_of: TimeOf = "max"
     window_bound: pa.DataType = pa.timestamp("us", "UTC")  # noqa: RUF009 (types of Arrow are values)
     upstream: Upstream = Upstream.SOURCE
+    co_group: CoGroup | None = None
     engine: str = ""
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
@@ -106,7 +109,7 @@ class JoinProgram:
     @property
     def retracts(self) -> bool:
         """Whether results may be taken back: windows that fire once more, corrected by late rows."""
-        return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0
+        return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0 and self.co_group is None
 
     @property
     def pads_left(self) -> bool:
@@ -132,6 +135,8 @@ class JoinProgram:
         bounds = [pa.field(name, self.window_bound) for name in (WINDOW_START, WINDOW_END)]
         sides: tuple[Side, ...] = ("left",) if self.how in LEFT_ONLY else ("left", "right")
         columns = [passed_field(side, self.sides[side], name) for side in sides for name in self.sides[side].passed]
+        if self.co_group is not None:
+            columns = [*(passed_field("left", self.left, name) for name in self.left.keys), *self.co_group.results]
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.retracts else []
         system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.engines.join.grouping import GroupedRows, GroupedTables, Names
 from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput
@@ -71,6 +72,10 @@ class JoinWindowEngine:
         main = [table for number, table in output.tables if number == MAIN]
         late = [table for number, table in output.tables if number != MAIN]
         results = self._results(pa.concat_tables(main)) if main else None
+        if results is not None and self._program.co_group is not None:
+            keys = dict(zip(self._windowed.keys.names, self._program.left.keys, strict=True))
+            named = [passed_name("left", keys[name]) if name in keys else name for name in results.column_names]
+            results = results.rename_columns(named)
         tables = [] if results is None else [(MAIN, results.select(self._program.main_schema.names))]
         tables += [found for table in late for found in self._late(table)]
         counters = self._counters(output.counters, results, late)
@@ -127,7 +132,9 @@ class JoinWindowEngine:
                 yield LATE[side], pa.table(columns, schema=schema)
 
     def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table]) -> JoinCounters:
-        made_of = np.zeros(0, np.int8) if results is None else results[_SIDE].to_numpy()
+        made_of = np.zeros(0, np.int8)
+        if results is not None and self._program.co_group is None:
+            made_of = results[_SIDE].to_numpy()
         sides = np.concatenate([table[_SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
         return JoinCounters(
             **vars(counters),
@@ -178,7 +185,10 @@ def _windowed(program: JoinProgram) -> Program:
         gap = _GapOfSide(program.match.gap_of, named)
         assigner = replace(assigner, gap=gap)  # type: ignore[type-var]  # sessions are dataclasses
     panes = PaneSettings("retracting") if program.retracts else DEFAULT_PANES
-    trigger = panes.trigger(assigner.default_trigger(), assigner, None, program.allowed_lateness)
+    group = program.co_group
+    evictor = None if group is None else group.evictor
+    wanted = None if group is None else group.trigger
+    trigger = panes.trigger(wanted or assigner.default_trigger(), assigner, evictor, program.allowed_lateness)
     keys = pa.schema(
         [pa.field(hidden(f"key_{n}"), program.left.columns.field(name).type) for n, name in enumerate(program.left.keys)]
     )
@@ -201,19 +211,30 @@ def _windowed(program: JoinProgram) -> Program:
         null_safe=program.null_safe,
         condition=program.condition,
     )
-    arrow = ArrowWindowFunction(function, _KIND)
+    arrow: ArrowWindowFunction | None = ArrowWindowFunction(function, _KIND)
+    by_row = WindowFunctionSpec(_KIND, PassThrough())
+    main = pa.schema([values.field(name) for name in (_SIDE, *passed)])
+    if group is not None:
+        main, arrow = group.results, None
+        named = {_CODES[side]: _keys_first(columns[side], program.sides[side].keys) for side in _CODES}
+        if group.in_arrow:
+            of_keys = tuple(zip(program.left.keys, keys.names, strict=True))
+            arrow = ArrowWindowFunction(GroupedTables(group.function, group.results, _SIDE, named, of_keys), group.kind)
+        else:
+            by_row = WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named))
     missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
     late = pa.schema([*values, pa.field(WINDOWS_MISSED, missed), pa.field(DROPPED, pa.bool_())])
 
     def spec(function: WindowFunctionSpec) -> WindowSpec:
-        return WindowSpec(assigner, function, trigger, None, program.allowed_lateness, "last", panes.options)
+        refine = "last" if group is None else group.refine
+        return WindowSpec(assigner, function, trigger, evictor, program.allowed_lateness, refine, panes.options)
 
     made = Program(
-        spec=spec(WindowFunctionSpec(_KIND, PassThrough())),
+        spec=spec(by_row),
         keys=keys,
         key_columns=tuple(keys.names),
         values=tuple(values.names),
-        main=pa.schema([values.field(name) for name in (_SIDE, *passed)]),
+        main=main,
         window_bound=program.window_bound,
         late_columns=tuple(values.names),
         side_outputs=(SideOutput(OutputTag("late"), late, is_late=True),),
@@ -222,8 +243,16 @@ def _windowed(program: JoinProgram) -> Program:
         arrow=arrow,
         description=program.description,
     )
+    if arrow is None:
+        return made
     by_key = WindowFunctionSpec(_KIND, ArrowByKey(arrow, *made.window_schemas, len(keys)))
     return replace(made, spec=spec(by_key))
+
+
+def _keys_first(columns: Names, keys: tuple[str, ...]) -> Names:
+    """Return the columns of a side, those of its keys before the others."""
+    named = dict(columns)
+    return tuple({key: named[key] for key in keys}.items()) + tuple((name, as_) for name, as_ in columns if name not in keys)
 
 
 def _engine(program: Program) -> Engine:

@@ -5,7 +5,7 @@ A column ``x`` of the left side is ``left.x`` where rows leave the operator; Spa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -31,24 +31,26 @@ class JoinNames:
         carried: of each side, all columns that its rows need.
     """
 
-    def __init__(self, request: JoinRequest, visible: Mapping[Side, list[str]]) -> None:
+    def __init__(self, request: JoinRequest, visible: Mapping[Side, list[str]], declared: Sequence[str] = ()) -> None:
         """Resolve names.
 
         Args:
             request: what the fluent API was told.
             visible: the columns of each side that users see.
+            declared: the columns that a function of co_group returns.
 
         Raises:
             UnknownColumnError: a side has no such column.
             DuplicateColumnError: the result would have two columns of one name.
             InvalidSpecError: a column of the result is none.
         """
-        self._request, self._visible = request, visible
+        self._request, self._visible, self._declared = request, visible, declared
         self._windowed = isinstance(request.match, WindowMatch)
         all_columns = dict(self._all())
         chosen = [each for name, given in request.columns for each in self._chosen(name, given, all_columns)]
         _refuse_twice(
-            [name for name, _ in chosen] + ([CHANGE_TYPE] if request.settings.allowed_lateness and self._windowed else [])
+            [name for name, _ in chosen]
+            + ([CHANGE_TYPE] if request.settings.allowed_lateness and self._windowed and request.co_group is None else [])
         )
         used = [part for _, expression in chosen for part in sides_in(expression)]
         self._check(used, "select")
@@ -60,6 +62,14 @@ class JoinNames:
         """Return the columns of ``*``: keys once, window bounds, left columns, right columns."""
         request, left, right = self._request, self._visible["left"], self._visible["right"]
         bounds = [(name, Name(name)) for name in (WINDOW_START, WINDOW_END)] if self._windowed else []
+        if request.co_group is not None:
+            grouped = [
+                *((one, SideName("left", one)) for one, _ in request.on),
+                *bounds,
+                *((name, Name(name)) for name in self._declared),
+            ]
+            _refuse_twice([name for name, _ in grouped])
+            return grouped
         if request.how in LEFT_ONLY:
             own: list[tuple[str, Expression]] = [(name, SideName("left", name)) for name in left]
             _refuse_twice([name for name, _ in (*own, *bounds)])
@@ -120,7 +130,7 @@ class JoinNames:
         if side == "left" and isinstance(match, IntervalMatch) and match.upper_column is not None:
             read = [*read, match.upper_column]
         needed = dict.fromkeys([*keys, *self.passed[side], *read])
-        reads_rows = isinstance(match, WindowMatch) and match.gap_of is not None
+        reads_rows = request.co_group is not None or (isinstance(match, WindowMatch) and match.gap_of is not None)
         if side in side_tags(request) or reads_rows:
             needed |= dict.fromkeys(self._visible[side])
         return tuple(needed)

@@ -33,7 +33,7 @@ from windowpane.spark.internals.query_plans import metrics_names
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, key_hash, quoted
-from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
+from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Name, Side
@@ -61,7 +61,8 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     _check_sources(sources, request)
     plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming)
     visible = {side: _visible(source) for side, source in sources.items()}
-    names = JoinNames(request, visible)
+    declared = _declared(left, request)
+    names = JoinNames(request, visible, declared.names)
     keys = _key_types(sources, request)
     sides = {side: _Side.of(side, sources[side], names, keys, request) for side in _SIDES}
     is_passed = any(source.kind is not Upstream.SOURCE for source in sources.values())
@@ -71,6 +72,7 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
         sides["right"].program,
         window_bound_type(left.event_type),
         Upstream.WINDOW if is_passed else Upstream.SOURCE,
+        None if request.co_group is None else arrow_schema(declared, "co_group"),
     )
     reads = BothSides(sides["left"].rows, sides["right"].rows)
     named = dataclasses.replace(left, name=_name(left, right))
@@ -83,7 +85,14 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
         held_back=program.held_back,
         counters=JOIN_COUNTERS,
     )
-    return dataclasses.replace(built, outputs=_outputs(built, request, program, names, sides))
+    return dataclasses.replace(built, outputs=_outputs(built, request, program, names, sides, declared))
+
+
+def _declared(source: Source, request: JoinRequest) -> T.StructType:
+    """Return the columns that a function of co_group returns; none where there is no such function."""
+    if request.co_group is None:
+        return T.StructType([])
+    return declared_schema(source.dataframe.sparkSession, request.co_group[1], "co_group")
 
 
 # The sources.
@@ -267,7 +276,12 @@ class JoinOutput(Output):
 
 
 def _outputs(
-    built: BuiltProgram, request: JoinRequest, program: JoinProgram, names: JoinNames, sides: Mapping[Side, _Side]
+    built: BuiltProgram,
+    request: JoinRequest,
+    program: JoinProgram,
+    names: JoinNames,
+    sides: Mapping[Side, _Side],
+    declared: T.StructType,
 ) -> dict[str, Output]:
     """Return the outputs by name: ``main``, then the late rows of each side where they are asked for."""
     known = [
@@ -282,7 +296,7 @@ def _outputs(
             "main",
             MAIN,
             arrow,
-            spark_schema(arrow, T.StructType(known)),
+            spark_schema(arrow, T.StructType([*known, *declared.fields])),
             selected=(*names.selected, *changes),
             marks=_marks(built, program, names),
         )
