@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +12,13 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.registry import ROLLING_ENGINES
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine, refusal
+from windowpane.engines.rolling.held import pieces_held
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.state.codec import unframe
+from windowpane.state.compact import from_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.aggregates import Aggregate, arg_max, avg, collect_list, count, max, sum
@@ -57,6 +61,10 @@ def run(engine: Engine, store: MemoryBlobStore, watermark: int, rows: Rows) -> R
     output = engine.run(store, [table_of(rows)], Clock(watermark, 0))
     results = [tuple(row.values()) for tag, table in output.tables if tag == MAIN for row in table.to_pylist()]
     return sorted(results, key=lambda row: (row[0], row[1]))
+
+
+def total_of(values: Sequence[int]) -> int:
+    return len(values) * (values[0] + values[-1]) // 2
 
 
 def results(engine: Any, program: RollingProgram, batches: Batches) -> list[Rows]:
@@ -146,6 +154,24 @@ def test_silent_keys_stay_unread_until_a_row_leaves() -> None:
         assert len(run(RollingEngine(program), store, 24, [])) == 40
         run(RollingEngine(program), store, 29, [])
         assert not pages()
+
+
+def test_rows_that_only_long_tiles_see_are_kept_by_tile() -> None:
+    """With an exact window of 20 and one of 1000 by tiles of 100, at most 100 + 20 single instants are kept, and 11 tiles."""
+
+    def pieces(exact: bool) -> int:
+        short, long = call("n", count(), 20, 5, exact=True), call("total", sum("v"), 1000, 100, exact=exact)
+        engine, store = RollingEngine(program_of(short, long, step=5)), MemoryBlobStore()
+        for begin in range(0, 3000, 50):
+            end = begin + 50
+            out = run(engine, store, begin - 1, [("a", time, time) for time in range(begin, end)])
+            start = end - 1000 if exact else (end - 1000) // 100 * 100
+            assert out[-1] == ("a", end - 1, 20, total_of(range(start if start > 0 else 0, end)))
+        (page,) = [name for name in store.keys() if name == "p.0"]  # noqa: SIM118 (no dict)
+        return pieces_held(from_stream(unframe("hash-pages-page", 1, store.get(page) or b"")))
+
+    assert pieces(exact=True) > 1000
+    assert pieces(exact=False) <= 131
 
 
 def test_rows_that_no_clock_can_judge_are_refused() -> None:

@@ -268,6 +268,18 @@ def rolling_changed(df: Any) -> wp.RollingResult:
     return features.hop("5 seconds").side_output_late_data(LATE).emit("changed", on_empty="delete")
 
 
+def rolling_pieces(df: Any) -> wp.RollingResult:
+    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k", "place")
+    features = features.over("10 seconds", **NUMBERS).over("20 seconds", "40 seconds", flagged=wp.count().filter("flag"))
+    return features.hop("5 seconds").side_output_late_data(LATE).engine("rolling").emit("changed")
+
+
+def rolling_tiles(df: Any) -> wp.RollingResult:
+    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k").edge("hop")
+    features = features.over("10 seconds", "20 seconds", rows=wp.count(), total=wp.sum("v"), most=wp.max("m"))
+    return features.hop("5 seconds").engine("rolling").emit("tick")
+
+
 def rolling_tick(df: Any) -> wp.RollingResult:
     features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k")
     return features.over("10 seconds", "20 seconds", rows=wp.count(), best=wp.arg_max("s", "d")).hop("5 seconds").emit("tick")
@@ -300,6 +312,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         over_session,
         over_reference,
         rolling_changed,
+        rolling_pieces,
+        rolling_tiles,
         rolling_tick,
     )
 }
@@ -313,5 +327,6 @@ OUTPUTS = {
     "over_update": ("main", "late"),
     "over_close": ("main", "late"),
     "rolling_changed": ("main", "late"),
+    "rolling_pieces": ("main", "late"),
 }
 """The outputs of those programs that have more than one."""

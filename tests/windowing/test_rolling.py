@@ -51,6 +51,15 @@ def test_the_horizon_is_a_window_and_a_hop_behind_the_watermark() -> None:
     assert spec.horizon(100) == 35
 
 
+def test_levels_are_tiles_that_only_longer_windows_see() -> None:
+    exact, hour, day = RollingWindow(20, 5, True), RollingWindow(120, 10, False), RollingWindow(600, 60, False)
+    spec = RollingSpec(tuple(RollingCall(f"n{window.length}", count(), window) for window in (day, exact, hour)), 5)
+    assert spec.grain == 1
+    assert spec.levels == ((60, (exact, hour)), (10, (exact,)))
+    assert RollingSpec(spec.calls, 5, RollingEmit.TICK).grain == 5
+    assert {spec.forgotten(time) for time in range(60, 120)} == {119 + 660}
+
+
 def test_hops_are_those_of_chronon() -> None:
     hops = [default_hop(to_micros(length)) for length in ("1 hour", "11 hours", "12 hours", "11 days", "12 days", "30 days")]
     assert hops == [to_micros(hop) for hop in ("5 minutes", "5 minutes", "1 hour", "1 hour", "1 day", "1 day")]

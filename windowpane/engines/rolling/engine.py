@@ -61,6 +61,8 @@ DENSE_KEYS = Size("keys of a page of rolling features among pages that are all r
 STEP_PIECES = Size("pieces of rolling features in a step", 1 << 22, (5, 12))
 """About so many are worked on at once: bounds the memory of a batch, whatever is held."""
 
+_WORTH = Size("pieces left of those that are put together", 0.9, (1.0,))
+"""Pieces are put together where at most this share of them is left."""
 _OWNER = hidden("owner")
 
 
@@ -191,7 +193,28 @@ class _Batch:
         if held is not None and comes_first:
             held = self._advanced(*held)
         if held is not None:
-            self._pages.put(positions, held_table(*held), is_run)
+            self._pages.put(positions, held_table(held[0], self._coarser(*held)), is_run)
+
+    def _coarser(self, keys: Keys, pieces: Pieces) -> Pieces:
+        """Return pieces of which those are put together that the windows of short hops and exact edges no longer see.
+
+        Features will be computed as of the newest row of a key, or a later instant; at ticks only as of those to come.
+        """
+        if not self._spec.levels or not len(pieces.times):
+            return pieces
+        is_tick = self._spec.emit is RollingEmit.TICK
+        newest = np.full(len(keys), self._spec.last_tick(min(self._watermark, FAR))) if is_tick else keys.newest
+        if is_tick and self._watermark == MIN:
+            return pieces
+        times = pieces.times
+        for width, finer in self._spec.levels:
+            seen_from = np.min([window.start(newest) for window in finer], axis=0)[pieces.owners]
+            tiles = times // width * width
+            times = np.where(tiles + width <= seen_from, tiles, times)
+        is_first = np.append(True, (np.diff(times) != 0) | (np.diff(pieces.owners) != 0))
+        if is_first.sum() > len(times) * _WORTH.value:
+            return pieces
+        return Pieces(pieces.owners, times, pieces.partials, pieces.waiting).together(self._features.fold)
 
     def _advanced(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
         """Give out what comes because the watermark is where it is, and forget rows."""
@@ -208,7 +231,7 @@ class _Batch:
             self._changed(keys, pieces, asked, ticks)
         elif self._spec.emit is RollingEmit.EACH:
             self._come_out(keys, pieces, watermark)
-        stays = pieces.times > self._spec.last_tick(watermark) - self._spec.reach
+        stays = self._spec.forgotten(pieces.times) > watermark
         if not stays.all():
             pieces = pieces.take(stays)
             is_gone = np.bincount(pieces.owners, minlength=len(keys)) == 0

@@ -61,15 +61,18 @@ class Pieces:
         if self.waiting is not None and other.waiting is not None:
             waiting = np.concatenate([self.waiting, other.waiting])
         both = Pieces(owners, times, partials, waiting).take(_merged_order(owners, times, len(self.owners)))
-        is_first = np.ones(len(owners), np.bool_)
-        is_first[1:] = (np.diff(both.owners) != 0) | (np.diff(both.times) != 0)
+        return both.together(fold)
+
+    def together(self, fold: GroupedFold) -> Pieces:
+        """Return these pieces, sorted, with those of one key and time as one."""
+        is_first = np.append(True, (np.diff(self.owners) != 0) | (np.diff(self.times) != 0))
         if is_first.all():
-            return both
+            return self
         starts = np.flatnonzero(is_first)
-        runs = Runs.at(np.append(starts, len(owners)))
-        partials = fold.merge_segments(both.partials, runs).select(self.partials.column_names)
-        waiting = None if both.waiting is None else runs.total(both.waiting)
-        return Pieces(both.owners[starts], both.times[starts], partials, waiting)
+        runs = Runs.at(np.append(starts, len(self.owners)))
+        partials = fold.merge_segments(self.partials, runs).select(self.partials.column_names)
+        waiting = None if self.waiting is None else runs.total(self.waiting)
+        return Pieces(self.owners[starts], self.times[starts], partials, waiting)
 
 
 def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:

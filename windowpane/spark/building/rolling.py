@@ -229,7 +229,9 @@ def _micros(instant: dt.datetime) -> int:
 def _calls(projection: Projection, request: RollingRequest) -> list[RollingCall]:
     """Select arguments and filters, and return the calls over the columns that hold them."""
     calls = []
-    for number, named in enumerate(request.calls):
+    first: dict[int, int] = {}
+    for count, named in enumerate(request.calls):
+        number = first.setdefault(id(named.call), count)  # a call over several lengths reads the same columns
         arguments = [
             projection.add(_plain(each), f"over {named.name}", f"argument_{number}_{place}")
             for place, each in enumerate(named.call.arguments)

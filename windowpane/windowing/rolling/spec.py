@@ -85,7 +85,8 @@ class RollingSpec:
     @property
     def windows(self) -> tuple[RollingWindow, ...]:
         """The windows, each once, the shortest first."""
-        return tuple(sorted({call.window for call in self.calls}, key=lambda window: window.length))
+        windows = {call.window for call in self.calls}
+        return tuple(sorted(windows, key=lambda window: (window.length, window.hop, not window.is_exact)))
 
     @property
     def reach(self) -> int:
@@ -106,9 +107,23 @@ class RollingSpec:
             return 1
         return gcd(self.step, *(window.hop for window in self.windows))
 
+    @property
+    def levels(self) -> tuple[tuple[int, tuple[RollingWindow, ...]], ...]:
+        """Lengths of time whose rows some windows do not tell apart, the longest first, and the windows that do.
+
+        Rows that the latter no longer see may be put together.
+        """
+        windows, found = self.windows, []
+        for number in reversed(range(1, len(windows))):
+            width = gcd(*(1 if window.is_exact else window.hop for window in windows[number:]))
+            if width > self.grain:
+                found.append((width, windows[:number]))
+        return tuple(found)
+
     def forgotten(self, time: Instants) -> Instants:
-        """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see them."""
-        return self.tick_from(time + self.reach)
+        """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see their tile."""
+        tile = 1 if self.windows[-1].is_exact else self.windows[-1].hop
+        return self.tick_from(time // tile * tile + tile - 1 + self.reach)
 
     def tick_from(self, instant: Instants) -> Instants:
         """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""
