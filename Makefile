@@ -25,7 +25,7 @@ setup: $(STAMP)  ## Make .venv, install the package with its extras, find or ins
 	@home="$$(scripts/java.sh)" && echo "Java: $$home"
 
 $(STAMP): pyproject.toml scripts/venv.sh
-	@echo "Setting up, once: packages into $(VENV), some 700 MB with Spark, then Java where there is none. A few minutes."
+	@echo "Setting up, once: packages into $(VENV), 1.4 GB with Spark, then Java where there is none. A few minutes."
 	scripts/venv.sh $(VENV)
 	$(PY) -m pip install --editable ".[$(EXTRAS)]"
 	touch $@

@@ -9,10 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from windowpane.errors import TimestampOverflowError
+from windowpane.errors import TimestampOverflowError, UnrepresentableValueError
 from windowpane.windowing.times import MAX, MIN, format_instant
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Window(ABC):
@@ -43,6 +46,24 @@ class TimeWindow(Window):
         """The last microsecond inside: ``end - 1``."""
         return self.end - 1
 
+    @property
+    def start_time(self) -> datetime:
+        """The start as a datetime in UTC."""
+        return _instant(self.start)
+
+    @property
+    def end_time(self) -> datetime:
+        """The end as a datetime in UTC.
+
+        Example:
+            >>> TimeWindow(0, 3_600_000_000).end_time.isoformat()
+            '1970-01-01T01:00:00+00:00'
+
+        Raises:
+            UnrepresentableValueError: it lies outside of the years 1 to 9999, which Python's datetimes have.
+        """
+        return _instant(self.end)
+
     def intersects(self, other: TimeWindow) -> bool:
         """Whether the two overlap or touch: touching sessions merge, as in Flink."""
         return self.start <= other.end and self.end >= other.start
@@ -54,6 +75,13 @@ class TimeWindow(Window):
     def __str__(self) -> str:
         """Return the window as ``[start, end)`` in UTC."""
         return f"[{format_instant(self.start)}, {format_instant(self.end)})"
+
+
+def _instant(time: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=time)
+    except OverflowError as error:
+        raise UnrepresentableValueError("of a window", f"the bound {time} µs", error) from error
 
 
 @dataclass(frozen=True, slots=True)

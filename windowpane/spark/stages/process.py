@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
-from windowpane.spark.internals.worker import prepare_worker
+from windowpane.spark.internals.worker import hush_driver_worker, prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
@@ -64,6 +64,10 @@ class BucketProcessor(StatefulProcessor):
         self._delay = delay
         self._own = None if own_watermark is None else OwnWatermark(own_watermark)
         self._follows = follows_watermark
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        hush_driver_worker()
 
     def init(self, handle: Any) -> None:
         """Open the state; called once a state partition and batch, and once on the driver."""
