@@ -8,6 +8,7 @@ import pytest
 
 from windowpane.sql import Session
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
+from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 
@@ -66,6 +67,12 @@ def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> 
     assert [bound is not None for bound in found.bounds] == [False, True]
 
 
+def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> None:
+    found = planned(session, groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')", "window_end"))
+    assert isinstance(found, StreamedGroups)
+    assert found.assigner == CumulateEventTimeWindows(60 * MINUTE, MINUTE)
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -85,7 +92,7 @@ def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> 
         (groups("count(*) AS n", "tumble(s, at, INTERVAL '100 microseconds')"), "Spark's watermark has milliseconds"),
         (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
         (groups("count(*) AS n", "tumble(s, at, INTERVAL '1 month')"), "stay with SQL"),
-        (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "stay with SQL"),
+        (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "it closes by other columns"),
         (groups("count(*) AS n", "session(s, at, INTERVAL '1 minute')", "window_end"), "is none of the plans that are"),
         (
             "SELECT k, at, lag(v) OVER (PARTITION BY k ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE",

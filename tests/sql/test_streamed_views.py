@@ -34,6 +34,8 @@ VIEWS = {
     "totals": """SELECT window_start AS since, count(*) AS n, avg(price) AS p, sum(e) AS e
         FROM hop((SELECT at, price, 12 / v AS e FROM trades), at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 s')
         WHERE e > 2 GROUP BY window_start EMIT ON WINDOW CLOSE""",
+    "steps": """SELECT window_end, price, count(v) AS n, max(at) AS last
+        FROM cumulate(trades, at, INTERVAL '1 minute', INTERVAL '4 minutes') GROUP BY price, window_end EMIT ON WINDOW CLOSE""",
 }
 
 Row = tuple[int | None, str | None, int | None, int | None, Decimal | None, datetime | None]

@@ -1,14 +1,14 @@
 """Views that are one streaming query, from their source to their result: which plans are, and what of them runs where.
 
-Today that is GROUP BY over TUMBLE or HOP of a source, EMIT ON WINDOW CLOSE. What handles each row alone runs as DuckDB on Spark's
-tasks, before and behind; the groups are the window program that ``wp.stream(...).key_by(...).window(...).aggregate(...)`` makes.
+Today that is GROUP BY over TUMBLE, HOP or CUMULATE of a source, EMIT ON WINDOW CLOSE. What handles each row alone runs as DuckDB
+on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
 A plan is taken only where the result is the one of the embedded engine; for every other the reason is given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -166,7 +166,8 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
     delay = _delay(parts.scan, windows, tables)
     bounds = _bounds_through(parts.below, windows)
     grouped = [name for name in bounds if name in groups.groups]
-    _check_close(parts.above, grouped)
+    # Windows of CUMULATE share their start.
+    _check_close(parts.above, grouped, bounds[1:] if windows.kind == "CUMULATE" else bounds)
     keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
     start, end = (groups.column(name) if name in groups.groups else None for name in bounds)
     assert windows.assigner is not None, "checked with the delay"
@@ -191,7 +192,7 @@ def _chain(node: Node, steps: tuple[type[Node], ...], last: type[_N]) -> tuple[l
     passed: list[Node] = []
     while not isinstance(node, last):
         if not isinstance(node, steps):
-            raise NotStreamed(f"{node.label} is none of the plans that are: GROUP BY over TUMBLE or HOP of one source")
+            raise NotStreamed(f"{node.label} is none of the plans that are: GROUP BY over TUMBLE, HOP or CUMULATE of one source")
         passed.append(node)
         node = node.inputs[0]
     return passed, node
@@ -217,7 +218,7 @@ def _delay(scan: Scan, windows: TimeWindows, tables: Mapping[str, TableInfo]) ->
         raise NotStreamed(f"the time is of type {watermark.type}")
     if windows.assigner is None:
         raise NotStreamed(f"windows of {windows.kind} {windows.text} stay with SQL")
-    lengths = [value for name in ("size", "slide", "offset") if (value := getattr(windows.assigner, name, 0))]
+    lengths = [value for name in ("size", "slide", "max_size", "step", "offset") if (value := getattr(windows.assigner, name, 0))]
     if any(value % _MILLISECOND for value in (delay, *lengths)):
         raise NotStreamed("Spark's watermark has milliseconds, and a length is no multiple of one")
     return delay
@@ -244,21 +245,32 @@ def _mentions(sql: str | None, *ids: str) -> bool:
     return sql is not None and any(quoted(name) in sql for name in ids)
 
 
-def _check_close(above: Sequence[Node], bounds: Sequence[str]) -> None:
-    """Refuse a plan that does not emit each group once its window is closed."""
+def _check_close(above: Sequence[Node], bounds: Collection[str], telling: Collection[str]) -> None:
+    """Refuse a plan that does not emit each group once its window is closed.
+
+    Args:
+        above: the nodes above the groups, outermost first.
+        bounds: the bounds of windows among the groups.
+        telling: those of which one tells when the window is closed.
+    """
     if not bounds:
         raise NotStreamed("GROUP BY has neither window_start nor window_end")
-    held, closes = set(bounds), False
+    held, tells, closes = set(bounds), set(telling), False
     for step in reversed(above):
         if isinstance(step, Project):
-            passed = zip(step.items, step.columns, strict=True)
-            held = {column.id for item, column in passed if item in {quoted(name) for name in held}}
+            held, tells = _passed(step, held), _passed(step, tells)
         elif isinstance(step, CloseSort):
-            if closes or not set(step.by) <= held:
+            if closes or not set(step.by) <= held or not tells & set(step.by):
                 raise NotStreamed("it closes by other columns than those of its windows")
             closes = True
     if not closes:
         raise NotStreamed("it is without EMIT ON WINDOW CLOSE")
+
+
+def _passed(step: Project, ids: set[str]) -> set[str]:
+    """Return the ids that columns have behind a node."""
+    items = {quoted(name) for name in ids}
+    return {column.id for item, column in zip(step.items, step.columns, strict=True) if item in items}
 
 
 def _calls(groups: Aggregate, bounds: Sequence[str]) -> list[Call]:

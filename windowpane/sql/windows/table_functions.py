@@ -27,6 +27,7 @@ from windowpane.sql.windows.time_functions import bound_type, instant_sql, micro
 from windowpane.sql.windows.window_bounds import WindowBounds, calendar_bounds, fixed_bounds
 from windowpane.windowing.assigners.base import WindowAssigner
 from windowpane.windowing.assigners.calendar import CalendarWindows
+from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 from windowpane.windowing.intervals import Interval
@@ -204,14 +205,14 @@ class TableFunctions:
             assigner=None if is_calendar else self._assigner(call, lengths),
         )
 
-    def _assigner(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowAssigner | None:
-        """Return windows of fixed lengths as the window engines know them; those of CUMULATE stay with SQL."""
-        if call.name == "cumulate":
-            return None
+    def _assigner(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowAssigner:
+        """Return windows of fixed lengths as the window engines know them."""
         size, step = (self._micros(call, lengths, name) for name in ("size", _LEADING[call.name][0]))
         offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0
         if call.name == "tumble":
             return TumblingEventTimeWindows(size, offset % size)
+        if call.name == "cumulate":
+            return CumulateEventTimeWindows(size, step, offset % size)
         return SlidingEventTimeWindows(size, step, offset % step)
 
     def _fixed_bounds(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowBounds:
