@@ -1,4 +1,6 @@
-"""How fast count windows, evictors and early results are on one bucket, with state in memory and no Spark around it.
+"""How fast count windows, evictors, early results and results of each batch are on one bucket.
+
+State is in memory, and there is no Spark around it.
 
 Run: ``python bench/engines_counts.py [ROWS] [KEYS]``. Prints rows a second (of processor time, so that neighbours do not count)
 of each case, the median of the batches after the first, and the bytes of its state. What Spark adds (the hop of rows into
@@ -23,6 +25,7 @@ from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import count_window
 
 ROWS, KEYS, BATCHES = 1_000_000, 100_000, 5
@@ -31,6 +34,8 @@ COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64())])
 AGGREGATES = {"total": wp.sum("v")}
 SLIDING = wp.SlidingEventTimeWindows.of("60 s", "10 s")
 TUMBLING = wp.TumblingEventTimeWindows.of("1 hour")
+SESSIONS = wp.EventTimeSessionWindows.with_gap("3 s")
+RETRACTING, WITH_PANES = PaneSettings("retracting"), PaneSettings("retracting", shows_info=True)
 
 CASES = {
     "count_window(100)": count_window(100),
@@ -39,15 +44,19 @@ CASES = {
     "every 10, purging, of 60 s by 10 s": (SLIDING, wp.PurgingTrigger.of(wp.CountTrigger.of(10)), None),
     "early each second, 1 hour": (TUMBLING, wp.ContinuousEventTimeTrigger.of("1 s"), None),
     "early each second, purging, 60 s by 10 s": (SLIDING, wp.PurgingTrigger.of(wp.ContinuousEventTimeTrigger.of("1 s")), None),
+    "each batch, retracting, 1 hour": (TUMBLING, wp.EachBatch(), None, RETRACTING),
+    "each batch, retracting, panes, 1 hour": (TUMBLING, wp.EachBatch(), None, WITH_PANES),
+    "each batch, retracting, 60 s by 10 s": (SLIDING, wp.EachBatch(), None, RETRACTING),
+    "each batch, retracting, sessions of 3 s": (SESSIONS, wp.EachBatch(), None, RETRACTING),
     "the last 3 of 60 s by 10 s": (SLIDING, None, wp.CountEvictor.of(3)),
     "every 10, the last 5 s, global": (wp.GlobalWindows.create(), wp.CountTrigger.of(10), wp.TimeEvictor.of("5 s")),
 }
 
 
-def program(assigner: object, trigger: object, evictor: object) -> Program:
+def program(assigner: object, trigger: object, evictor: object, panes: PaneSettings = DEFAULT_PANES) -> Program:
     """Return a sum by key."""
     function = FunctionPlan("aggregate", aggregates=tuple(AGGREGATES.items()))
-    plan = WindowPlan(("k",), assigner, function, trigger, evictor, event_time="t")  # type: ignore[arg-type]
+    plan = WindowPlan(("k",), assigner, function, trigger, evictor, event_time="t", panes=panes)  # type: ignore[arg-type]
     types = InputTypes(COLUMNS, pa.schema([("k", pa.string())]), ("k",), pa.timestamp("us", "UTC"), {"total": ("v",)})
     return compile_program(plan, types, ("k", "v"))
 
@@ -87,7 +96,7 @@ def main() -> None:
     for name, parts in CASES.items():
         built = program(*parts)
         speed, results, size = measure(built, rows, keys)
-        print(f"{name:40} {built.engine:8} {speed / 1e6:7.2f} M rows/s {results:10,} results {size / 2**20:8.1f} MB state")
+        print(f"{name:42} {built.engine:8} {speed / 1e6:7.2f} M rows/s {results:10,} results {size / 2**20:8.1f} MB state")
 
 
 if __name__ == "__main__":
