@@ -69,6 +69,7 @@ SLOW = (
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[a merge behind",
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[wrong output schema",
     "tests/spark/test_joins.py::test_a_window_over_the_pairs_of_an_interval_by_way_of_df",
+    "tests/spark/test_joins_killed.py",
     "tests/spark/test_over.py::test_windows_over_rows_that_came_out_on_window_close",
     "tests/spark/test_over_flights.py::test_the_delay_that_an_aircraft_hands_on_as_a_changelog",
     "tests/spark/test_parquet_files.py::test_late_rows_are_data_as_they_are_of_rows_from_spark",

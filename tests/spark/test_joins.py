@@ -263,6 +263,7 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
     naive = wp.stream(static.source.dataframe.withColumn("t", F.col("t").cast("timestamp_ntz")), event_time="t")
     number = side(buys.source.dataframe.withColumn("k", F.lit(1)))
     named = side(buys.source.dataframe.withColumnRenamed("w", "left_at"))
+    assert near.explain().count("the latest at; made by Spark") == 2
     refused: list[tuple[Any, type[Exception], str]] = [
         (
             lambda: wp.join(clicks, static).on(("k", "k")).within(0, 1).df,
@@ -303,6 +304,6 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "max")
     try:
         with pytest.raises(WatermarkPolicyError, match="'max'"):
-            _ = near.df
+            _ = joined.within("0 seconds", "1 second").df
     finally:
         spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")

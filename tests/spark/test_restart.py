@@ -55,10 +55,10 @@ def add(folder: Path, *numbers: int) -> None:
 class Killable:
     """The program in a process group of its own, which takes the JVM and the Python workers along when it is killed."""
 
-    def __init__(self, source: Path, work: Path, partitions: int, *options: str) -> None:
-        command = [sys.executable, str(PROGRAM), str(source), str(work), str(partitions), *options]
+    def __init__(self, source: Path, work: Path, *options: object, program: Path = PROGRAM) -> None:
+        command = [sys.executable, str(program), str(source), str(work), *map(str, options)]
         self.log = work / "log.txt"
-        environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
+        environment = {**os.environ, "PYTHONPATH": str(program.parents[2])}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 

@@ -104,11 +104,13 @@ class JoinPlan:
         request: what the fluent API was told.
         event_times: the event-time columns of the left and the right side.
         is_streaming: whether the inputs are streams.
+        watermarks: what is said of the watermarks of the left and the right side.
     """
 
     request: JoinRequest
     event_times: tuple[str, str]
     is_streaming: bool
+    watermarks: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
         """Refuse parts that do not go together, and what never ends on a stream."""
@@ -161,6 +163,7 @@ class JoinPlan:
         return {
             "event time": f"left {self.event_times[0]}, right {self.event_times[1]}",
             "watermark": self._watermark_text(),
+            **{name: text for name, text in zip(("of left", "of right"), self.watermarks, strict=True) if text},
             "lateness": format_micros(self.request.settings.allowed_lateness),
         }
 

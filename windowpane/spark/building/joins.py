@@ -59,7 +59,8 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     """
     sources: dict[Side, Source] = {"left": left, "right": right}
     _check_sources(sources, request)
-    plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming)
+    watermarks = left.watermark_words, right.watermark_words
+    plan = JoinPlan(request, (str(left.event_time), str(right.event_time)), left.is_streaming, watermarks)
     visible = {side: _visible(source) for side, source in sources.items()}
     declared = _declared(left, request)
     names = JoinNames(request, visible, declared.names)

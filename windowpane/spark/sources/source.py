@@ -202,19 +202,23 @@ class Source:
     @property
     def watermark_text(self) -> str:
         """The line of ``explain`` about the watermark, with its line break; empty for rows that are no stream."""
+        text = self.watermark_words
+        return f"\n  watermark       {text}" if text else ""
+
+    @property
+    def watermark_words(self) -> str:
+        """What ``explain`` says of the watermark; empty for rows that are no stream."""
         if not self.is_streaming:
             return ""
         if self.upstream is not None:
-            return "\n  watermark       that of the window before"
+            return "that of the window before"
         if self.event_time is None:
             return ""
         if self.is_passed_on:
-            text = "that of the operator before" + (f", less {format_micros(self.delay)}" if self.delay else "")
-        elif self.watermark is not None:
-            text = self.watermark.explain(self.event_time)
-        else:
-            text = "that of the DataFrame; made by Spark" if self.has_watermark else "none"
-        return f"\n  watermark       {text}"
+            return "that of the operator before" + (f", less {format_micros(self.delay)}" if self.delay else "")
+        if self.watermark is not None:
+            return self.watermark.explain(self.event_time)
+        return "that of the DataFrame; made by Spark" if self.has_watermark else "none"
 
     def _metadata(self, name: str) -> Any:
         if self.event_time is None or self.event_time not in self.dataframe.columns:
