@@ -46,6 +46,9 @@ NUMBERS = {
 }
 """Aggregates whose state has one size."""
 
+UNORDERED = ("rows", "values", "total", "doubles", "decimals", "mean", "decimal_mean", "least", "most", "least_text", "any_flag")
+"""Names of numbers that do not depend on the order of rows."""
+
 LISTS = {
     "earliest": wp.first("s"),
     "latest": wp.last("place"),
@@ -269,15 +272,10 @@ def rolling_changed(df: Any) -> wp.RollingResult:
 
 
 def rolling_pieces(df: Any) -> wp.RollingResult:
-    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k", "place")
-    features = features.over("10 seconds", **NUMBERS).over("20 seconds", "40 seconds", flagged=wp.count().filter("flag"))
+    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k")
+    features = features.over("10 seconds", **{name: NUMBERS[name] for name in UNORDERED})
+    features = features.over("20 seconds", "40 seconds", flagged=wp.count().filter("flag"))
     return features.hop("5 seconds").side_output_late_data(LATE).engine("rolling").emit("changed")
-
-
-def rolling_tiles(df: Any) -> wp.RollingResult:
-    features = wp.rolling(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").by("k").edge("hop")
-    features = features.over("10 seconds", "20 seconds", rows=wp.count(), total=wp.sum("v"), most=wp.max("m"))
-    return features.hop("5 seconds").engine("rolling").emit("tick")
 
 
 def rolling_tick(df: Any) -> wp.RollingResult:
@@ -313,7 +311,6 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         over_reference,
         rolling_changed,
         rolling_pieces,
-        rolling_tiles,
         rolling_tick,
     )
 }
