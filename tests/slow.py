@@ -64,6 +64,7 @@ SLOW = (
     "tests/spark/test_conformance.py::test_a_query_gives_what_flink_gives[testCountTrigger",
     "tests/spark/test_conformance.py::test_a_query_gives_what_flink_gives[testDeltaEvictor",
     "tests/spark/test_conformance.py::test_a_query_restarted_after_every_step_gives_the_same",
+    "tests/spark/test_connect.py::test_joins_of_static_rows_and_of_streams",
     "tests/spark/test_connect.py::test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark",
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[a function that raises",
     "tests/spark/test_errors.py::test_the_checkpoint_goes_on_after_the_cause_is_gone[a merge behind",

@@ -42,7 +42,7 @@ def main(folder: Path, part: str) -> dict[str, Any]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     Feed(folder / "in").add(*ARRIVED)
-    said = with_start(spark, folder) if part == "start" else other_ways(spark, folder)
+    said = {"start": with_start, "other ways": other_ways, "joins": joined}[part](spark, folder)
     spark.stop()
     return said
 
@@ -112,6 +112,17 @@ def over(spark: Any, static: Any, folder: Path) -> dict[str, Any]:
     result.start(checkpoint=str(folder / "ck3"), trigger={"availableNow": True}, **sinks).awaitTermination()
     written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
     return {"ranked": ranked, **written}
+
+
+def joined(spark: Any, folder: Path) -> dict[str, Any]:
+    """Join the files with themselves: as of an instant, and by an interval as streams."""
+    static = wp.stream(spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1), "t")
+    valued = wp.as_of(static, static).on("k").match(allow_exact=False).select("k", "left_v", "right_v")
+    stream = wp.stream(Feed(folder / "in").stream(spark), "t", watermark=0)
+    near = wp.join(stream, stream).on("k").within("1 second", "5 seconds").how("left").select("k", "left_v", "right_v")
+    writer = near.df.writeStream.format("parquet").option("checkpointLocation", str(folder / "ck5"))
+    writer.trigger(availableNow=True).start(str(folder / "near")).awaitTermination()
+    return {"as_of": rows(valued.df), "near": rows(spark.read.parquet(str(folder / "near")))}
 
 
 def windowed_stream(spark: Any, folder: Path) -> Any:

@@ -55,3 +55,9 @@ def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(t
     assert said["df"] == [["a", 0, 10, 2, 8], ["b", 0, 10, 1, 5]]
     assert (said["made_main"], said["made_late"]) == ([["a", 2], ["b", 1]], [["a", 100]])
     assert (said["of_source"], said["of_key"]) == ([["a", 2], ["b", 1]], [["a", 2]])
+
+
+def test_joins_of_static_rows_and_of_streams(tmp_path: Path) -> None:
+    said = said_by("joins", tmp_path)
+    assert said["as_of"] == [["a", 1, None], ["a", 100, 7], ["a", 2, 100], ["a", 7, 1], ["b", 5, None]]
+    assert said["near"] == [["a", 1, 7], ["a", 7, None], ["b", 5, None]]
