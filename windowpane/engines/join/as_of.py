@@ -4,6 +4,11 @@ Left rows wait until their match is final. Of the right rows, the versions, thos
 those after the last time that a left row may still have, and one *anchor* for each key, the last version until then. A tombstone
 hides what is older, and matches nothing itself. Left rows that the watermark has made final are matched before the batch's rows
 are taken, so that a late version does not change them.
+
+State: pages ``l`` of left rows and ``r`` of versions, by time, of which a batch reads the first ones, up to the last time that
+can be final; and pages ``a`` of anchors, by key, of which it reads those of the keys that it needs an anchor of. A version moves
+to the anchors once no left row to come is older. An anchor that is too old goes when its page is read, at the latest when half of
+the page is; until then it is counted as held, and matches nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import JoinBatch, integers
+from windowpane.engines.join.batch import Held, Rows, integers
+from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, PagedBatch, SidePages, hashes_of
 from windowpane.engines.join.program import DROPPED, JoinProgram
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.joining.ranges import Places, moved
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPE
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import AsOfMatch
@@ -56,8 +63,83 @@ class _Candidates(NamedTuple):
     after: Integers
 
 
-class _AsOfBatch(JoinBatch):
-    kept_beside = pa.schema([])
+class _AsOfBatch(PagedBatch):
+    kept_beside = BESIDE
+
+    def __post_init__(self) -> None:
+        """Open the state."""
+        super().__post_init__()
+        left, right = self.columns("left"), self.columns("right")
+        self.side_pages = {
+            "left": SidePages(self.store, "l", left, 0, _counted),
+            "right": SidePages(self.store, "r", right, 0, _counted),
+        }
+        self._anchors = SidePages(self.store, "a", right, None, self._anchors_due)
+        self._limits = [limit for limit in (self._match.tolerance, self._match.retain) if limit is not None]
+
+    def read_held(self, arrived: dict[Side, pa.Table]) -> None:
+        """Read what may be final, the versions that it may match, the anchors of the same keys, and where new rows go."""
+        late = horizon(self.watermark, self.program.allowed_lateness)
+        until = self._matched_until(late)
+        left = self._read("left", arrived["left"], late)
+        right = self._read("right", arrived["right"], until)
+        anchors = self._read_anchors([left, right, *(table for table in arrived.values() if table.num_rows)], until)
+        self.rows = {"left": Rows(left, left.num_rows), "right": Rows(pa.concat_tables([anchors, right]), 0)}
+        self.rows["right"].new = self.rows["right"].table.num_rows
+
+    def _read(self, side: Side, arrived: pa.Table, until: int) -> pa.Table:
+        pages = self.side_pages[side]
+        first = pages.until(until) if until != MIN else np.zeros(0, np.int64)
+        return pages.read(np.concatenate([first, self.landing(side, arrived)]))
+
+    def _read_anchors(self, tables: Sequence[pa.Table], until: int) -> pa.Table:
+        """Return the anchors of the keys of rows up to a time; what is no anchor any more is left out."""
+        pages = self._anchors.pages
+        wanted = [np.array(pages.due(self._since(self.watermark)), np.int64)]
+        for table in tables:
+            orders = integers(table[ORDER])[integers(table[TIME]) <= until]
+            wanted.append(self._anchors.landing(hashes_of(orders)))
+        anchors = self._anchors.read(np.arange(len(pages)) if until == MAX else np.concatenate(wanted))
+        since = self._since(self.before)
+        for limit in self._limits:
+            anchors = anchors.filter(pa.array(integers(anchors[TIME]) > add_clamped(since, -limit)))
+        at = anchors.schema.get_field_index(PLACE)
+        return anchors.set_column(at, BESIDE.field(PLACE), pa.array(-2 - integers(anchors[PLACE])))
+
+    def write_held(self) -> Held:
+        """Write the pages that changed, versions that have become anchors among the anchors."""
+        right = self.rows["right"].table
+        place, orders = integers(right[PLACE]), integers(right[ORDER])
+        is_anchor = (place < -1) | (integers(right[TIME]) <= self._since(self.watermark))
+        at_home = np.where(place < -1, -2 - place, np.where(is_anchor, -1, place))
+        orders = np.where(is_anchor, hashes_of(orders), orders)
+        for name, values in ((PLACE, at_home), (ORDER, orders)):
+            right = right.set_column(right.schema.get_field_index(name), BESIDE.field(name), pa.array(values))
+        self.side_pages["left"].write(self.rows["left"].table)
+        self.side_pages["right"].write(right.filter(pa.array(~is_anchor)))
+        self._anchors.write(right.filter(pa.array(is_anchor)))
+        lefts, versions, anchors = self.side_pages["left"].pages, self.side_pages["right"].pages, self._anchors.pages
+        size = lefts.byte_size + versions.byte_size + anchors.byte_size
+        return Held(lefts.live, versions.live + anchors.live, size)
+
+    def _anchors_due(self, page: pa.Table) -> PageSummary:
+        if not self._limits:
+            return PageSummary(MAX, page.num_rows)
+        ends = moved(integers(page[TIME]), min(self._limits))
+        return PageSummary(int(np.partition(ends, len(ends) // 2)[len(ends) // 2]), page.num_rows)
+
+    def _matched_until(self, late: int) -> int:
+        """Return the time of the last version that may decide what is final at ``late``."""
+        if self._match.direction == "backward" or late in (MIN, MAX):
+            return late
+        return MAX if self._match.tolerance is None else add_clamped(late, self._match.tolerance)
+
+    def _since(self, watermark: int) -> int:
+        """Return the time until which one version of each key is enough."""
+        late = horizon(watermark, self.program.allowed_lateness)
+        if self._match.direction == "backward" or self._match.tolerance is None or late == MIN:
+            return late
+        return add_clamped(late, -self._match.tolerance)
 
     @property
     def _match(self) -> AsOfMatch:
@@ -70,7 +152,7 @@ class _AsOfBatch(JoinBatch):
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
         """Leave out what an update replaces."""
-        return versions_among(table)
+        return super().arriving(side, versions_among(table))
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows; a late version that is not older than what is held of its key is taken, for left rows to come."""
@@ -88,8 +170,9 @@ class _AsOfBatch(JoinBatch):
 
         A late version that is taken becomes the anchor.
         """
-        held = self.rows["right"].table
         late = table.filter(pa.array(is_late))
+        held = self.rows["right"].table.select(late.column_names)
+        held = held.filter(pa.array(np.isin(hashes_of(integers(held[ORDER])), hashes_of(integers(late[ORDER])))))
         both = pa.concat_tables([held, late])
         codes, _ = self.codes(both.rename_columns(self._as_left(both)), both.slice(0, 0))
         anchors: dict[int, int] = {}
@@ -188,10 +271,7 @@ class _AsOfBatch(JoinBatch):
 
     def _needed(self, late: int) -> Mask:
         """Return which versions a left row to come, or one that waits, can match."""
-        match, right = self._match, self.rows["right"]
-        since = late
-        if match.direction != "backward" and match.tolerance is not None:
-            since = add_clamped(late, -match.tolerance)
+        match, right, since = self._match, self.rows["right"], self._since(self.watermark)
         if late == MAX or not right.table.num_rows:
             return np.zeros(right.table.num_rows, np.bool_)
         times = right.times
@@ -204,9 +284,8 @@ class _AsOfBatch(JoinBatch):
         kept = codes[anchors] >= 0
         if match.direction == "backward":
             kept &= self._is_live(right.table)[anchors]  # of two neighbours of a left row a tombstone may be the nearer one
-        for limit in (match.tolerance, match.retain):
-            if limit is not None:
-                kept &= times[anchors] > add_clamped(since, -limit)
+        for limit in self._limits:
+            kept &= times[anchors] > add_clamped(since, -limit)
         needed[anchors[kept]] = True
         needed[codes < 0] = False
         return needed
@@ -218,3 +297,7 @@ class _AsOfBatch(JoinBatch):
         live = pc.is_in(table[CHANGE_TYPE], pa.array(sorted(APPEARING)))
         mask: Mask = live.to_numpy(zero_copy_only=False)
         return mask
+
+
+def _counted(page: pa.Table) -> PageSummary:
+    return PageSummary(MIN, page.num_rows)

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.join.batch import SIDES, Held, JoinBatch, Rows, flags, integers
-from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, due_of, hashed, hashes_of
+from windowpane.engines.join.batch import SIDES, Held, Rows, flags, integers
+from windowpane.engines.join.paged import BESIDE, ORDER, PagedBatch, SidePages, due_of, hashes_of
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME, hidden
@@ -53,7 +53,7 @@ class JoinIntervalEngine:
         return _IntervalBatch(self._program, store).run(rows, clock)
 
 
-class _IntervalBatch(JoinBatch):
+class _IntervalBatch(PagedBatch):
     kept_beside = pa.schema([pa.field(MATCHED, pa.bool_()), *BESIDE])
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class _IntervalBatch(JoinBatch):
         span = None if match.upper_column else (match.upper - match.lower) // 4
         self._pads: dict[Side, bool] = {"left": program.pads_left, "right": program.pads_right}
         self._marks: dict[Side, bool] = {"left": program.pads_left or program.how in LEFT_ONLY, "right": program.pads_right}
-        self._pages = {side: self._side_pages(side, span) for side in SIDES}
+        self.side_pages = {side: self._side_pages(side, span) for side in SIDES}
 
     def _side_pages(self, side: Side, span: int | None) -> SidePages:
         marks = MATCHED if self._marks[side] else None
@@ -73,24 +73,13 @@ class _IntervalBatch(JoinBatch):
         finals = self._uppers(page) if side == "left" else moved(integers(page[TIME]), -self._match.lower)
         return PageSummary(due_of(finals, ~flags(page[MATCHED]) if self._pads[side] else None), page.num_rows)
 
-    def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Say where the rows are held, if they are."""
-        hashes = hashed(table, self.program.sides[side].keys)
-        return table.append_column(ORDER, pa.array(self._pages[side].orders(hashes, integers(table[TIME]))))
-
-    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
-        """Rows of the batch are of no page yet."""
-        return pa.array(np.full(table.num_rows, -1)) if kind.name == PLACE else super().beside(kind, table)
-
     def read_held(self, arrived: dict[Side, pa.Table]) -> None:
         """Read the pages that rows of the batch reach or go into, and those with a row to pad."""
         late = horizon(self.watermark, self.program.allowed_lateness)
         self._gone: dict[Side, list[int]] = {}
         for side in SIDES:
-            pages, others = self._pages[side], arrived["right" if side == "left" else "left"]
-            wanted = [self._reached(side, others)]
-            if arrived[side].num_rows:
-                wanted.append(pages.landing(integers(arrived[side][ORDER])))
+            pages, others = self.side_pages[side], arrived["right" if side == "left" else "left"]
+            wanted = [self._reached(side, others), self.landing(side, arrived[side])]
             due = np.array(pages.pages.due(late) if late != MIN else [], np.int64)
             touched = np.unique(np.concatenate([*wanted, *([due] if self._pads[side] else [])]))
             self._gone[side] = [] if self._pads[side] else np.setdiff1d(due, touched).tolist()
@@ -101,7 +90,7 @@ class _IntervalBatch(JoinBatch):
         """Return the pages of a side in which matches of rows of the other side may be."""
         if not others.num_rows:
             return np.zeros(0, np.int64)
-        pages, match, times = self._pages[side], self._match, integers(others[TIME])
+        pages, match, times = self.side_pages[side], self._match, integers(others[TIME])
         hashes = hashes_of(integers(others[ORDER]))
         if match.upper_column:
             return pages.reached(hashes, times, times)
@@ -111,10 +100,10 @@ class _IntervalBatch(JoinBatch):
 
     def write_held(self) -> Held:
         """Write the pages that changed."""
-        for side, pages in self._pages.items():
+        for side, pages in self.side_pages.items():
             pages.drop(self._gone[side])
             pages.write(self.rows[side].table)
-        left, right = (self._pages[side].pages for side in SIDES)
+        left, right = (self.side_pages[side].pages for side in SIDES)
         return Held(left.live, right.live, left.byte_size + right.byte_size)
 
     @property

@@ -1,4 +1,4 @@
-"""The held rows of one side in pages, of which a batch reads and writes those that it touches.
+"""The held rows of a join in pages, of which a batch reads and writes those that it touches.
 
 Rows lie in hash pages by ORDER: the span of event time that a row is in, then a hash of its key. So rows of one time are
 neighbours, and those of one key among them; equal keys of one time stay in order of arrival. Bits of ORDER, from above::
@@ -21,13 +21,15 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.rows import python_keys
-from windowpane.hidden_columns import hidden
+from windowpane.engines.join.batch import JoinBatch, integers
+from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.hash_pages import HashPages, PageSummary
+from windowpane.windowing.expressions import Side
 
 PAGE_ROWS = Size("held rows of a page of a join", 1 << 12, (2, 4))
 DENSE_ROWS = Size("held rows of a page of a join among pages that are all replaced", 1 << 17, (4, 8))
@@ -62,7 +64,7 @@ def hashes_of(orders: Integers) -> Integers:
 
 
 class SidePages:
-    """The held rows of one side.
+    """Held rows of one side.
 
     Args:
         store: where the blobs live.
@@ -184,6 +186,25 @@ class SidePages:
         cuts = np.searchsorted(place, np.append(run, run[-1] + 1))
         for at, (first, last) in zip(run.tolist(), pairwise(cuts.tolist()), strict=True):
             self.pages.write(at, rows.slice(first, last - first))
+
+
+class PagedBatch(JoinBatch):
+    """A batch whose rows know their place in ``side_pages``."""
+
+    side_pages: dict[Side, SidePages]
+
+    def arriving(self, side: Side, table: pa.Table) -> pa.Table:
+        """Say where the rows are held, if they are."""
+        hashes = hashed(table, self.program.sides[side].keys)
+        return table.append_column(ORDER, pa.array(self.side_pages[side].orders(hashes, integers(table[TIME]))))
+
+    def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
+        """Rows of the batch are of no page yet."""
+        return pa.array(np.full(table.num_rows, -1)) if kind.name == PLACE else super().beside(kind, table)
+
+    def landing(self, side: Side, arrived: pa.Table) -> Integers:
+        """Return the pages that rows of the batch go into, if they are held."""
+        return self.side_pages[side].landing(integers(arrived[ORDER])) if arrived.num_rows else np.zeros(0, np.int64)
 
 
 def due_of(finals: Integers, is_asked: Mask | None) -> int:
