@@ -76,7 +76,7 @@ class Queries:
             self._flows[name] = InProcess()
             made(self._flows[name])
 
-    def finish(self, name: str) -> None:
+    def finish(self, name: str, *, is_endless: bool = False) -> None:
         letters = sorted(self.inbox(name).glob("*.parquet"), key=lambda file: int(file.stem))
         self._answer(name, self._flows[name].run(pq.read_table(letters[-1])), self._batches[name])
         self._batches[name] += 1

@@ -2,7 +2,8 @@
 
 Left rows wait until their match is final. Of the right rows, the versions, those are held that a left row to come can match:
 those after the last time that a left row may still have, and one *anchor* for each key, the last version until then. A tombstone
-hides what is older, and matches nothing itself. Left rows that the watermark has made final are matched before the batch's rows
+hides what is older, and matches nothing itself; as an anchor it is held, too, so that an older version which comes late does not
+bring its key back. Left rows that the watermark has made final are matched before the batch's rows
 are taken, so that a late version does not change them.
 
 State: pages ``l`` of left rows and ``r`` of versions, by time, of which a batch reads the first ones, up to the last time that
@@ -271,7 +272,7 @@ class _AsOfBatch(PagedBatch):
 
     def _needed(self, late: int) -> Mask:
         """Return which versions a left row to come, or one that waits, can match."""
-        match, right, since = self._match, self.rows["right"], self._since(self.watermark)
+        right, since = self.rows["right"], self._since(self.watermark)
         if late == MAX or not right.table.num_rows:
             return np.zeros(right.table.num_rows, np.bool_)
         times = right.times
@@ -282,8 +283,6 @@ class _AsOfBatch(PagedBatch):
         is_last = np.append(codes[old][1:] != codes[old][:-1], True) if len(old) else np.zeros(0, np.bool_)
         anchors = old[is_last]
         kept = codes[anchors] >= 0
-        if match.direction == "backward":
-            kept &= self._is_live(right.table)[anchors]  # of two neighbours of a left row a tombstone may be the nearer one
         for limit in self._limits:
             kept &= times[anchors] > add_clamped(since, -limit)
         needed[anchors[kept]] = True

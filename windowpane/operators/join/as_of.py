@@ -147,8 +147,8 @@ class AsOfJoinOperator:
         return [older[-1], *newer] if older and self._is_anchor(older[-1], watermark) else newer
 
     def _is_anchor(self, version: _Version, watermark: int) -> bool:
-        """Whether the last version before the edge can still match; looking both ways, a deletion decides ties."""
-        if self._match.direction == "forward" or (version.row is None and self._match.direction == "backward"):
+        """Whether the last version before the edge can still match, or hide an older one that comes late."""
+        if self._match.direction == "forward":
             return False
         return not self._is_gone(version, watermark)
 
@@ -173,7 +173,7 @@ class AsOfJoinOperator:
             return None
         first = versions[0]
         edge = first.time + self._behind
-        if self._match.direction == "forward" or (first.row is None and self._match.direction == "backward"):
+        if self._match.direction == "forward":
             return edge
         end = self._end_of(first.time)
         return None if end is None else max(end, edge)
