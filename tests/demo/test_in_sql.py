@@ -1,4 +1,4 @@
-"""Part three of the demo, on flights made up for it."""
+"""Part four of the demo, on flights made up for it."""
 
 from __future__ import annotations
 
