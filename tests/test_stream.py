@@ -246,3 +246,13 @@ def test_a_missing_extra_is_named(program: str, missing: str, extra: str) -> Non
     said = f"MissingExtraError: {missing} is not installed. It comes with an extra: pip install 'windowpane[{extra}]'."
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] in (f"windowpane.errors.{said}", f"windowpane: {said}")
+
+
+def test_early_and_final_says_what_a_longer_program_says(keyed):
+    short = keyed.window(TEN).trigger(wp.EarlyAndFinal(count=100))
+    full = wp.AfterWatermark(early=wp.AfterCount(100), late=wp.AfterCount(1))
+    long = keyed.window(TEN).trigger(full).accumulation("accumulating").pane_info()
+    assert short._panes == long._panes
+    assert (short._trigger.early, short._trigger.late) == (full.early, full.late)
+    discarding = keyed.window(TEN).accumulation("discarding").trigger(wp.EarlyAndFinal(count=100))
+    assert discarding._panes.accumulation == "discarding"

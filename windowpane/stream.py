@@ -23,13 +23,14 @@ from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import ways_of_spark
 from windowpane.windowing.functions import AggregateFunction, ProcessContext, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.spec import Refine, count_window
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.triggers import Trigger
-from windowpane.windowing.triggers.composable import ComposableTrigger
+from windowpane.windowing.triggers.composable import ComposableTrigger, EarlyAndFinal
 from windowpane.windowing.watermarks import Watermarks
 from windowpane.windowing.windows import Window
 
@@ -228,6 +229,8 @@ class WindowedStream(Configured):
                 f"got {trigger!r}. How often the query runs is said to start(trigger=...)."
             )
         panes = dataclasses.replace(self._panes, allows_unsafe_triggers=allow_unsafe_triggers)
+        if isinstance(trigger, EarlyAndFinal):
+            panes = dataclasses.replace(panes, accumulation=panes.accumulation or "accumulating", shows_info=True)
         return dataclasses.replace(self, _trigger=trigger, _panes=panes)
 
     def accumulation(self, mode: AccumulationMode) -> WindowedStream:
@@ -539,6 +542,42 @@ class Result(Windowable):
     """
 
     _built: BuiltProgram
+
+    def top(self, count: int, by: str, *, per: str | Sequence[str] = (), ascending: bool = False) -> Result:
+        """Keep the first rows of each window by a column of the results: a Top-N of windows, in the same query.
+
+        A window's top comes out when the watermark passes its end. Where late rows refine a result, the whole top comes out
+        again; of early results the newest counts. NULL is the smallest value, NaN the largest number, and rows that tie are
+        ordered by the keys. All results of a window meet in one task, with ``per`` in one for each of its values.
+
+        Args:
+            count: how many rows of each window.
+            by: the column of the results that orders them, largest first.
+            per: column(s) of the results; each combination of their values has a top of its own.
+            ascending: whether the smallest come first.
+
+        Returns:
+            A result: the columns of this one, those of ``per`` first, and ``rank``, from 1.
+
+        Raises:
+            UnknownColumnError: results have no such column.
+            InvalidSpecError: results of sessions, of the clock or of global windows; or later results that have only the rows
+                since the one before.
+
+        Source: Flink's Window Top-N, ``ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY total DESC) <= 3``.
+
+        Example:
+            >>> windowed.aggregate(total=wp.sum("amount")).top(3, by="total")
+            >>> windowed.aggregate(total=wp.sum("amount")).top(1, by="total", per="region")
+        """
+        from windowpane.spark.building.top import build_top
+
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise InvalidSpecError(f"top({count!r}): it takes the number of rows, at least 1.")
+        if not isinstance(by, str):
+            raise InvalidSpecError(f"top by={by!r}: it takes the name of a column of the results, such as by='total'.")
+        order = OrderColumn(by, descending=not ascending, nulls_first=ascending)
+        return Result(build_top(self._downstream().source, self._built, count, order, _several(per)))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

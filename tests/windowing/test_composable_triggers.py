@@ -165,3 +165,20 @@ def test_the_node_that_finishes_is_named() -> None:
     trigger = wp.OrFinally(wp.Repeatedly(wp.AfterCount(2)), wp.AfterProcessingTime(5))
     with pytest.raises(InvalidSpecError, match=r"finished once AfterProcessingTime\(delay=5\) is"):
         PaneSettings("discarding").trigger(trigger, wp.TumblingEventTimeWindows.of(10), None, 0)
+
+
+def test_early_and_final_fires_by_count_or_delay_at_the_end_and_for_late_rows() -> None:
+    bench = harness(wp.TumblingEventTimeWindows.of(20), wp.EarlyAndFinal(2, "1 second"), 100, accumulation="accumulating")
+    for value in (1, 2, 3):
+        bench.process_element(value, value, "k")
+    assert fired(bench) == [([1, 2], 0, "EARLY")]
+    bench.set_processing_time(5_000_000)
+    assert fired(bench) == [([1, 2, 3], 1, "EARLY")]
+    bench.process_watermark(19)
+    bench.process_element(4, 4, "k")
+    assert fired(bench) == [([1, 2, 3], 2, "ON_TIME"), ([1, 2, 3, 4], 3, "LATE")]
+
+
+def test_early_and_final_needs_to_know_when_it_is_early() -> None:
+    with pytest.raises(InvalidSpecError, match=r"EarlyAndFinal\(count=100\)"):
+        wp.EarlyAndFinal()

@@ -14,7 +14,7 @@ from windowpane.planning.description import describe
 from windowpane.planning.settings import DEFAULTS, Settings
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows, WindowAssigner
+from windowpane.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from windowpane.windowing.element_readers import reads_elements
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.functions import PassThrough, ProcessWindowFunction, WindowFunctionSpec
@@ -37,6 +37,7 @@ class FunctionPlan:
         process: a full function behind built-in aggregates.
         arrow: a function on Arrow tables in place of ``spec``.
         schema: columns of what the function returns, as the user declared them; ``None`` where they follow from the input.
+        text: what ``explain`` says of the function, where the word is too little.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class FunctionPlan:
     process: ProcessWindowFunction | None = None
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     schema: Any = None
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class WindowPlan:
         return self.panes.options.retracts
 
     @property
+    def merges(self) -> bool:
+        """Whether windows of one key merge: sessions."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
     def uses_processing_time(self) -> bool:
         """Whether the program waits for the clock of the machine."""
         by_clock = not self.assigner.is_event_time and not isinstance(self.assigner, GlobalWindows)
@@ -148,6 +155,6 @@ class WindowPlan:
 
     def _function_text(self) -> str:
         if not self.function.aggregates:
-            return self.function.kind
+            return self.function.text or self.function.kind
         named = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.function.aggregates)
         return named if self.function.process is None else f"{named}; process {describe(self.function.process)}"

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.engines.program import Program, Upstream
 from windowpane.hidden_columns import ARRIVAL, JUDGING_WATERMARK, PARTITION, POSITION
+from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
 from windowpane.windowing.over.spec import OrderColumn
-
-_ASCENDING, _DESCENDING = "ascending", "descending"
 
 
 def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
@@ -33,22 +31,10 @@ def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
 
 def arrival_order(rows: pa.Table, order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Array:
     """Return the numbers of rows in order of arrival; the columns ``before`` count for more than any other."""
-    keys = [(rows[name], _ASCENDING) for name in before]
+    keys: list[SortKey] = [(rows[name], ASCENDING) for name in before]
     for column in order_by:
-        keys += _sort_keys(rows[column.name], column)
-    keys += [(rows[name], _ASCENDING) for name in (PARTITION, POSITION)]
-    names = [str(number) for number in range(len(keys))]
-    table = pa.table([values for values, _ in keys], names=names)
-    return pc.sort_indices(table, sort_keys=[(name, direction) for name, (_, direction) in zip(names, keys, strict=True)])
-
-
-def _sort_keys(values: pa.ChunkedArray, column: OrderColumn) -> list[tuple[pa.ChunkedArray, str]]:
-    """Return what sorts a column as Spark SQL does: NaN is the largest number. Arrow alone puts NULL and NaN last, always."""
-    direction = _DESCENDING if column.descending else _ASCENDING
-    keys = [(pc.is_valid(values), _ASCENDING if column.nulls_first else _DESCENDING)]
-    if pa.types.is_floating(values.type):
-        keys.append((pc.fill_null(pc.is_nan(values), False), direction))
-    return [*keys, (values, direction)]
+        keys += sort_keys(rows[column.name], column)
+    return sorted_by([*keys, *((rows[name], ASCENDING) for name in (PARTITION, POSITION))])
 
 
 def numbered(rows: pa.Table, first: int) -> pa.Table:

@@ -3,6 +3,7 @@
 from windowpane.windowing.triggers.composable.after_watermark import AfterWatermark
 from windowpane.windowing.triggers.composable.base import ComposableTrigger
 from windowpane.windowing.triggers.composable.combined import AfterAll, AfterAny, AfterEach, OrFinally, Repeatedly
+from windowpane.windowing.triggers.composable.early_and_final import EarlyAndFinal
 from windowpane.windowing.triggers.composable.once import AfterCount, AfterProcessingTime, Always, Default, Never
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Always",
     "ComposableTrigger",
     "Default",
+    "EarlyAndFinal",
     "Never",
     "OrFinally",
     "Repeatedly",

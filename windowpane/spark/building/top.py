@@ -1,0 +1,148 @@
+"""Build a Top-N of windows: the first rows of each window over the results of a window program, in the same query.
+
+A result has the event time of the last microsecond of its window. So the rows of a window meet again in the window of that one
+microsecond, by what the top is taken per, and leave it with the bounds of their own window.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
+from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
+from windowpane.hidden_columns import PREFIX, hidden
+from windowpane.kernels.keys.ordered_codes import has_codes, has_ranks
+from windowpane.kernels.sorting.top_rows import TopRows
+from windowpane.planning.settings import Settings
+from windowpane.planning.windows import FunctionPlan, WindowPlan
+from windowpane.spark.building.program import BuiltProgram
+from windowpane.spark.building.windows import build_windows
+from windowpane.spark.sources.source import Source
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.assigners import GlobalWindows, TumblingEventTimeWindows
+from windowpane.windowing.functions import PassThrough
+from windowpane.windowing.over.spec import OrderColumn
+from windowpane.windowing.triggers import PurgingTrigger
+
+RANK = "rank"
+_START = hidden("result_start")
+"""The start of the window of a result."""
+_MICROSECOND = TumblingEventTimeWindows(1)
+
+
+def build_top(source: Source, earlier: BuiltProgram, count: int, order: OrderColumn, per: Sequence[str]) -> BuiltProgram:
+    """Return the program that takes the first rows of each window.
+
+    Args:
+        source: the results of ``earlier``, as a source.
+        earlier: the window program.
+        count: how many rows.
+        order: the column that orders results, and how.
+        per: columns, each combination of whose values has a top of its own.
+
+    Raises:
+        InvalidSpecError: the program has no windows whose rows meet, or later results of a window are no whole ones.
+        UnknownColumnError: results have no such column.
+        UnsupportedTypeError: a column has a type without an order.
+    """
+    plan, program = earlier.plan, earlier.operators[-1].program
+    assert isinstance(plan, WindowPlan), "the fluent API offers it on windows only"
+    assert isinstance(program, Program), "windows are run by one"
+    results = earlier.outputs["main"].spark
+    columns = [field for field in results.fields if not field.name.startswith(PREFIX)]
+    names = [field.name for field in columns]
+    for name in (order.name, *per):
+        if name not in names:
+            raise UnknownColumnError(name, "top", names)
+    _check(plan, names, per)
+    newest = plan.settings.allowed_lateness > 0 or not program.spec.fires_at_window_end
+    identity = _identity(plan, program, newest)
+    _require_order(order.name, program.main_schema.field(order.name).type)
+    rows = TopRows(count, order, (_START, *per), tuple(name for name in identity if name not in per), newest)
+    others = [field for field in columns if field.name not in (WINDOW_START, WINDOW_END, *per)]
+    function = FunctionPlan(
+        "top",
+        arrow=ArrowWindowFunction(_Top(rows), "top"),
+        schema=T.StructType([*others, T.StructField(RANK, T.LongType(), False)]),
+        text=f"top {count} results of {' and '.join(('each window', *per))} by {order}",
+    )
+    top = WindowPlan(
+        keys=tuple(per),
+        assigner=_MICROSECOND,
+        function=function,
+        settings=Settings(plan.settings.allowed_lateness, engine=TimedPanesEngine.name),
+    )
+    renamed = source.dataframe.withColumnRenamed(WINDOW_START, _START).drop(WINDOW_END)
+    return build_windows(dataclasses.replace(source, dataframe=renamed), top, tuple(per), ())
+
+
+@dataclass(frozen=True)
+class _Top:
+    """The top of the results of windows, which leave with their own bounds."""
+
+    rows: TopRows
+
+    def __call__(self, results: pa.Table) -> pa.Table:
+        """Return the top rows with their ranks."""
+        top, ranks = self.rows.of(results)
+        start = top.column_names.index(WINDOW_START)
+        own = top.set_column(start, WINDOW_START, top[_START]).drop_columns([_START])
+        return own.append_column(RANK, pa.array(ranks, pa.int64()))
+
+
+def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
+    """Refuse windows in which no rows meet, and names that the top itself has."""
+    if isinstance(plan.assigner, GlobalWindows) or not plan.assigner.is_event_time:
+        raise InvalidSpecError(
+            f"top takes the first rows of windows by event time, and {plan.assigner!r} makes none: there is no time at which "
+            "all results of a window are there."
+        )
+    if plan.merges:
+        raise InvalidSpecError(
+            f"top takes the first of the rows that share a window, and with {plan.assigner!r} each key has sessions of its own. "
+            "Put the sessions into a window first: sessions.window_all(wp.TumblingEventTimeWindows.of('1 day')).aggregate("
+            "longest=wp.max('total'))."
+        )
+    if RANK in names:
+        raise InvalidSpecError(f"top adds a column {RANK!r}, and there is one already: give that another name.")
+    if bounds := sorted({WINDOW_START, WINDOW_END} & set(per)):
+        raise InvalidSpecError(f"per={bounds!r}: every window has a top of its own anyway.")
+
+
+def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ...]:
+    """Return the keys, which tell the results of a window apart, as far as they have an order.
+
+    Raises:
+        InvalidSpecError: a window has several results, and it is not known which of them replaces which.
+    """
+    ordered = tuple(field.name for field in program.keys if _has_order(field.type))
+    if not newest:
+        return ordered
+    if isinstance(plan.effective_trigger, PurgingTrigger) or plan.panes.accumulation == "discarding":
+        raise InvalidSpecError(
+            "top compares whole results, and here each result has only the rows since the one before: say "
+            ".accumulation('accumulating')."
+        )
+    function = plan.function
+    processes = function.process is not None or not (function.spec is None or isinstance(function.spec.process, PassThrough))
+    if processes or function.kind.startswith("apply") or len(ordered) < len(program.keys):
+        raise InvalidSpecError(
+            "top needs to know which result a later one replaces: of windows that fire again (early results, allowed lateness) "
+            "it takes those of aggregate, reduce and fold, one for each key, by keys that have an order."
+        )
+    return ordered
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    return has_codes(kind) or has_ranks(kind)
+
+
+def _require_order(name: str, kind: pa.DataType) -> None:
+    if not _has_order(kind):
+        raise UnsupportedTypeError(f"top by={name!r}: a column of {kind} has no order. Order by a field of it.")
