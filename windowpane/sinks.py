@@ -14,10 +14,40 @@ from windowpane.planning.sinks import DeltaTable, Files, Sink, SinkFunction
 from windowpane.windowing.times import Duration, to_micros
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ChangeWriter", "DeltaTable", "Files", "RedisHashes", "Sink", "SinkFunction", "apply_changes"]
+__all__ = ["ChangeWriter", "DeltaTable", "Files", "RedisHashes", "Sink", "SinkFunction", "apply_changes", "read_latest"]
+
+
+def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str] = ()) -> DataFrame:
+    """Read what ``Files`` wrote, of each window the latest result alone: early and older ones are left out.
+
+    Args:
+        spark: the session.
+        files: the path, or the ``Files``, given to ``start``; Parquet.
+        key: the columns that tell the results of a window apart: those of ``key_by``, for ``top`` its ``rank``.
+
+    Returns:
+        A static DataFrame of the results that stand now. Of a changelog, windows that were deleted are left out, and
+        ``_change_type`` with them. Results of discarding panes add up instead: read them as they are.
+
+    Raises:
+        InvalidSpecError: ``Files`` did not write there, or not as Parquet; or two queries wrote to one path.
+        UnknownColumnError: results have no such key.
+
+    Example:
+        >>> wp.sinks.read_latest(spark, "out/hourly", key="origin").orderBy("window_start").show()
+    """
+    from windowpane.spark.queries.latest import read_latest as read
+
+    if isinstance(files, Files) and files.format != "parquet":
+        raise InvalidSpecError(
+            f"read_latest reads Parquet, and {files!r} is {files.format}: other files do not number their rows."
+        )
+    path = files.path if isinstance(files, Files) else files
+    latest: DataFrame = read(spark, path, (key,) if isinstance(key, str) else tuple(key))
+    return latest
 
 
 @overload

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from windowpane.errors import InvalidDurationError
+from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.instants import MAX, MIN, format_instant
 
 __all__ = [
@@ -117,6 +118,21 @@ def format_micros(micros: int) -> str:
             count = micros // unit
             return f"{count} {name}{'' if abs(count) == 1 else 's'}"
     return f"{micros} microseconds"
+
+
+def zone_of(timezone: str, role: str = "timezone") -> ZoneInfo:
+    """Return a time zone by its name.
+
+    Raises:
+        InvalidSpecError: this machine knows none of that name.
+    """
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise InvalidSpecError(
+            f"{role}: {timezone!r} is no time zone that this machine knows. Names are those of the IANA database, as "
+            "'Europe/Berlin'; the package tzdata brings them."
+        ) from error
 
 
 def add_clamped(instant: int, duration: int) -> int:

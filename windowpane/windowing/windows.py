@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from windowpane.errors import TimestampOverflowError, UnrepresentableValueError
-from windowpane.windowing.times import MAX, MIN, format_instant
+from windowpane.windowing.times import MAX, MIN, format_instant, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,6 +64,21 @@ class TimeWindow(Window):
         """
         return _instant(self.end)
 
+    def bounds(self, timezone: str) -> tuple[datetime, datetime]:
+        """Return the start and the end as datetimes of a time zone.
+
+        Example:
+            >>> start, end = TimeWindow(0, 3_600_000_000).bounds("America/New_York")
+            >>> f"{start:%H:%M} to {end:%H:%M}"
+            '19:00 to 20:00'
+
+        Raises:
+            InvalidSpecError: there is no such time zone.
+            UnrepresentableValueError: a bound lies outside of the years 1 to 9999, which Python's datetimes have.
+        """
+        zone = zone_of(timezone)
+        return _instant(self.start, zone), _instant(self.end, zone)
+
     def intersects(self, other: TimeWindow) -> bool:
         """Whether the two overlap or touch: touching sessions merge, as in Flink."""
         return self.start <= other.end and self.end >= other.start
@@ -77,9 +92,9 @@ class TimeWindow(Window):
         return f"[{format_instant(self.start)}, {format_instant(self.end)})"
 
 
-def _instant(time: int) -> datetime:
+def _instant(time: int, zone: tzinfo = UTC) -> datetime:
     try:
-        return _EPOCH + timedelta(microseconds=time)
+        return (_EPOCH + timedelta(microseconds=time)).astimezone(zone)
     except OverflowError as error:
         raise UnrepresentableValueError("of a window", f"the bound {time} µs", error) from error
 

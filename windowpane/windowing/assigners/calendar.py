@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, Self, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from windowpane.arrays import Integers
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, WindowAssigner, require_timestamp
 from windowpane.windowing.calendars import Calendar
 from windowpane.windowing.intervals import Interval
+from windowpane.windowing.times import zone_of
 from windowpane.windowing.triggers import EventTimeTrigger, Trigger
 from windowpane.windowing.windows import TimeWindow
 
@@ -220,13 +220,7 @@ def _period(span: str | Interval, what: str) -> Interval:
 def _calendar(
     timezone: str, months: int, days: int, first_day: FirstDay | None, origin: dt.date | str | None, length: Interval
 ) -> Calendar:
-    try:
-        ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, TypeError) as error:
-        raise InvalidSpecError(
-            f"CalendarWindows: {timezone!r} is no time zone that this machine knows. Names are those of the IANA database, as "
-            "'Europe/Berlin'; the package tzdata brings them."
-        ) from error
+    zone_of(timezone, "CalendarWindows")
     has_weeks = length.days > 0 and length.days % 7 == 0
     if first_day is not None and (first_day not in _DAYS_OF_WEEK or not has_weeks or origin is not None):
         raise InvalidSpecError(
