@@ -507,6 +507,19 @@ class RunningCheckpointError(WindowpaneError):
         self.checkpoint, self.query = checkpoint, query
 
 
+class EndedStreamError(WindowpaneError):
+    """A query was started with the checkpoint of a stream that ``flush_at_end`` has ended."""
+
+    def __init__(self, checkpoint: str) -> None:
+        """Name the checkpoint and the ways out."""
+        super().__init__(
+            f"checkpoint {checkpoint!r} belongs to a stream that flush_at_end=True has ended: all of its windows are written, "
+            "and rows that came now would be late for them. To read the whole input again, start with a new checkpoint and new "
+            "outputs. Where rows go on coming, leave flush_at_end out: later rows, or heartbeats, close the windows."
+        )
+        self.checkpoint = checkpoint
+
+
 class RepartitionedCheckpointError(WindowpaneError):
     """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
 

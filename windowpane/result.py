@@ -50,6 +50,7 @@ class Runnable:
         checkpoint: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         query_name: str | None = None,
+        flush_at_end: bool = False,
         **sinks: Sink,
     ) -> StreamingQuery:
         """Start one query that writes several outputs, with the state kept once.
@@ -59,6 +60,8 @@ class Runnable:
             trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
                 itself, also for programs that wait for the clock.
             query_name: name of the query.
+            flush_at_end: with ``availableNow``: when all rows are taken, close the windows that are still open, and end the
+                stream. ``start`` then returns when that is done, and refuses to start from this checkpoint again.
             sinks: by output name (``main``, or the name of a side output): a path, a sink spec, or a callable
                 ``(DataFrame, batch_id)``. A batch repeated after a crash reaches a sink again with the same batch id.
 
@@ -69,13 +72,14 @@ class Runnable:
             UndeclaredSideOutputError: a sink for an output nobody declared.
             InvalidSpecError: the DataFrame is static: write ``df`` instead.
             RunningCheckpointError: a query with this checkpoint runs already.
+            EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
 
         Example:
             >>> result.start(main="out/hourly", late="out/late", checkpoint="ckpt", trigger={"availableNow": True})
         """
         from windowpane.spark.queries.running import start
 
-        query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name)
+        query: StreamingQuery = start(self._built, sinks, checkpoint, trigger, query_name, flush_at_end)
         return query
 
     def explain(self) -> str:

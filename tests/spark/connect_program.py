@@ -96,7 +96,7 @@ def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:
     made = wp.read_in_arrow(spark, str(folder / "in"), EVENTS, maxFilesPerTrigger=1)
     windowed = wp.stream(made, "t", watermark=0).key_by("k").window(TEN).side_output_late_data(LATE)
     result = windowed.aggregate(n=wp.count(), s=wp.sum("v"))
-    sinks = {name: str(folder / f"made-{name}") for name in ("main", "late")}
+    sinks: dict[str, Any] = {name: str(folder / f"made-{name}") for name in ("main", "late")}
     result.start(checkpoint=str(folder / "ck4"), trigger={"availableNow": True}, **sinks).awaitTermination()
     columns = {"main": ("k", "n"), "late": ("k", "v")}
     return {f"made_{name}": rows(spark.read.parquet(path).select(*columns[name])) for name, path in sinks.items()}
@@ -108,7 +108,7 @@ def over(spark: Any, static: Any, folder: Path) -> dict[str, Any]:
     ranked = rows(begun.select("k", "v", n=wp.row_number(), d=wp.apply(F.abs, wp.col("v") - wp.lag("v"))).emit_on_update().df)
     stream = wp.over(Feed(folder / "in").stream(spark), "t", watermark=0, key=("k", "t")).partition_by("k").order_by("t")
     result = stream.select("*", s=wp.sum("v").over(partition_by=())).side_output_late_data(LATE).emit_on_window_close()
-    sinks = {name: str(folder / f"over-{name}") for name in ("main", "late")}
+    sinks: dict[str, Any] = {name: str(folder / f"over-{name}") for name in ("main", "late")}
     result.start(checkpoint=str(folder / "ck3"), trigger={"availableNow": True}, **sinks).awaitTermination()
     written = {f"over_{name}": rows(spark.read.parquet(path).drop("query", "batch")) for name, path in sinks.items()}
     return {"ranked": ranked, **written}

@@ -106,7 +106,7 @@ def test_rolling_delays_of_an_airport_come_out_once_each_and_late_flights_by_the
         .side_output_late_data(wp.OutputTag("late"))
         .emit_on_window_close()
     )
-    sinks = {name: str(tmp_path / name) for name in ("main", "late")}
+    sinks: dict[str, Any] = {name: str(tmp_path / name) for name in ("main", "late")}
     result.start(trigger={"availableNow": True}, **sinks).awaitTermination()
     written(db, "rolling", tmp_path / "main")
     written(db, "late", tmp_path / "late")

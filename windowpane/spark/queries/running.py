@@ -19,6 +19,7 @@ from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram
 from windowpane.spark.internals.available_now import stop_when_consumed
 from windowpane.spark.queries.checkpoints import query_id, refuse_a_second_query
+from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_ended_stream
 from windowpane.spark.queries.failures import Briefly
 from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
@@ -31,14 +32,17 @@ def start(
     checkpoint: str | None,
     trigger: Mapping[str, Any] | None,
     query_name: str | None,
+    flush_at_end: bool = False,
 ) -> Any:
-    """Start a query that writes each output named in ``sinks`` and return it."""
+    """Start a query that writes each output named in ``sinks`` and return it; with ``flush_at_end``, when it has ended."""
     if not built.is_streaming:
         raise InvalidSpecError("start runs a stream, and this DataFrame is static: write result.df instead.")
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [built.named(name) for name in sinks]
     _check_idleness(built, trigger or {})
+    if flush_at_end:
+        check_flush(built, checkpoint, trigger or {})
     if checkpoint is None:
         logging.getLogger(__name__).warning(
             "no checkpoint was given, so this query cannot be restarted: its state is gone when it ends. Say "
@@ -47,9 +51,15 @@ def start(
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     query_id = QueryId(location)
     batches = BatchWriter(tuple((output, _function(sinks[output.name], query_id)) for output in outputs))
-    query = start_writing(built.blobs, batches, location, trigger, query_name)
+    blobs, spark = built.blobs, built.source.dataframe.sparkSession
+    if checkpoint is not None:
+        refuse_an_ended_stream(spark, checkpoint, built, Briefly(batches).__call__)
+    query = start_writing(blobs, batches, location, trigger, query_name)
     if built.waits_for_the_clock and (trigger or {}).get("availableNow"):
         stop_when_consumed(query)
+    if flush_at_end:
+        query.awaitTermination()
+        end_stream(spark, location, built, Briefly(batches).__call__)
     return query
 
 

@@ -1,0 +1,128 @@
+"""The end of a stream: the last windows of a run that has taken all rows, and a checkpoint that takes no more.
+
+Nothing tells an operator that a stream has ended, so its windows stay open in the checkpoint. ``flush_at_end`` closes them after
+the run: the state is read from the checkpoint, engines on it are told that time is over, as they are for static rows, and what
+comes out is written as the batch after the last one. The state itself stays as it was.
+
+A row that came after that would open again what is closed, and its batch would have the number that the sinks know already. So
+the checkpoint is marked: ``ending`` before the last windows are written, ``ended`` after that. Recovery: who finds ``ending``
+without ``ended`` writes them once more, under the same number, which sinks take once. Either mark refuses every further start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from windowpane.engines.protocol import Clock, Engine
+from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneError
+from windowpane.planning.engines import engine_of
+from windowpane.spark.building.program import BuiltProgram
+from windowpane.spark.stages.wire import Wire
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.times import MAX
+
+_ENDING, _ENDED = "ending", "ended"
+Write = Callable[[Any, int], None]
+
+_HEARTBEAT = (
+    "A stream that goes on closes its last windows with a heartbeat, a row that carries nothing but a time: "
+    "wp.stream(..., heartbeat='column')."
+)
+
+
+def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[str, Any]) -> None:
+    """Refuse a stream that has no end, or whose last windows cannot be closed from its state.
+
+    Raises:
+        InvalidSpecError: saying what to do instead.
+    """
+    if not trigger.get("availableNow"):
+        raise InvalidSpecError(
+            f"flush_at_end=True needs a run that ends: trigger={{'availableNow': True}}, not {dict(trigger)!r}. {_HEARTBEAT}"
+        )
+    if checkpoint is None:
+        raise InvalidSpecError("flush_at_end=True needs a checkpoint: the last windows are read from it.")
+    if len(built.operators) > 1 or any(source.upstream is not None for source in built.sources):
+        raise InvalidSpecError(
+            "flush_at_end=True closes the windows of one operator, and here the results of one go on to another, whose state "
+            f"does not have them yet. {_HEARTBEAT}"
+        )
+    own = built.source.own_watermark
+    if own is not None and own.of_each_key:
+        raise InvalidSpecError(
+            f"flush_at_end=True: with watermark={own!r} each key ends by itself. Leave per_key out, or read the finished input "
+            "as a static DataFrame."
+        )
+
+
+def refuse_an_ended_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+    """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted.
+
+    Raises:
+        EndedStreamError: it has ended.
+    """
+    number = _mark(spark, checkpoint, _ENDING)
+    if number is None:
+        return
+    if _mark(spark, checkpoint, _ENDED) is None:
+        _write_last_windows(spark, checkpoint, built, write, number)
+    raise EndedStreamError(checkpoint)
+
+
+def end_stream(spark: Any, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+    """Write the last windows of a stream whose run has ended, and mark its checkpoint."""
+    states = spark.read.format("state-metadata").load(checkpoint)
+    last = states.agg({"maxBatchId": "max"}).first()[0]
+    if last is not None:
+        _set_mark(spark, checkpoint, _ENDING, last + 1)
+        _write_last_windows(spark, checkpoint, built, write, last + 1)
+
+
+def _write_last_windows(spark: Any, checkpoint: str, built: BuiltProgram, write: Write, number: int) -> None:
+    (operator,) = built.operators
+    wire = Wire(counters=built.counters)
+    state = spark.read.format("statestore").option("stateVarName", "blobs").load(checkpoint)
+    blobs = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
+    last = ended_processor(partial(engine_of(operator.program), operator.program), wire)
+    write(blobs.groupBy("bucket").applyInArrow(last, wire.spark_schema), number)
+    _set_mark(spark, checkpoint, _ENDED, number)
+
+
+def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that ends time for the state of one whole bucket."""
+
+    def run(bucket: pa.Table) -> pa.Table:
+        engine, store = make_engine(), MemoryBlobStore()
+        for name, blob in zip(bucket["name"].to_pylist(), bucket["blob"].to_pylist(), strict=True):
+            store.put(name, blob)
+        try:
+            return wire.rows(engine.run(store, [], Clock(MAX, MAX)))
+        except WindowpaneError as error:
+            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
+
+    return run
+
+
+# The marks, as files beside Spark's own in the checkpoint.
+
+
+def _folder(checkpoint: str, name: str) -> str:
+    return f"{checkpoint}/windowpane/{name}"
+
+
+def _mark(spark: Any, checkpoint: str, name: str) -> int | None:
+    try:
+        row = spark.read.text(_folder(checkpoint, name)).first()
+    except PySparkException:
+        return None  # there is no such file
+    return None if row is None else int(row[0])
+
+
+def _set_mark(spark: Any, checkpoint: str, name: str, number: int) -> None:
+    one = spark.createDataFrame([(str(number),)], "value string")
+    one.coalesce(1).write.mode("overwrite").text(_folder(checkpoint, name))
