@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import struct
 import subprocess
 import sys
 from decimal import Decimal
@@ -64,6 +65,30 @@ def test_a_key_of_floating_point_has_one_nan_and_one_zero():
         assert zero == other_zero
         assert nan == other_nan
         assert len({zero, nan, null}) == 3
+
+
+def _stepped(word: int) -> int:
+    """SplitMix64 as its authors write it."""
+    word = (word + 0x9E3779B97F4A7C15) % 2**64
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def _hash_of_text(text: bytes) -> int:
+    edges = []
+    for edge in (text[:32], text[-32:]):
+        edges.append(len(text))
+        for word in struct.unpack("<4Q", edge.ljust(32, b"\0")):
+            edges[-1] = _stepped(edges[-1] ^ word)
+    return _stepped(_stepped(edges[0] ^ (edges[1] << 1) % 2**64))
+
+
+@given(st.lists(st.binary(max_size=80)), st.integers(0, 3), st.integers(1, 4))
+def test_the_hash_of_a_text_is_that_of_its_length_and_of_the_words_at_its_ends(texts, skipped, times):
+    texts = texts * times
+    column = pa.chunked_array([pa.array(texts, pa.binary()).slice(skipped)])
+    assert key_hashes([column], len(column)).tolist() == [_hash_of_text(text) for text in texts[skipped:]]
 
 
 def test_no_columns_are_one_key():

@@ -19,14 +19,19 @@ from windowpane.windowing.over.spec import OrderColumn
 
 def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
     """Return the rows of a batch in order of arrival, ``None`` if there are none."""
+    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
+    return ordered(tables, program.order_by, judged)
+
+
+def ordered(tables: Sequence[pa.Table], order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Table | None:
+    """Return rows in order of arrival, ``None`` if there are none; the columns ``before`` count for more than any other."""
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return None
-    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
     merged = pa.concat_tables(filled, promote_options="permissive")
-    if not judged and not program.order_by and _have_come_in_order(merged):
+    if not before and not order_by and _have_come_in_order(merged):
         return merged.combine_chunks()
-    return merged.take(arrival_order(merged, program.order_by, judged)).combine_chunks()
+    return merged.take(arrival_order(merged, order_by, before)).combine_chunks()
 
 
 def arrival_order(rows: pa.Table, order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Array:

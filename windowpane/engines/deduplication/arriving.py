@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.arrival import arrival_order
+from windowpane.engines.common.arrival import ordered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -30,12 +30,8 @@ def clocks(program: DeduplicationProgram, header: BucketHeader, clock: Clock) ->
 
 def arriving(program: DeduplicationProgram, tables: Sequence[pa.Table], now: int) -> pa.Table | None:
     """Return the rows of a batch in order of arrival, with their times, ``None`` if there are none."""
-    filled = [table for table in tables if table.num_rows]
-    if not filled:
-        return None
-    rows = pa.concat_tables(filled, promote_options="permissive")
-    rows = rows.take(arrival_order(rows, program.order_by)).combine_chunks()
-    if program.is_event_time:
+    rows = ordered(tables, program.order_by)
+    if rows is None or program.is_event_time:
         return rows
     return rows.set_column(rows.column_names.index(TIME), TIME, pa.array(np.full(rows.num_rows, now, np.int64)))
 

@@ -20,6 +20,7 @@ from windowpane.sizes import Size
 
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
 _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
+_SAMPLE = Size("values that tell whether a column repeats them", 1 << 12, (1, 2))
 
 
 def plain_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -65,10 +66,19 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
 def _hashes(column: pa.ChunkedArray) -> Unsigned:
     if pa.types.is_integer(column.type) and not column.null_count:
         return stepped(column.to_numpy().astype(np.int64).view(np.uint64))
-    encoded = column.combine_chunks().dictionary_encode()
+    values = column.combine_chunks()
+    if not values.null_count and _are_mostly_distinct(values):
+        return _hashes_of_values(values)
+    encoded = values.dictionary_encode()
     hashes = np.append(_hashes_of_values(encoded.dictionary), GAMMA)
     found: Unsigned = hashes[pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()]
     return found
+
+
+def _are_mostly_distinct(values: pa.Array) -> bool:
+    """Return whether a dictionary is unlikely to make hashing cheaper: a sample from the front hardly repeats a value."""
+    sample = values.slice(0, _SAMPLE.value)
+    return 2 * len(sample.unique()) > len(sample)
 
 
 def _hashes_of_values(values: pa.Array) -> Unsigned:
@@ -76,21 +86,37 @@ def _hashes_of_values(values: pa.Array) -> Unsigned:
         values = values.cast(pa.int64()) if _is_fixed(values.type) else values.cast(pa.string())
     if pa.types.is_integer(values.type):
         return stepped(values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
-    heads = pc.binary_slice(values.cast(pa.binary()), 0, _EDGE.value)
-    tails = pc.binary_slice(values.cast(pa.binary()), -_EDGE.value)
-    lengths = pc.binary_length(values).to_numpy().astype(np.uint64)
-    return stepped(_byte_hashes(heads, lengths) ^ (_byte_hashes(tails, lengths) << np.uint64(1)))
+    return _hashes_of_texts(values.cast(pa.large_binary()))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind))
 
 
-def _byte_hashes(values: pa.Array, seeds: Unsigned) -> Unsigned:
-    """Return hashes of byte strings, column of bytes by column of bytes."""
-    padded = np.array(values.to_pylist(), dtype=f"S{_EDGE.value}") if len(values) else np.zeros(0, f"S{_EDGE.value}")
-    words = padded.view(np.uint64).reshape(len(values), _EDGE.value // 8)
-    hashes = seeds
-    for word in words.T:
-        hashes = stepped(hashes ^ word)
+def _hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
+    """Return hashes of byte strings: of their lengths, and of the words at either end."""
+    count = len(values)
+    bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + count + 1]
+    starts, ends = bounds[:-1], bounds[1:]
+    lengths = (ends - starts).astype(np.uint64)
+    heads = _edge_hashes(values, starts, ends, lengths)
+    tails = _edge_hashes(values, np.maximum(starts, ends - _EDGE.value), ends, lengths)
+    return stepped(heads ^ (tails << np.uint64(1)))
+
+
+def _edge_hashes(values: pa.LargeBinaryArray, starts: Integers, ends: Integers, seeds: Unsigned) -> Unsigned:
+    """Return hashes of what stands from ``starts`` on, at most the edge of a text, word by word; bytes behind ``ends`` are 0."""
+    data = values.buffers()[2]
+    room = np.zeros(8, np.uint8)
+    held = room if data is None else np.concatenate([np.frombuffer(data, np.uint8), room])
+    words = np.ndarray(len(held) - 7, np.dtype("<u8"), held, strides=(1,))  # a word may begin at any byte
+    hashes, lengths = seeds, ends - starts
+    shortest = int(lengths.min(initial=_EDGE.value))
+    for offset in range(0, _EDGE.value, 8):
+        if offset + 8 <= shortest:
+            hashes = stepped(hashes ^ words[starts + offset])
+            continue
+        missing = np.clip(8 + offset - lengths, 0, 8).astype(np.uint64)
+        kept = np.where(missing < 8, np.uint64(2**64 - 1) >> (np.minimum(missing, 7) * np.uint64(8)), np.uint64(0))
+        hashes = stepped(hashes ^ (words[np.minimum(starts + offset, len(words) - 1)] & kept))
     return hashes

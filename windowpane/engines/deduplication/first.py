@@ -1,0 +1,76 @@
+"""First rows: of a batch, those that are near to no row of their key that came out before.
+
+Rows whose hash no other row has, neither of the batch nor of those that came out, are first rows without more ado; only the
+others are told apart by the values of their keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.engines.deduplication.kept_keys import KeptKeys
+from windowpane.engines.deduplication.keys import hashes_of, key_columns
+from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.hidden_columns import TIME
+from windowpane.kernels.deduplication.first import first_rows
+from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.state.blob_store import BlobStore
+
+
+class FirstRows:
+    """One batch of a program that keeps the first row."""
+
+    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
+        """Open the state."""
+        self._program = program
+        self._kept = KeptKeys(store)
+
+    @property
+    def held(self) -> int:
+        """The number of rows in state."""
+        return self._kept.rows
+
+    @property
+    def byte_size(self) -> int:
+        """The size of the state in bytes."""
+        return self._kept.byte_size
+
+    def take(self, rows: pa.Table | None, forgotten: int) -> tuple[list[pa.Table], int]:
+        """Return the first ones of rows in order of arrival, and how many are duplicates."""
+        self._kept.forget(forgotten)
+        tables, duplicates = list[pa.Table](), 0
+        if rows is not None:
+            kept = self._first(rows)
+            tables = [rows.select(self._program.passed).filter(pa.array(kept))]
+            duplicates = rows.num_rows - tables[0].num_rows
+        self._kept.commit(forgotten)
+        return tables, duplicates
+
+    def _first(self, rows: pa.Table) -> Mask:
+        """Return which rows are first ones, and keep their keys."""
+        keys = pa.table(key_columns(self._program, rows))
+        hashes, times = hashes_of(keys), rows[TIME].to_numpy()
+        order = np.argsort(hashes)
+        kept = np.ones(len(order), np.bool_)
+        doubtful, held_times, held_keys = self._doubtful(hashes[order])
+        numbers = np.sort(order[doubtful])
+        if len(numbers):
+            both = pa.concat_tables([*held_keys, keys.take(pa.array(numbers))])
+            codes, count = key_codes(both.columns, both.num_rows), len(held_times)
+            kept[numbers] = first_rows(codes[count:], times[numbers], codes[:count], held_times, self._program.within)
+        new = order[kept[order]]
+        self._kept.add(hashes[new], times[new], keys.take(pa.array(new)))
+        return kept
+
+    def _doubtful(self, hashes: Unsigned) -> tuple[Mask, Integers, list[pa.Table]]:
+        """Return which hashes, in order, are not the only ones of their value, and times and keys that are held under these."""
+        is_new = np.append(True, hashes[1:] != hashes[:-1])
+        counts = np.diff(np.append(np.flatnonzero(is_new), len(hashes)))
+        doubtful, times, keys = counts > 1, [np.zeros(0, np.int64)], list[pa.Table]()
+        for found, at, held in self._kept.with_hashes(hashes[is_new]):
+            doubtful[found] = True
+            times.append(at)
+            keys.append(held)
+        return np.repeat(doubtful, counts), np.concatenate(times), keys
