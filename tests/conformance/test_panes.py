@@ -9,6 +9,8 @@ import pytest
 from tests.conformance.test_vectors import RESTARTS, replay
 from tests.conformance_path import ABSENT, find_conformance_root
 from windowpane.testing.conformance.reading.vectors import find_files, read_cases
+from windowpane.testing.conformance.replay.verdicts import Options
+from windowpane.testing.conformance.runner import replay_paths
 
 BUNDLES = "Beam asked the trigger once a bundle, windowpane once a row"
 
@@ -25,6 +27,15 @@ def test_no_transcript_differs(file: Path, restart: bool) -> None:
     assert failed == []
     assert set(skipped) <= {BUNDLES}
     assert passed == len(list(read_cases(file))) - skipped.total()
+
+
+@pytest.mark.parametrize("options", [Options(), Options(restart=True), Options(restart=True, batches_steps=True)], ids=str)
+@pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
+def test_no_transcript_differs_on_columns(file: Path, options: Options) -> None:
+    verdicts = list(replay_paths([file], "columnar", options))
+    assert [(case.id, verdict.differences) for case, verdict in verdicts if verdict.failed] == []
+    left = [case for case, verdict in verdicts if verdict.skipped not in (None, BUNDLES) and case.kind == "trigger_transcript"]
+    assert all("session" in case.get("program")["assigner"]["type"] for case in left)
 
 
 def test_the_transcripts_are_all_there(conformance_root: Path) -> None:

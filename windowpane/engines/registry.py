@@ -25,9 +25,10 @@ from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.panes import counts, timed, updates
+from windowpane.engines.panes import counts, timed, triggered, updates
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
+from windowpane.engines.panes.triggered import TriggersEngine
 from windowpane.engines.panes.updates import UpdatesEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
@@ -127,6 +128,14 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         refusal=counts.refusal,
         reason=lambda program: "running counts cut built-in aggregates where windows fire",
         state="a segment log by window or shard of keys: partial aggregates and counts, with an evictor the elements left",
+        explains=_is_no_session,
+    ),
+    EngineSpec(
+        TriggersEngine,
+        refusal=triggered.refusal,
+        reason=lambda program: "the trigger is asked once for windows that are alike, and cuts built-in aggregates",
+        state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
+        "where it is taken back",
         explains=_is_no_session,
     ),
     EngineSpec(

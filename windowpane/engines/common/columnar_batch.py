@@ -101,7 +101,10 @@ class ColumnarBatch(ABC):
         """Write the header and return what came out."""
         BucketHeader(self.program.description, self.watermark, self.now, open_windows, self._arrivals).write(self.store)
         missed = self.missed
-        counters = Counters(missed.elements, missed.dropped, self.results.firings, merges, open_windows, state_bytes)
+        firings, finished = self.results.firings, missed.finished
+        counters = Counters(
+            missed.elements, missed.dropped, firings, merges, open_windows, state_bytes, dropped_by_finished_trigger=finished
+        )
         outputs = [(MAIN, self.results.table()), (self.program.late_output, missed.table())]
         tables = [(number, table) for number, table in outputs if number is not None and table is not None]
         idle = is_idle and self.program.upstream is Upstream.SOURCE

@@ -64,10 +64,11 @@ def purging(program: Program) -> tuple[Program, GroupedFold]:
         return program, fold
     trigger = spec.trigger if spec.purges else PurgingTrigger.of(spec.trigger)
     purged = replace(program, spec=replace(spec, evictor=None, trigger=trigger))
-    return purged, fold if spec.evictor.do_evict_after else _of_no_rows(purged)  # type: ignore[union-attr]
+    return purged, fold if spec.evictor.do_evict_after else fold_of_no_rows(purged)  # type: ignore[union-attr]
 
 
-def _of_no_rows(program: Program) -> GroupedFold:
+def fold_of_no_rows(program: Program) -> GroupedFold:
+    """Return the fold whose results are those of a program's aggregates where there are no rows."""
     parts = []
     for number, (_, aggregate, slots) in enumerate(program.aggregates):
         bound = aggregate.bind([program.value_types.field(slot).type for slot in slots])

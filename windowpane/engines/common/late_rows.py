@@ -35,7 +35,7 @@ def late_table(
         numbers: which of its rows are late.
         missed: for each, the windows it missed.
         dropped: for each, whether no window took it.
-        reasons: for each, why it is here; where the schema has that column.
+        reasons: for each, why it is here, where the schema has that column; late if none are given.
     """
     assert program.late_output is not None, "late rows are collected only where they are asked for"
     schema = program.side_outputs[program.late_output - 1].schema
@@ -44,7 +44,7 @@ def late_table(
     columns = [*kept.columns, bounds.cast(schema.field(WINDOWS_MISSED).type), pa.array(dropped, pa.bool_())]
     names = [*program.late_columns, WINDOWS_MISSED, DROPPED]
     if REASON in schema.names[len(names) :]:
-        columns, names = [*columns, pa.array(reasons, pa.string())], [*names, REASON]
+        columns, names = [*columns, pa.array(reasons or [LATE] * len(numbers), pa.string())], [*names, REASON]
     return pa.table(columns, names=names).cast(schema)
 
 

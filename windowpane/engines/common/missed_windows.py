@@ -6,18 +6,18 @@ in no slice, is judged by its own time. Source of the rules: Flink's WindowOpera
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.late_rows import late_table
+from windowpane.engines.common.late_rows import FINISHED, late_table
 from windowpane.engines.common.slicing import Slices
 from windowpane.engines.program import Program
 from windowpane.hidden_columns import TIME
-from windowpane.windowing.windows import TimeWindow
+from windowpane.windowing.windows import TimeWindow, Window
 
 IsLate = Callable[[TimeWindow], bool]
 
@@ -37,7 +37,7 @@ class MissedWindows:
 
     def __init__(self, program: Program) -> None:
         """Judge for ``program``."""
-        self.elements = self.dropped = 0
+        self.elements = self.dropped = self.finished = 0
         self._program = program
         self._tables: list[pa.Table] = []
 
@@ -80,6 +80,18 @@ class MissedWindows:
             missed = [[TimeWindow(start, end)] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
             numbers = range(rows.num_rows)
             self._tables.append(late_table(self._program, rows, numbers, missed, [True] * rows.num_rows))
+
+    def finish(self, rows: pa.Table, numbers: Integers, windows: Sequence[Window]) -> None:
+        """Count rows that came each to a window whose trigger is finished, and keep them where late data is asked for."""
+        self.finished += len(numbers)
+        if self._program.late_output is not None:
+            missed: dict[int, list[Window]] = {}
+            for number, window in zip(numbers.tolist(), windows, strict=True):
+                missed.setdefault(number, []).append(window)
+            count = len(missed)
+            self._tables.append(
+                late_table(self._program, rows, list(missed), list(missed.values()), [True] * count, [FINISHED] * count)
+            )
 
     def table(self) -> pa.Table | None:
         """Return the late rows; ``None`` if there are none, or nobody asked for them."""

@@ -1,6 +1,7 @@
 """How many panes windows have had, for the windows of many keys at once, and what that says of the last one.
 
-For triggers that fire at no fixed instant, ``EachBatch``: none of their panes is on time, or known to be the last.
+Triggers that fire at no fixed instant, ``EachBatch``, have no pane that is on time, or known to be the last: their numbers
+leave that out.
 """
 
 from __future__ import annotations
@@ -16,30 +17,45 @@ from windowpane.hidden_columns import hidden
 from windowpane.windowing.panes import PaneTiming
 
 _ALL, _OTHERS = hidden("panes"), hidden("panes_not_early")
+_ON_TIME, _LAST = hidden("pane_was_on_time"), hidden("pane_is_last")
 
 
 @dataclass(frozen=True)
 class PaneNumbers:
-    """One entry a window: how many panes it has had, and how many of these were not early."""
+    """One entry a window.
+
+    Args:
+        all: how many panes it has had.
+        others: how many of these were not early.
+        was_on_time: whether the first of those was on time; ``None`` where none can be.
+        is_last: whether no other pane can follow; ``None`` where that is not known.
+    """
 
     all: Integers
     others: Integers
+    was_on_time: Mask | None = None
+    is_last: Mask | None = None
 
     @classmethod
-    def none(cls, count: int) -> Self:
-        """Return the numbers of windows that have not fired yet."""
-        return cls(np.zeros(count, np.int64), np.zeros(count, np.int64))
+    def none(cls, count: int, has_flags: bool = False) -> Self:
+        """Return the numbers of windows that have not fired yet; ``has_flags`` if panes may be on time, or last."""
+        flags = [np.zeros(count, bool) if has_flags else None for _ in range(2)]
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.int64), *flags)
 
     @classmethod
     def kept(cls, table: pa.Table) -> Self:
         """Return the numbers that ``beside`` put into a table; none where it has not."""
         if _ALL not in table.column_names:
             return cls.none(table.num_rows)
-        return cls(table[_ALL].to_numpy(), table[_OTHERS].to_numpy())
+        flags = (table[name].to_numpy() if name in table.column_names else None for name in (_ON_TIME, _LAST))
+        return cls(table[_ALL].to_numpy(), table[_OTHERS].to_numpy(), *flags)
 
     def beside(self, table: pa.Table) -> pa.Table:
         """Return a table, one row a window, with the numbers as columns."""
-        return table.append_column(_ALL, pa.array(self.all)).append_column(_OTHERS, pa.array(self.others))
+        table = table.append_column(_ALL, pa.array(self.all)).append_column(_OTHERS, pa.array(self.others))
+        for name, flags in ((_ON_TIME, self.was_on_time), (_LAST, self.is_last)):
+            table = table if flags is None else table.append_column(name, pa.array(flags))
+        return table
 
     def spread(self, count: int, at: Integers) -> PaneNumbers:
         """Return the numbers of ``count`` windows: these at the places ``at``, none elsewhere."""
@@ -49,7 +65,31 @@ class PaneNumbers:
 
     def at(self, places: Integers) -> PaneNumbers:
         """Return those at some places."""
-        return PaneNumbers(self.all[places], self.others[places])
+        flags = (None if each is None else each[places] for each in (self.was_on_time, self.is_last))
+        return PaneNumbers(self.all[places], self.others[places], *flags)
+
+    def first_on_time(self) -> Mask:
+        """Return whether the first pane of each that was not early was on time."""
+        return np.zeros(len(self.all), bool) if self.was_on_time is None else self.was_on_time
+
+    def last_ones(self) -> Mask:
+        """Return whether no other pane of each can follow, as far as that is known."""
+        return np.zeros(len(self.all), bool) if self.is_last is None else self.is_last
+
+    def followed_by(self, others: PaneNumbers) -> PaneNumbers:
+        """Return these numbers and others behind them."""
+        return PaneNumbers(
+            np.append(self.all, others.all),
+            np.append(self.others, others.others),
+            np.append(self.first_on_time(), others.first_on_time()),
+            np.append(self.last_ones(), others.last_ones()),
+        )
+
+    def replaced(self, places: Integers, by: PaneNumbers) -> PaneNumbers:
+        """Return these numbers with others at some places."""
+        at = np.arange(len(self.all))
+        at[places] = len(self.all) + np.arange(len(places))
+        return self.followed_by(by).at(at)
 
     def following(self, is_early: Mask) -> PaneNumbers:
         """Return the numbers after one more pane of each."""
@@ -59,10 +99,11 @@ class PaneNumbers:
         """Return the columns of ``pane_info`` of the last pane of each: early ones come before all others."""
         is_early, indices = self.others == 0, self.all - 1
         timing = np.where(is_early, PaneTiming.EARLY.value, PaneTiming.LATE.value)
+        timing = np.where((self.others == 1) & self.first_on_time(), PaneTiming.ON_TIME.value, timing)
         return [
             pa.array(indices),
             pa.array(self.others - 1),
             pa.array(timing, pa.string()),
             pa.array(indices == 0),
-            pa.array(np.zeros(len(indices), bool)),
+            pa.array(self.last_ones()),
         ]

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.columnar import key_arrays
+from windowpane.engines.common.emptying import fold_of_no_rows
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import WINDOW_END, Program
 from windowpane.errors import AggregateOverflowError
@@ -63,6 +64,33 @@ class Results:
         """Take what fires of several time windows: partials, one row a key and window, with the bounds of each."""
         self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged, panes, is_retraction)
 
+    def emit_firings(
+        self,
+        starts: Integers | None,
+        ends: Integers,
+        partials: pa.Table,
+        judged: int,
+        panes: Sequence[pa.Array],
+        is_empty: Mask,
+        firings: int,
+    ) -> None:
+        """Take what firings put out, some of them of nothing, and what they take back.
+
+        Args:
+            starts: the start of the window of each row; ``None`` for the global window.
+            ends: its end.
+            partials: keys and partials, one row a result.
+            judged: the watermark under which they fire.
+            panes: what the rows say of their panes.
+            is_empty: which rows are the result of no rows, whatever their partials.
+            firings: how many firings these are.
+        """
+        count = partials.num_rows
+        bounds = [_repeated(None, count)] * 2 if starts is None else [pa.array(starts), pa.array(ends)]
+        times = pa.array(ends - 1) if starts is not None else _repeated(MAX, count)
+        self._take(partials, bounds, times, judged, panes, True, is_empty)
+        self.firings += firings
+
     def table(self) -> pa.Table | None:
         """Return everything taken, in order; ``None`` if nothing fired."""
         return pa.concat_tables(self._tables) if self._tables else None
@@ -75,6 +103,7 @@ class Results:
         judged: int,
         panes: Sequence[pa.Array],
         is_retraction: bool,
+        is_empty: Mask | None = None,
     ) -> None:
         program, rows = self._program, partials.num_rows
         if not rows:
@@ -85,8 +114,21 @@ class Results:
         if isinstance(program.arrow, ArrowWindowFunction):
             self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
             return
-        columns = [*keys, *bounds, *self._finished(keys, partials), *panes, times, _repeated(judged, rows)]
+        columns = [*keys, *bounds, *self._results(keys, partials, is_empty), *panes, times, _repeated(judged, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
+
+    def _results(self, keys: list[pa.Array], partials: pa.Table, is_empty: Mask | None) -> list[pa.Array]:
+        """Return the results of partials, where ``is_empty`` those of no rows."""
+        if is_empty is None or not is_empty.any():
+            return self._finished(keys, partials)
+        filled = pa.array(~is_empty)
+        finished = self._finished([key.filter(filled) for key in keys], partials.filter(filled))
+        nothing = fold_of_no_rows(self._program).finish(partials.filter(pa.array(is_empty)))
+        places = np.empty(len(is_empty), np.int64)
+        places[np.flatnonzero(~is_empty)] = np.arange(len(is_empty) - is_empty.sum())
+        places[np.flatnonzero(is_empty)] = np.arange(len(is_empty) - is_empty.sum(), len(is_empty))
+        pairs = zip(finished, nothing, strict=True)
+        return [pa.concat_arrays([*_chunks(one), *_chunks(other.cast(one.type))]).take(pa.array(places)) for one, other in pairs]
 
     def _finished(self, keys: list[pa.Array], partials: pa.Table) -> list[pa.Array]:
         """Return the results; an error names the key, as that of the row engine does."""
@@ -115,6 +157,10 @@ class Results:
         times = pc.fill_null(pc.subtract(ends, 1), MAX)
         columns = [*result.columns, times, _repeated(judged, result.num_rows)]
         return pa.table(columns, schema=self._program.main_schema)
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _repeated(value: int | None, count: int) -> pa.Array:

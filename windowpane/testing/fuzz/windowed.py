@@ -233,7 +233,7 @@ def _differences(program: Program, expected: Outcoming, got: Outcoming) -> list[
         rows = [_rows(output, number) for output in (expected, got)]
         differs = difference(*([_numbered(program, each) for each in rows] if number == MAIN else rows))
         found += [] if differs is None else [f"output {number}: {differs}"]
-    for name in ("late_elements", "late_dropped", "firings"):
+    for name in ("late_elements", "late_dropped", "dropped_by_finished_trigger", "firings"):
         wanted, shown = getattr(expected.counters, name), getattr(got.counters, name)
         found += [] if wanted == shown else [f"counter {name}: expected {wanted}, got {shown}"]
     return found

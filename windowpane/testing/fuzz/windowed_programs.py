@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -20,9 +21,10 @@ from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates import constructors as agg
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
-from windowpane.windowing.panes import AccumulationMode
+from windowpane.windowing.panes import AccumulationMode, PaneBehavior
 from windowpane.windowing.tags import OutputTag
 from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers import composable
 
 LATE = OutputTag("late")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -132,6 +134,55 @@ def random_panes(draw: Random) -> PaneSettings:
     return PaneSettings(accumulation, shows_info=draw.random() < 0.5)
 
 
+def random_composable_panes(draw: Random) -> PaneSettings:
+    """Return what is said of panes, under a composable trigger."""
+    behaviors: list[PaneBehavior] = ["fire_always", "fire_if_non_empty"]
+    modes: list[AccumulationMode] = ["accumulating", "discarding", "retracting"]
+    on_time, closing = draw.choice(behaviors), draw.choice(behaviors)
+    return PaneSettings(draw.choice(modes), on_time, closing, shows_info=draw.random() < 0.5, allows_unsafe_triggers=True)
+
+
+def random_tree(draw: Random, depth: int = 0) -> composable.ComposableTrigger:
+    """Return a composable trigger, safe or not."""
+
+    def below() -> composable.ComposableTrigger:
+        return random_tree(draw, depth + 1)
+
+    def maybe() -> composable.ComposableTrigger | None:
+        return below() if draw.random() < 0.7 else None
+
+    makers: list[Callable[[], Any]] = [partial(_random_once, draw), composable.Default, composable.Always, composable.Never]
+    if depth < 3:
+        makers += [lambda: composable.AfterWatermark(maybe(), maybe())] * 3
+        makers += [lambda: composable.Repeatedly(below())] * 2
+        makers += [lambda: composable.AfterEach(*(below() for _ in range(draw.randint(1, 3))))]
+        makers += [lambda: composable.OrFinally(below(), _random_once(draw))]
+    tree: composable.ComposableTrigger = draw.choice(makers)()
+    return tree
+
+
+def _random_once(draw: Random, depth: int = 0) -> composable.ComposableTrigger:
+    """Return a composable trigger that fires once."""
+    makers: list[Callable[[], Any]] = [
+        lambda: composable.AfterCount(draw.randint(1, 4)),
+        lambda: composable.AfterProcessingTime(draw.randint(0, 12)),
+        composable.AfterWatermark,
+    ]
+    if depth < 2:
+        several = [composable.AfterAny, composable.AfterAll]
+        makers += [lambda: draw.choice(several)(*(_random_once(draw, depth + 1) for _ in range(draw.randint(1, 3))))]
+    once: composable.ComposableTrigger = draw.choice(makers)()
+    return once
+
+
+def random_timeout(draw: Random, trigger: triggers.Trigger) -> triggers.Trigger:
+    """Return a trigger with a timeout around it, or in it where it purges."""
+    timeout, resets, clears = draw.randint(0, 9), draw.random() < 0.5, draw.random() < 0.5
+    if isinstance(trigger, triggers.PurgingTrigger) and draw.random() < 0.5:
+        return triggers.PurgingTrigger.of(random_timeout(draw, trigger.inner))
+    return triggers.ProcessingTimeoutTrigger.of(trigger, timeout, resets, clears)
+
+
 def random_evictor(draw: Random) -> evictors.Evictor | None:
     """Return an evictor, mostly none."""
     after = draw.random() < 0.3
@@ -226,11 +277,17 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     read |= set(draw.sample(COLUMNS.names, 2))
     columns = pa.schema([field for field in COLUMNS if field.name in read])
     upstream = draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW])
-    trigger, evictor = random_trigger(draw, assigner), random_evictor(draw)
+    flink, evictor = random_trigger(draw, assigner), random_evictor(draw)
+    trigger: triggers.Trigger | composable.ComposableTrigger | None = flink
     # From a source of its own, so that the programs of seeds that were kept stay what they are.
     apart, panes = Random(f"panes {assigner} {keys} {aggregates}"), DEFAULT_PANES
-    if apart.random() < 0.2:
+    chance = apart.random()
+    if chance < 0.2:
         trigger, evictor, panes = triggers.EachBatch(), None, random_panes(apart)
+    elif chance < 0.4:
+        trigger, evictor, panes = random_tree(apart), None, random_composable_panes(apart)
+    elif chance < 0.5 and flink is not None:
+        trigger, evictor, panes = random_timeout(apart, flink), None, PaneSettings(shows_info=apart.random() < 0.5)
     program = program_of(
         assigner,
         aggregates,

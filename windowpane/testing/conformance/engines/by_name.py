@@ -33,6 +33,7 @@ from windowpane.testing.conformance.kinds.parts import (
     tumble_start,
 )
 from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.pane_runs import EngineRun
 from windowpane.testing.conformance.replay.verdicts import Difference, Options
 
 Replay = Callable[[Case, Options], list[Difference]]
@@ -86,6 +87,7 @@ def columnar_engine() -> Engine:
         "window_operator": partial(window_operator.replay, operator=operator),
         "window_operator_chain": partial(window_operator_chain.replay, operator=operator),
         "over_window": partial(over_window.replay, operator=ColumnarOver),
+        "trigger_transcript": partial(trigger_transcript.replay, run=EngineRun),
         "rolling": partial(rolling.replay, engine=RollingEngine),
         "join": partial(join.replay, engine=None),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +10,12 @@ from windowpane.testing.conformance.reading.assigners import parse_assigner
 from windowpane.testing.conformance.reading.composable_triggers import parse_composable
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError, require_known, write_window
 from windowpane.testing.conformance.reading.vectors import Case
+from windowpane.testing.conformance.replay.pane_runs import HarnessRun, MakeRun
 from windowpane.testing.conformance.replay.verdicts import Difference, Options
-from windowpane.testing.harness import ListElements, WindowTestHarness
 from windowpane.testing.records import OutputRecord
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.changes import DELETE, UPDATE_PREIMAGE
-from windowpane.windowing.functions import WindowFunctionSpec
 from windowpane.windowing.pane_settings import PaneSettings
-from windowpane.windowing.spec import WindowSpec
 
 _CASE = {"id", "kind", "program", "steps", "cut_before", "evaluate", "collect", "beam_timestamp_combiner"}
 _PROGRAM = {"assigner", "trigger", "accumulation", "allowed_lateness_ms", "on_time_behavior", "closing_behavior"}
@@ -26,12 +23,12 @@ _STEPS = ("element", "bundle", "watermark", "processing_time", "expect")
 _INFORMATION = {"cause"}
 
 
-def replay(case: Case, options: Options) -> list[Difference]:
+def replay(case: Case, options: Options, run: MakeRun = HarnessRun) -> list[Difference]:
     """Run the case and compare its panes."""
     require_known(case.body, _CASE, "case")
     if case.get("evaluate", "each") != "each":
         raise NotUnderstoodError("Beam asked the trigger once a bundle, windowpane once a row")
-    return _Transcript(case, options).run()
+    return _Transcript(case, options, run).run()
 
 
 def replay_refusal(case: Case, options: Options) -> list[Difference]:
@@ -58,24 +55,18 @@ def _is_refused(trigger: Any, allowed_lateness: int) -> bool:
 
 
 class _Transcript:
-    def __init__(self, case: Case, options: Options) -> None:
+    def __init__(self, case: Case, options: Options, run: MakeRun) -> None:
         program: Json = case.get("program")
         require_known(program, _PROGRAM, "program")
         settings = PaneSettings(
             program["accumulation"], program["on_time_behavior"], program["closing_behavior"], True, allows_unsafe_triggers=True
         )
         assigner, lateness = parse_assigner(program["assigner"]), int(program["allowed_lateness_ms"])
-        trigger = settings.trigger(parse_composable(program["trigger"]), assigner, None, lateness)
-        function = WindowFunctionSpec.full(ListElements())
-        self._spec = WindowSpec(assigner, function, trigger, None, lateness, panes=settings.options)
-        self._harness = WindowTestHarness(self._spec)
-        self._restarts = options.restart
+        self._run = run(assigner, parse_composable(program["trigger"]), settings, lateness, options)
         self._collects = bool(case.get("collect", False))
         self._steps: list[Json] = case.get("steps")
         self._is_cut = "cut_before" in case.body
-        self._dropped: Counter[str] = Counter()
         self._all: list[OutputRecord] = []
-        self._emitted: list[OutputRecord] = []
 
     def run(self) -> list[Difference]:
         differences: list[Difference] = []
@@ -96,31 +87,15 @@ class _Transcript:
 
     def _acted(self, step: Json) -> list[OutputRecord]:
         for element in step.get("bundle", [step["element"]] if "element" in step else []):
-            self._harness.process_element(element["value"], element["ts"], element["key"])
-            self._restart()
+            self._run.element(element)
+        self._run.settle()
         if "watermark" in step:
-            self._harness.process_watermark(step["watermark"])
+            self._run.watermark(step["watermark"])
         if "processing_time" in step:
-            self._harness.set_processing_time(step["processing_time"])
-        self._restart()
-        emitted, self._emitted = [*self._emitted, *self._harness.take_output()], []
+            self._run.processing_time(step["processing_time"])
+        emitted = self._run.take()
         self._all += emitted
         return emitted
-
-    def _restart(self) -> None:
-        if not self._restarts:
-            return
-        before = self._harness
-        self._emitted += before.take_output()
-        self._dropped += self._counted()
-        self._harness = WindowTestHarness.restore(before.snapshot(), self._spec)
-        self._harness.restore_clocks(before.watermark, before.processing_time)
-
-    def _counted(self) -> Counter[str]:
-        counters = self._harness.counters
-        return Counter(
-            late_records_dropped=counters.late_dropped, dropped_by_finished_trigger=counters.dropped_by_finished_trigger
-        )
 
     # What is compared.
 
@@ -136,7 +111,7 @@ class _Transcript:
             found.append(Difference(where, "no panes", seen))
         for name, expected in expect.items():
             if name in ("late_records_dropped", "dropped_by_finished_trigger"):
-                total = (self._dropped + self._counted())[name]
+                total = self._run.counted()[name]
                 is_same, got = total == expected, str(total)
             elif name in readers:
                 is_same, got = readers[name](), str(seen)

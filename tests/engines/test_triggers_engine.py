@@ -1,0 +1,233 @@
+"""Triggers that are asked once for windows that are alike: on random programs the engine does what the row engine does."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.engines.columnar_programs import (
+    KEPT,
+    Pair,
+    batches,
+    event_time_assigners,
+    fixed_assigners,
+    lateness,
+    program_of,
+    table_of,
+)
+from windowpane.engines.panes.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
+from windowpane.engines.panes.triggered import TriggersEngine, refusal
+from windowpane.engines.program import Upstream
+from windowpane.engines.protocol import Clock
+from windowpane.errors import InvalidSpecError
+from windowpane.planning.engines import make_engine
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.testing.fuzz.windowed_programs import random_composable_panes, random_timeout, random_tree
+from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
+from windowpane.windowing.pane_settings import PaneSettings
+
+assigners = st.one_of(st.just(wp.GlobalWindows.create()), event_time_assigners)
+TEN = wp.TumblingEventTimeWindows.of(10)
+EARLY = wp.AfterWatermark(early=wp.AfterProcessingTime(5), late=wp.AfterCount(1))
+
+
+@st.composite
+def trees(draw: st.DrawFn):
+    """Return a composable trigger and what is said of panes, as the fuzz draws them."""
+    random = draw(st.randoms(use_true_random=False))
+    return random_tree(random), random_composable_panes(random)
+
+
+@settings(max_examples=250, deadline=None, print_blob=True)
+@given(assigners, trees(), lateness, st.booleans(), batches())
+def test_random_trees_agree_with_the_row_engine_batch_by_batch(assigner, tree, late, keyed, stream):
+    trigger, panes = tree
+    program = program_of(assigner, trigger, None, late, keyed, panes=panes)
+    note(repr(program.spec))
+    if program.engine != "slices":  # AfterWatermark() alone
+        assert refusal(program) is None
+        Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(assigners, trees(), batches())
+def test_aggregates_that_keep_values_agree(assigner, tree, stream):
+    trigger, panes = tree
+    program = program_of(assigner, trigger, None, 20, aggregates=KEPT, panes=panes)
+    Pair(program, TriggersEngine, in_order=False).run_all(stream)
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(assigners, trees(), batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_judged_alike(assigner, tree, stream, upstream):
+    program = program_of(assigner, tree[0], None, 3, upstream=upstream, panes=tree[1])
+    if program.engine == "triggers":
+        Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(fixed_assigners, st.integers(0, 3), st.integers(0, 2**32), st.sampled_from([0, 3]), batches())
+def test_timeouts_agree(assigner, kind, seed, late, stream):
+    of_clock = wp.ContinuousProcessingTimeTrigger.of(7)
+    inner = (wp.CountTrigger.of(3), of_clock, assigner.default_trigger(), wp.ProcessingTimeTrigger())[kind]
+    program = program_of(assigner, random_timeout(Random(seed), wp.PurgingTrigger.of(inner)), None, late)
+    assert program.engine == "triggers"
+    Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(event_time_assigners, trees(), lateness, batches(), st.data())
+def test_where_batches_end_does_not_matter(assigner, tree, late, stream, data):
+    """Rows under one standing of the clocks, in one batch or in several: the same panes come out."""
+    program = program_of(assigner, tree[0], None, late, panes=tree[1])
+    cut: list[Batch] = []
+    for batch in stream:
+        at = data.draw(st.integers(0, len(batch.rows)))
+        cut += [Batch(batch.watermark, batch.processing_time, rows) for rows in (batch.rows[:at], batch.rows[at:])]
+    assert sorted(put_out(program, stream)) == sorted(put_out(program, cut))
+
+
+def put_out(program, stream):
+    """Return the rows of the main output of all batches, each as text."""
+    engine, store = make_engine(program), MemoryBlobStore()
+    shown = []
+    seen = None
+    for batch in stream:
+        # A clock that has been read fires nothing twice: between the parts of a batch it stands still.
+        now = batch.processing_time if batch.processing_time != seen else wp.MIN
+        seen = batch.processing_time
+        output = engine.run(store, [table_of(batch)], Clock(batch.watermark, now))
+        shown += [repr(row) for number, table in output.tables if number == 0 for row in table.to_pylist()]
+    return shown
+
+
+def rows_at(*times):
+    return tuple(("a", 1, time) for time in times)
+
+
+def counts_of(program, stream):
+    """Return what is said of each pane, and how many rows it holds."""
+    engine, store, shown = make_engine(program), MemoryBlobStore(), []
+    for batch in stream:
+        output = engine.run(store, [table_of(batch)] if batch.rows else [], Clock(batch.watermark, batch.processing_time))
+        for row in (row for number, table in output.tables if number == 0 for row in table.to_pylist()):
+            shown.append((row.get("_change_type"), row["n"], row["pane_timing"], row["pane_index"], row["pane_is_last"]))
+    return shown
+
+
+STREAM = [
+    Batch(0, 0, rows_at(1, 2)),
+    Batch(0, 5, rows_at(3)),
+    Batch(9, 6, ()),
+    Batch(9, 7, rows_at(4, 5)),
+    Batch(14, 8, ()),
+]
+
+
+def test_early_on_time_and_late_panes_of_one_window():
+    program = program_of(TEN, EARLY, None, 5, panes=PaneSettings("accumulating", shows_info=True), aggregates={"n": wp.count()})
+    assert program.engine == "triggers"
+    assert counts_of(program, STREAM) == [
+        (None, 2, "EARLY", 0, False),
+        (None, 3, "ON_TIME", 1, False),
+        (None, 4, "LATE", 2, False),
+        (None, 5, "LATE", 3, False),
+    ]
+
+
+def test_panes_that_are_taken_back():
+    program = program_of(TEN, EARLY, None, 5, panes=PaneSettings("retracting", shows_info=True), aggregates={"n": wp.count()})
+    assert counts_of(program, STREAM) == [
+        ("insert", 2, "EARLY", 0, False),
+        ("update_preimage", 2, "EARLY", 0, False),
+        ("update_postimage", 3, "ON_TIME", 1, False),
+        ("update_preimage", 3, "ON_TIME", 1, False),
+        ("update_postimage", 4, "LATE", 2, False),
+        ("update_preimage", 4, "LATE", 2, False),
+        ("update_postimage", 5, "LATE", 3, False),
+    ]
+
+
+def test_a_batch_of_many_rows_fires_at_each_count():
+    trigger, panes = wp.Repeatedly(wp.AfterCount(10)), PaneSettings("discarding", shows_info=True)
+    program = program_of(TEN, trigger, None, 0, panes=panes, aggregates={"n": wp.count()})
+    stream = [Batch(0, 0, rows_at(*[1] * 25)), Batch(9, 0, ())]
+    assert counts_of(program, stream) == [
+        (None, 10, "EARLY", 0, False),
+        (None, 10, "EARLY", 1, False),
+        (None, 5, "ON_TIME", 2, True),
+    ]
+
+
+def test_rows_that_a_finished_trigger_drops_are_counted_and_late_data():
+    panes = PaneSettings("discarding", allows_unsafe_triggers=True)
+    program = program_of(TEN, wp.AfterCount(2), None, 0, panes=panes, aggregates={"n": wp.count()})
+    output = make_engine(program).run(MemoryBlobStore(), [table_of(Batch(0, 0, rows_at(1, 2, 3)))], Clock(0, 0))
+    (late,) = (table for number, table in output.tables if number == program.late_output)
+    assert output.counters.dropped_by_finished_trigger == 1
+    assert late.select(["dropped", "reason"]).to_pylist() == [{"dropped": True, "reason": "finished"}]
+
+
+def test_nothing_is_left_of_a_window_that_is_over():
+    program = program_of(TEN, EARLY, None, 5, panes=PaneSettings("retracting"))
+    engine, store = make_engine(program), MemoryBlobStore()
+    for batch in STREAM:
+        output = engine.run(store, [table_of(batch)] if batch.rows else [], Clock(batch.watermark, batch.processing_time))
+    assert (output.is_idle, output.counters.open_windows, output.counters.state_bytes) == (True, 0, 0)
+
+
+def test_the_clock_is_waited_for():
+    program = program_of(TEN, EARLY, None, 5, panes=PaneSettings("accumulating"))
+    output = make_engine(program).run(MemoryBlobStore(), [table_of(Batch(0, 7, rows_at(1)))], Clock(0, 7))
+    assert output.next_processing_time == 12
+
+
+@pytest.mark.parametrize(
+    ("trigger", "evictor", "reason"),
+    [
+        (wp.ProcessingTimeoutTrigger.of(wp.DeltaTrigger.of(1, max), 5), None, "DeltaTrigger looks at each row"),
+        (wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(2), 5), wp.CountEvictor.of(2), "an evictor needs every row"),
+    ],
+)
+def test_what_is_refused_is_refused_by_name(trigger, evictor, reason):
+    program = program_of(TEN, trigger, evictor)
+    assert program.engine == "row"
+    assert refusal(program) == reason
+    with pytest.raises(InvalidSpecError, match="cannot run this program"):
+        program_of(TEN, trigger, evictor, engine="triggers")
+
+
+def test_panes_that_are_alike_are_asked_once():
+    asked = []
+
+    class Counting(wp.CountTrigger):
+        def on_element(self, element, timestamp, window, context):
+            asked.append(window)
+            return super().on_element(element, timestamp, window, context)
+
+    spec = program_of(TEN, Counting(3)).spec
+    standings, window = Standings(spec), wp.TimeWindow(0, 10)
+    standings.stand_at(0, 0)
+    for _ in range(100):
+        numbers, bits = standings.after_rows(0, window, 7)
+    assert bits == [0, 0, FIRES, 0, 0, FIRES, 0]
+    assert numbers[2] == numbers[5]
+    assert len(asked) == 4  # without rows; with one, and two; and with the cleanup timer alone
+
+
+def test_standings_survive_as_bytes():
+    spec = program_of(TEN, wp.AfterCount(2), panes=PaneSettings("discarding", allows_unsafe_triggers=True)).spec
+    standings, window = Standings(spec), wp.TimeWindow(0, 10)
+    numbers, bits = standings.after_rows(0, window, 2)
+    assert bits == [0, FIRES | PURGES | IS_LAST]
+    other = Standings(spec)
+    (read,) = other.read(standings.encoded(np.array(numbers[1:])))
+    assert read != 0
+    assert other.after_rows(int(read), window, 1)[1] == standings.after_rows(numbers[1], window, 1)[1] == [IS_DROPPED]
+    assert other.is_nothing(0)
+    assert not other.is_nothing(int(read))

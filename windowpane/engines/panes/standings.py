@@ -1,0 +1,264 @@
+"""What triggers know of panes, as values: panes that are alike have one *standing*, and the trigger is asked once for all.
+
+A standing is what the window operator keeps of a trigger for one key and window: its state by name, and the pending timers of
+both clocks, the cleanup timer among them. The trigger itself runs on it, in the order of the operator's calls; while the clocks
+stand still its answer for a standing and a window is always the same, so it is kept. Standings have numbers, so that what
+happens to many panes is a lookup in arrays::
+
+    AfterCount(2), repeated        number   after a row   fires
+    no rows yet                    0        1             no
+    one row                        1        0             yes
+
+Rules of triggers are in no other place than the triggers. Source of the order of calls: ``operators.window.operator``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windowpane.arrays import Integers
+from windowpane.windowing.panes import Firing
+from windowpane.windowing.spec import WindowSpec
+from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.triggers.base import ReducingState, TriggerResult, ValueState
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
+from windowpane.windowing.windows import Window
+
+FIRES, PURGES, IS_DROPPED, IS_ON_TIME, IS_LAST, MAY_BE_EMPTY, IS_CLEARED = (1 << bit for bit in range(7))
+"""What happens at one step, as bits.
+
+``IS_DROPPED``: the trigger is finished, and takes no row. ``IS_CLEARED``: the window is over.
+"""
+
+
+class Standing(NamedTuple):
+    """What is kept of one pane's trigger.
+
+    Args:
+        values: its state, by name.
+        event_times: pending timers of event time, ascending.
+        processing_times: pending timers of the clock, ascending.
+    """
+
+    values: tuple[tuple[str, Any], ...] = ()
+    event_times: tuple[int, ...] = ()
+    processing_times: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """One timer that a clock made due: its time, and what happens as bits."""
+
+    time: int
+    bits: int
+
+
+class Advance(NamedTuple):
+    """What a clock makes of a pane: the steps in order, and the number of the standing after them."""
+
+    steps: tuple[Step, ...]
+    number: int
+
+
+@dataclass
+class _Desk:
+    """One standing while a trigger works on it: its values, its timers, and what it announced."""
+
+    values: dict[str, Any]
+    event_times: set[int]
+    processing_times: set[int]
+    merged: Sequence[dict[str, Any]] = ()
+    firing: Firing | None = None
+
+    @classmethod
+    def of(cls, standing: Standing) -> _Desk:
+        return cls(dict(standing.values), set(standing.event_times), set(standing.processing_times))
+
+    def standing(self) -> Standing:
+        values = tuple(sorted(self.values.items()))
+        return Standing(values, tuple(sorted(self.event_times)), tuple(sorted(self.processing_times)))
+
+
+class _Value:
+    """A value of a trigger, or one that grows by a reduce function."""
+
+    def __init__(self, values: dict[str, Any], name: str, reduce: Callable[[Any, Any], Any] | None = None) -> None:
+        self._values, self._name, self._reduce = values, name, reduce
+
+    def get(self) -> Any:
+        return self._values.get(self._name)
+
+    def update(self, value: Any) -> None:
+        if value is None:
+            self.clear()
+        else:
+            self._values[self._name] = value
+
+    def add(self, value: Any) -> None:
+        assert self._reduce is not None, "it is a reducing state"
+        held = self.get()
+        self.update(value if held is None else self._reduce(held, value))
+
+    def clear(self) -> None:
+        self._values.pop(self._name, None)
+
+
+@dataclass
+class _Context:
+    """What a trigger is handed: the clocks of the engine, and the standing on the desk."""
+
+    desk: _Desk
+    current_watermark: int
+    current_processing_time: int
+    prefix: str = ""
+
+    def register_event_time_timer(self, time: int) -> None:
+        self.desk.event_times.add(time)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        self.desk.processing_times.add(time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        self.desk.event_times.discard(time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        self.desk.processing_times.discard(time)
+
+    def value_state(self, name: str) -> ValueState:
+        return _Value(self.desk.values, self.prefix + name)
+
+    def reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> ReducingState:
+        return _Value(self.desk.values, self.prefix + name, reduce)
+
+    def merge_reducing_state(self, name: str, reduce: Callable[[Any, Any], Any]) -> None:
+        target = self.reducing_state(name, reduce)
+        for values in self.desk.merged:
+            if (value := values.pop(self.prefix + name, None)) is not None:
+                target.add(value)
+
+    def announce(self, firing: Firing) -> None:
+        self.desk.firing = firing
+
+    def prefixed(self, prefix: str) -> _Context:
+        return _Context(self.desk, self.current_watermark, self.current_processing_time, self.prefix + prefix)
+
+
+@dataclass
+class Standings:
+    """The standings of one program, and what its trigger answers for them.
+
+    Args:
+        spec: the windowed computation.
+    """
+
+    spec: WindowSpec
+    _numbers: dict[Standing, int] = field(default_factory=dict)
+    _all: list[Standing] = field(default_factory=list)
+    _after_row: dict[tuple[Window, int], tuple[int, int]] = field(default_factory=dict)
+    _clocks: tuple[int, int] = (MIN, MIN)
+
+    def __post_init__(self) -> None:
+        """Number the standing of panes without rows."""
+        self._trigger = self.spec.trigger
+        self._finishing = self._trigger if isinstance(self._trigger, PaneTrigger) else None
+        self.number(Standing())
+
+    def number(self, standing: Standing) -> int:
+        """Return the number of a standing; that of panes without rows is 0."""
+        number = self._numbers.setdefault(standing, len(self._all))
+        if number == len(self._all):
+            self._all.append(standing)
+        return number
+
+    def read(self, encoded: Sequence[bytes]) -> Integers:
+        """Return the numbers of standings that ``encoded`` gave."""
+        return np.array([self.number(Standing(*pickle.loads(each))) for each in encoded], np.int64)
+
+    def encoded(self, numbers: Integers) -> list[bytes]:
+        """Return standings as bytes."""
+        return [pickle.dumps(tuple(self._all[number]), protocol=5) for number in numbers.tolist()]
+
+    def first_times(self, numbers: Integers, event_time: bool) -> Integers:
+        """Return when the first timer of each is due; ``MAX`` for those without one."""
+        present, codes = np.unique(numbers, return_inverse=True)
+        standings = (self._all[number] for number in present.tolist())
+        timers = (standing.event_times if event_time else standing.processing_times for standing in standings)
+        firsts: Integers = np.array([times[0] if times else MAX for times in timers], np.int64)[codes]
+        return firsts
+
+    def is_nothing(self, number: int) -> bool:
+        """Whether a standing holds neither state nor timers."""
+        return self._all[number] == Standing()
+
+    def stand_at(self, watermark: int, now: int) -> None:
+        """Move the clocks: answers were true of where they stood."""
+        if self._clocks != (watermark, now):
+            self._clocks = watermark, now
+            self._after_row.clear()
+
+    # The order of calls is the operator's.
+
+    def after_rows(self, number: int, window: Window, count: int) -> tuple[list[int], list[int]]:
+        """Return, for each of so many rows that a window takes one after the other, the standing after it and what happened."""
+        numbers, bits = [0] * count, [0] * count
+        for at in range(count):
+            before = number
+            number, happened = self._after(before, window)
+            if number == before and not happened:  # no further row changes anything
+                numbers[at:] = [number] * (count - at)
+                break
+            numbers[at], bits[at] = number, happened
+        return numbers, bits
+
+    def _after(self, number: int, window: Window) -> tuple[int, int]:
+        known = self._after_row.get((window, number))
+        if known is None:
+            known = self._after_row[window, number] = self._asked(number, window)
+        return known
+
+    def _asked(self, number: int, window: Window) -> tuple[int, int]:
+        desk = _Desk.of(self._all[number])
+        context = _Context(desk, *self._clocks)
+        if self._finishing is not None and self._finishing.is_finished(context):
+            bits = IS_DROPPED
+        else:
+            self._trigger.check_window(window)
+            bits = _bits(self._trigger.on_element(None, MIN, window, context), desk.firing)
+        cleanup = self.spec.lateness.cleanup_time(window.max_timestamp)
+        if cleanup != MAX:
+            (desk.event_times if self.spec.assigner.is_event_time else desk.processing_times).add(cleanup)
+        return self.number(desk.standing()), bits
+
+    def advanced(self, number: int, window: Window, event_time: bool) -> Advance:
+        """Return what a clock, which stands where ``stand_at`` put it, makes of a pane."""
+        desk = _Desk.of(self._all[number])
+        timers = desk.event_times if event_time else desk.processing_times
+        clock, steps = self._clocks[0 if event_time else 1], list[Step]()
+        callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
+        ends_window = event_time == self.spec.assigner.is_event_time
+        cleanup = self.spec.lateness.cleanup_time(window.max_timestamp)
+        while timers and (time := min(timers)) <= clock:
+            timers.discard(time)
+            context = _Context(desk, *self._clocks)
+            desk.firing = None
+            result = callback(time, window, context)
+            bits = _bits(result, desk.firing or Firing(is_on_time=event_time and time == window.max_timestamp))
+            if ends_window and time == cleanup:
+                self._trigger.clear(window, context)
+                bits |= IS_CLEARED
+                if self._finishing is not None:  # a tree leaves timers that it no longer waits for
+                    desk.event_times.clear()
+                    desk.processing_times.clear()
+            steps.append(Step(time, bits))
+        return Advance(tuple(steps), self.number(desk.standing()))
+
+
+def _bits(result: TriggerResult, firing: Firing | None) -> int:
+    bits = FIRES * result.is_fire | PURGES * result.is_purge
+    if firing is None or not result.is_fire:
+        return bits
+    return bits | IS_ON_TIME * firing.is_on_time | IS_LAST * firing.is_last | MAY_BE_EMPTY * firing.may_be_empty

@@ -1,0 +1,494 @@
+"""The triggers engine: panes whose trigger is asked row by row and timer by timer, on Arrow tables.
+
+For composable triggers, and Flink's where no other engine has a rule for them, on windows of fixed size and global windows:
+built-in aggregates, accumulating, discarding or retracting. The trigger itself is asked, once for all panes that are alike
+(``standings``); what it says cuts the rows of a batch into pieces that end where panes fire or purge::
+
+    AfterCount(2), repeated     held  x | batch  x F  x x F  x
+    accumulating shows          first firing  held + 1st piece   second  held + 1st + 2nd
+    discarding shows            first firing  held + 1st piece   second  2nd
+
+State, by name in the bucket's blob store: ``header``; a pane store (see there) with one row for each key and window: its
+standing, whether it holds something and the partials, with ``pane_info`` how many panes there were, and where panes are taken
+back the partials of the last one; ``d``, when the first timers of each segment are due; for staggered windows their
+``stagger``. Who may mutate: this engine, once a batch. Recovery: read them back.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar_batch import ColumnarBatch
+from windowpane.engines.common.evicting import argument_columns
+from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
+from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
+from windowpane.engines.panes.standings import (
+    FIRES,
+    IS_CLEARED,
+    IS_DROPPED,
+    IS_LAST,
+    IS_ON_TIME,
+    MAY_BE_EMPTY,
+    PURGES,
+    Advance,
+    Standings,
+)
+from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput
+from windowpane.hidden_columns import FILLED, SEGMENT, TIME, hidden
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
+from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
+from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.windowing.arrow.functions import ArrowWindowFunction
+from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers import (
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
+
+_STANDING, _SHOWN = hidden("standing"), hidden("shown")
+_BEFORE = hidden("before_")
+"""Before the name of a partial: that of the last pane."""
+_DUE, _DUE_KIND, _DUE_VERSION = "d", "due-timers", 1
+
+
+class TriggersEngine(PanesEngine):
+    """Runs what ``refusal`` does not refuse."""
+
+    name = "triggers"
+
+    def batch(self, store: BlobStore) -> ColumnarBatch:
+        return _Batch(self.program, self.fold, store)
+
+
+def refusal(program: Program) -> str | None:
+    """Return why the triggers engine cannot run a program, ``None`` if it can."""
+    spec = program.spec
+    if (refused := windows_refusal(spec.assigner)) is not None:
+        return refused
+    if (refused := _trigger_refusal(spec.trigger)) is not None:
+        return refused
+    if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
+        return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
+    if spec.coalesces_refinements and spec.allowed_lateness:
+        return "late rows of a batch fire together"
+    if spec.evictor is not None:
+        return "an evictor needs every row"
+    if isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
+    if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
+        return "a function on Arrow tables has no result of no rows"
+    return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=True)
+
+
+_ASKED_OF_ALL = (ContinuousProcessingTimeTrigger, CountTrigger, EndOfStreamTrigger, EventTimeTrigger, ProcessingTimeTrigger)
+"""Flink's triggers that do not look at the row."""
+
+
+def _trigger_refusal(trigger: Trigger) -> str | None:
+    """Return why a trigger has to see each row, ``None`` if it does not."""
+    if type(trigger) is PaneTrigger:
+        return next(filter(None, map(_trigger_refusal, all_flink_triggers(trigger.root))), None)
+    if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
+        return _trigger_refusal(trigger.inner)
+    return None if type(trigger) in _ASKED_OF_ALL else f"{type(trigger).__name__} looks at each row"
+
+
+def _waits_for_end(trigger: Trigger) -> bool:
+    if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
+        return _waits_for_end(trigger.inner)
+    return type(trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
+
+
+class _Panes(NamedTuple):
+    """What panes hold after a step, one entry a pane, and whether anything is left of each.
+
+    Args:
+        keys: keys and segment.
+        standings: the numbers of their standings.
+        filled: whether they hold something.
+        partials: that; any row where it is nothing.
+        shown: what they have put out.
+    """
+
+    keys: pa.Table
+    standings: Integers
+    filled: Mask
+    partials: pa.Table
+    shown: Shown
+
+
+class _Cut(NamedTuple):
+    """The rows of a batch in pieces behind what panes held, by pane and in order.
+
+    Args:
+        atoms: partials.
+        panes: the pane of each.
+        begins: the atom at which the contents begin that a firing at each would show.
+        bits: what happens behind each.
+        elements: the last element of each; -1 for what was held.
+    """
+
+    atoms: pa.Table
+    panes: Integers
+    begins: Integers
+    bits: Integers
+    elements: Integers
+
+
+class _Batch(ColumnarBatch):
+    """One batch of one bucket: state opened, run, written back."""
+
+    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
+        super().__init__(program, fold, store)
+        self._keys = list(key_names(program))
+        self._names = list(fold.columns)
+        self._arguments = argument_columns(program, fold) or [TIME]
+        self._windows = PaneWindows(self)
+        self._panes = PaneStore(store, self._keys, self._windows.is_global)
+        self._standings = Standings(program.spec)
+        self._put_out = PaneResults(self.results, program.spec.panes)
+        self._options = program.spec.panes
+        self._due = _DueTimers(store)
+        self._open = self.header.open_windows
+
+    # The clocks.
+
+    def on_watermark(self, before: int) -> None:
+        if self.watermark != before:
+            self._advance(event_time=True, judged=before)
+
+    def on_processing_time(self, before: int) -> None:
+        self._advance(event_time=False, judged=self.watermark)
+
+    def _advance(self, event_time: bool, judged: int) -> None:
+        """Fire what a clock makes due."""
+        clock = self.watermark if event_time else self.now
+        segments = self._due.segments(clock, event_time)
+        if self._windows.is_global and segments:
+            segments = self._panes.segments()
+        held = self._panes.read(segments) if segments else None
+        if held is None:
+            return
+        self._standings.stand_at(self.watermark, self.now)
+        panes = self._read(held)
+        ends = self._ends(panes)
+        first_times = self._standings.first_times(panes.standings, event_time)
+        due = np.flatnonzero(first_times <= clock)
+        kinds = combined(panes.standings[due], dense_codes([pa.chunked_array([pa.array(ends[due])])], len(due)).codes)
+        at = due[first_rows(kinds)]
+        advances = [
+            self._standings.advanced(number, self._windows.window(end), event_time)
+            for number, end in zip(panes.standings[at].tolist(), ends[at].tolist(), strict=True)
+        ]
+        self._write(self._fired_by_clock(panes, ends, due, advances, kinds, judged), segments, panes)
+
+    def _fired_by_clock(
+        self, panes: _Panes, ends: Integers, due: Integers, advances: list[Advance], kinds: Integers, judged: int
+    ) -> _Panes:
+        """Put out what fires of the panes that are ``due``, and return what all panes hold then."""
+        offsets = np.cumsum([0, *(len(each.steps) for each in advances)])
+        times = np.array([step.time for each in advances for step in each.steps], np.int64)
+        bits = np.array([step.bits for each in advances for step in each.steps], np.int64)
+        numbers = np.array([each.number for each in advances], np.int64)
+        steps = exploded(Ranges(offsets[kinds], offsets[kinds + 1] - 1))
+        of = np.repeat(due, np.diff(offsets)[kinds])
+        purged = _purged_before(bits[steps], of)
+        filled = panes.filled[of] & ~purged
+        fires = (bits[steps] & FIRES > 0) & (filled | (bits[steps] & MAY_BE_EMPTY > 0))
+        order = self._by_time(times[steps], ends[of], of)
+        at = order[fires[order]]
+        firings = Firings(
+            of[at],
+            panes.partials.take(pa.array(of[at])),
+            np.where(filled[at], OF_CONTENTS, OF_NOTHING),
+            bits[steps][at] & IS_ON_TIME > 0,
+            bits[steps][at] & IS_LAST > 0,
+        )
+        shown = self._emit(panes.keys, ends, firings, panes.shown, judged)
+        after, left = panes.standings.copy(), panes.filled.copy()
+        after[due] = numbers[kinds]
+        left[of[bits[steps] & (PURGES | IS_CLEARED) > 0]] = False
+        over = np.zeros(len(after), bool)
+        over[of[bits[steps] & IS_CLEARED > 0]] = True
+        return _Panes(panes.keys, after, left, panes.partials, _forgotten(shown, over))
+
+    def _by_time(self, times: Integers, ends: Integers, panes: Integers) -> Integers:
+        """Return steps in the order in which timers fire: by time and window, for each pane as they stand."""
+        starts = ends if self._windows.is_global else self._windows.starts(ends)
+        order: Integers = np.lexsort((np.arange(len(times)), ends, starts, _latest(times, panes)))
+        return order
+
+    # The rows.
+
+    def take(self, tables: list[pa.Table]) -> None:
+        rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
+        elements = self._windows.in_open_windows(with_plain_keys(self.program, rows), starts)
+        if len(elements.numbers):
+            self._take(elements, rows)
+
+    def _take(self, elements: Elements, rows: pa.Table) -> None:
+        """Take elements, whose ``rows`` are as they came."""
+        keys = BatchKeys.of(elements.rows, self._keys)
+        segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
+        segments_touched = distinct(segments)
+        touched = touched_panes(self._panes.read(segments_touched), elements, keys, segments)
+        before = self._met(touched)
+        ends = self._ends(before)
+        by_pane = grouped(touched.element_panes)
+        self._standings.stand_at(self.watermark, self.now)
+        bits, standings = self._answers(by_pane, before.standings, ends)
+        self._report_finished(elements, rows, by_pane.order[bits & IS_DROPPED > 0])
+        cut = self._cut(touched, before, by_pane, bits)
+        fired = np.flatnonzero(cut.bits & FIRES > 0)
+        fired = fired[np.argsort(cut.elements[fired])]
+        lasts = run_ends(cut.panes)
+        lasts = lasts[cut.bits[lasts] & PURGES == 0]
+        ranges = Ranges(np.append(cut.begins[fired], cut.begins[lasts]), np.append(fired, lasts))
+        merged = merge_ranges(self.fold, cut.atoms, ranges)
+        firings = Firings(
+            cut.panes[fired],
+            merged.slice(0, len(fired)),
+            np.full(len(fired), OF_CONTENTS),
+            np.zeros(len(fired), bool),
+            cut.bits[fired] & IS_LAST > 0,
+        )
+        shown = self._emit(before.keys, ends, firings, before.shown, self.watermark)
+        filled, places = np.zeros(touched.count, bool), np.zeros(touched.count, np.int64)
+        filled[cut.panes[lasts]] = True
+        places[cut.panes[lasts]] = len(fired) + np.arange(len(lasts))
+        partials = merged if merged.num_rows else before.partials
+        after = _Panes(before.keys, standings, filled, partials.take(pa.array(places)), shown)
+        self._write(after, segments_touched, before)
+
+    def _answers(self, by_pane: Grouped, standings: Integers, ends: Integers) -> tuple[Integers, Integers]:
+        """Return what happens at each element, by pane and in order, and the standing of each pane afterwards."""
+        if not len(by_pane.groups):
+            return np.zeros(0, np.int64), standings
+        lasts = run_ends(by_pane.groups)
+        panes, counts = by_pane.groups[lasts], by_pane.positions[lasts] + 1
+        kinds = combined(standings[panes], dense_codes([pa.chunked_array([pa.array(ends[panes])])], len(panes)).codes)
+        at = first_rows(kinds)
+        most = np.zeros(len(at), np.int64)
+        np.maximum.at(most, kinds, counts)
+        numbers, bits = list[int](), list[int]()
+        for first, count in zip(panes[at].tolist(), most.tolist(), strict=True):
+            window = self._windows.window(int(ends[first]))
+            answered = self._standings.after_rows(int(standings[first]), window, count)
+            numbers += answered[0]
+            bits += answered[1]
+        offsets = np.cumsum(most) - most
+        after = standings.copy()
+        after[panes] = np.array(numbers, np.int64)[offsets[kinds] + counts - 1]
+        of = np.repeat(offsets[kinds], counts)
+        return np.array(bits, np.int64)[of + by_pane.positions], after
+
+    def _report_finished(self, elements: Elements, rows: pa.Table, at: Integers) -> None:
+        """Report the elements of panes whose trigger is finished."""
+        if len(at):
+            at = np.sort(at)
+            ends = elements.ends[at]
+            windows = [self._windows.window(end) for end in ends.tolist()]
+            self.missed.finish(rows, elements.numbers[at], windows)
+
+    def _cut(self, touched: TouchedPanes, before: _Panes, by_pane: Grouped, bits: Integers) -> _Cut:
+        is_taken = bits & IS_DROPPED == 0
+        order, panes, bits = by_pane.order[is_taken], by_pane.groups[is_taken], bits[is_taken]
+        ends_piece = bits & (FIRES | PURGES) > 0
+        begins = run_starts(panes) == np.arange(len(panes))
+        begins[1:] |= ends_piece[:-1]
+        pieces = np.cumsum(begins) - 1
+        lasts = run_ends(pieces)
+        partials = before.partials.slice(0, 0)
+        if len(order):
+            rows = touched.elements.columns(self._arguments).take(pa.array(order))
+            partials = fold_groups(self.fold, rows, pieces).select(self._names)
+        held = np.flatnonzero(before.filled)
+        all_panes = np.append(held, panes[lasts])
+        in_order = stable_order(all_panes)
+        atoms = pa.concat_tables([before.partials.take(pa.array(held)), partials]).take(pa.array(in_order))
+        all_bits = np.append(np.zeros(len(held), np.int64), bits[lasts])[in_order]
+        all_panes = all_panes[in_order]
+        elements = np.append(np.full(len(held), -1), order[lasts])[in_order]
+        return _Cut(atoms, all_panes, _begins(all_bits & PURGES > 0, all_panes), all_bits, elements)
+
+    # What is kept.
+
+    def _ends(self, panes: _Panes) -> Integers:
+        ends: Integers = panes.keys[SEGMENT].to_numpy()
+        return np.full(len(ends), MAX) if self._windows.is_global else ends
+
+    def _emit(self, keys: pa.Table, ends: Integers, firings: Firings, before: Shown, judged: int) -> Shown:
+        starts = None if self._windows.is_global else self._windows.starts(ends)
+        last_instants = ends if starts is None else ends - 1
+        return self._put_out.put_out(
+            keys.select(self._keys), starts, ends, firings, before, last_instants > self.watermark, judged
+        )
+
+    def _read(self, held: pa.Table) -> _Panes:
+        """Return the panes of rows that ``_write`` gave."""
+        encoded = held[_STANDING].combine_chunks().dictionary_encode()
+        known = self._standings.read(encoded.dictionary.to_pylist())
+        standings = known[encoded.indices.to_numpy()]
+        kinds, last = np.full(held.num_rows, NONE), None
+        if self._options.retracts:
+            kinds = held[_SHOWN].to_numpy()
+            last = held.select([_BEFORE + name for name in self._names]).rename_columns(self._names)
+        shown = Shown(PaneNumbers.kept(held), kinds, last)
+        partials = held.select(self._names)
+        return _Panes(held.select([*self._keys, SEGMENT]), standings, held[FILLED].to_numpy(), partials, shown)
+
+    def _met(self, touched: TouchedPanes) -> _Panes:
+        """Return the panes by their codes, with what they held before the batch: nothing where they are new."""
+        count = touched.count
+        if touched.held is None:
+            nothing = self._nothing(touched.elements, count)
+            shown = Shown(
+                PaneNumbers.none(count, has_flags=True), np.full(count, NONE), nothing if self._options.retracts else None
+            )
+            return _Panes(touched.keys, np.zeros(count, np.int64), np.zeros(count, bool), nothing, shown)
+        held, places = self._read(touched.held), np.full(count, -1)
+        places[touched.held_panes] = np.arange(touched.held.num_rows)
+        is_held = places >= 0
+        rows = pa.array(np.maximum(places, 0), mask=~is_held)
+        numbers = PaneNumbers.none(count).replaced(np.flatnonzero(is_held), held.shown.numbers.at(places[is_held]))
+        last = None if held.shown.partials is None else held.shown.partials.take(rows)
+        shown = Shown(numbers, np.where(is_held, held.shown.kinds[places], NONE), last)
+        standings, filled = np.where(is_held, held.standings[places], 0), is_held & held.filled[places]
+        return _Panes(touched.keys, standings, filled, held.partials.take(rows), shown)
+
+    def _nothing(self, elements: Elements, count: int) -> pa.Table:
+        """Return rows of partials that say nothing, of the types that elements fold to."""
+        row = elements.columns(self._arguments).slice(0, 1)
+        return fold_groups(self.fold, row, np.zeros(1, np.int64)).select(self._names).take(pa.nulls(count, pa.int64()))
+
+    def _write(self, panes: _Panes, segments: list[int], before: _Panes) -> None:
+        """Put panes in place of what the segments held; what is left with nothing goes."""
+        numbers, codes = np.unique(panes.standings, return_inverse=True)
+        is_nothing = np.array([self._standings.is_nothing(number) for number in numbers.tolist()], bool)
+        stays = np.flatnonzero(panes.filled | ~is_nothing[codes] | (panes.shown.numbers.all > 0))
+        kept, filled = panes.keys.take(pa.array(stays)), panes.filled[stays]
+        rows = pa.array(stays, mask=~filled)
+        encoded = pa.array(self._standings.encoded(numbers), pa.binary())
+        kept = kept.append_column(_STANDING, encoded.take(pa.array(codes[stays]))).append_column(FILLED, pa.array(filled))
+        for name in self._names:
+            kept = kept.append_column(name, panes.partials[name].take(rows))
+        if self._options.shows_info or self._options.retracts:
+            kept = panes.shown.numbers.at(stays).beside(kept)
+        if self._options.retracts:
+            assert panes.shown.partials is not None, "the last pane is kept where it is taken back"
+            kinds = panes.shown.kinds[stays]
+            kept = kept.append_column(_SHOWN, pa.array(kinds))
+            rows = pa.array(stays, mask=kinds != OF_CONTENTS)
+            for name in self._names:
+                kept = kept.append_column(_BEFORE + name, panes.shown.partials[name].take(rows))
+        self._open += int(filled.sum()) - int(before.filled.sum())
+        self._note_due(kept, panes.standings[stays], segments)
+        self._panes.write(kept, segments)
+
+    def _note_due(self, kept: pa.Table, standings: Integers, segments: list[int]) -> None:
+        """Note when the first timers of the segments are due; global windows, whose shards are cut anew, have one entry."""
+        if self._windows.is_global:
+            kept_segments, segments = np.zeros(len(standings), np.int64), [0]
+        else:
+            kept_segments = kept[SEGMENT].to_numpy()
+        firsts = [self._standings.first_times(standings, event_time) for event_time in (True, False)]
+        for segment in segments:
+            here = kept_segments == segment
+            if here.any():
+                self._due.note(segment, *(int(times[here].min()) for times in firsts))
+            else:
+                self._due.drop(segment)
+
+    def close(self) -> BucketOutput:
+        self._panes.flush()
+        self._due.flush()
+        return self.output(self._open, self._panes.byte_size, not self._panes.segments(), self._due.next_processing_time)
+
+
+def _purged_before(bits: Integers, panes: Integers) -> Mask:
+    """Return whether the contents of the pane of each step were dropped by a step before it; steps of a pane stand together."""
+    drops = (bits & (PURGES | IS_CLEARED) > 0).astype(np.int64)
+    sums, begins = np.cumsum(drops) - drops, run_starts(panes)
+    purged: Mask = sums > sums[begins]
+    return purged
+
+
+def _begins(purges: Mask, panes: Integers) -> Integers:
+    """Return, for each atom, where the contents begin that stand there: those of a pane, or behind its last purge."""
+    begins = np.zeros(len(panes), np.int64)
+    begins[1:] = np.where(purges[:-1], np.arange(1, len(panes)), 0)
+    latest: Integers = np.maximum(run_starts(panes), np.maximum.accumulate(begins))
+    return latest
+
+
+def _latest(times: Integers, panes: Integers) -> Integers:
+    """Return, for each step, the latest time of its pane so far: a timer that was set for an earlier time fires no earlier."""
+    latest = times.copy()
+    behind = np.flatnonzero((panes[1:] == panes[:-1]) & (times[1:] < times[:-1])) + 1
+    for at in behind.tolist():
+        latest[at] = max(latest[at - 1], latest[at])
+    return latest
+
+
+def _forgotten(shown: Shown, over: Mask) -> Shown:
+    """Return what panes have put out, of those that are over nothing."""
+    gone = np.flatnonzero(over)
+    numbers = shown.numbers.replaced(gone, PaneNumbers.none(len(gone)))
+    return Shown(numbers, np.where(over, NONE, shown.kinds), shown.partials)
+
+
+class _DueTimers:
+    """By segment that holds something when its first timers are due, of event time and of the clock."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+        blob = store.get(_DUE)
+        numbers = array("q", b"" if blob is None else unframe(_DUE_KIND, _DUE_VERSION, blob))
+        self._times = {at: (one, other) for at, one, other in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)}
+        self._changed = False
+
+    def segments(self, clock: int, event_time: bool) -> list[int]:
+        """Return the segments of which something is due."""
+        return sorted(at for at, times in self._times.items() if times[not event_time] <= clock)
+
+    def note(self, segment: int, event_time: int, processing_time: int) -> None:
+        """Note when the first timers of a segment are due, ``MAX`` for those that are never, or at the end of time."""
+        self._changed |= self._times.get(segment) != (event_time, processing_time)
+        self._times[segment] = event_time, processing_time
+
+    def drop(self, segment: int) -> None:
+        """Forget a segment that holds nothing."""
+        self._changed |= self._times.pop(segment, None) is not None
+
+    @property
+    def next_processing_time(self) -> int | None:
+        """When the clock is first waited for, ``None`` for never."""
+        return min((times[1] for times in self._times.values() if times[1] != MAX), default=None)
+
+    def flush(self) -> None:
+        """Write them if they changed."""
+        if self._changed:
+            flat = array("q", [number for at, times in sorted(self._times.items()) for number in (at, *times)])
+            self._store.put(_DUE, frame(_DUE_KIND, _DUE_VERSION, flat.tobytes()))
