@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -133,3 +136,33 @@ def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_o
         assert shown == [("trades", "2024-01-01 10:18:00", "1"), ("trades in minutes", "2024-01-01 10:18:00", "1")]
         session.run("DROP MATERIALIZED VIEW by_key; DROP MATERIALIZED VIEW minutes")
         assert [row[0] for row in session.query("SHOW WATERMARKS").rows()] == ["trades"]
+
+
+@contextmanager
+def largest_result(spark, size: str) -> Iterator[None]:
+    """Let Spark refuse tasks that send the driver more than ``size`` together."""
+    conf, name = spark.sparkContext._jsc.sc().conf(), "spark.driver.maxResultSize"
+    before = conf.get(name, "1g")
+    conf.set(name, size)
+    try:
+        yield
+    finally:
+        conf.set(name, before)
+
+
+def test_changes_of_a_batch_reach_the_store_by_files_and_not_as_results_of_tasks(spark, tmp_path: Path) -> None:
+    names = [f"{number:06} {hashlib.sha256(str(number).encode()).hexdigest()}" for number in range(30_000)]
+    write(tmp_path / "in", 1, [(1, name, 1, 1, Decimal(1), minute(0)) for name in names])
+    write(tmp_path / "in", 2, [(1, "z", 1, 1, Decimal(1), minute(9))])
+    options = f"connector = 'parquet', path = '{tmp_path / 'in'}', maxFilesPerTrigger = '1'"
+    store = tmp_path / "views.duckdb"
+    with largest_result(spark, "1m"), Session(spark, str(store)) as session:
+        session.run(SOURCE.format(options=options))
+        session.run(
+            "CREATE MATERIALIZED VIEW names AS SELECT name, window_start, count(*) AS n "
+            "FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY name, window_start EMIT ON WINDOW CLOSE"
+        )
+        session.run("CREATE MATERIALIZED VIEW longest AS SELECT max(name) AS name, count(*) AS n FROM names; FLUSH")
+        assert sorted(session.query("SELECT name, n FROM names").rows()) == [(name, 1) for name in names]
+        assert session.query("SELECT * FROM longest").rows() == [(names[-1], 30_000)]
+    assert not list(Path(f"{store}.streams").glob("*/changes/*"))

@@ -1,4 +1,4 @@
-"""A query that hands the rows of every batch to a function here: letters to views, and rows to tables.
+"""A query that hands every batch to a function here: letters to views, rows to tables, and changes of views.
 
 The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
 process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
@@ -22,7 +22,7 @@ from pyspark.errors import StreamingQueryException
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 
-Take = Callable[[pa.Table, int], None]
+Take = Callable[[Any, int], None]
 
 _TOLD = "windowpane.told"
 """The local property by which tasks of a batch are told something."""
@@ -98,9 +98,10 @@ class BatchQuery:
         take: Take,
         begin: Callable[[int], None] | None = None,
     ) -> None:
-        """Hand each batch, as an Arrow table, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
+        """Hand each batch, a DataFrame, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
 
-        ``begin`` is called with the number before a batch runs, on the thread that runs it.
+        ``take`` must run the batch, whatever its number is: its tasks write state. ``begin`` is called with the number before
+        that, on the same thread.
         """
         self._begin = begin
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
@@ -165,7 +166,7 @@ class BatchQuery:
         try:
             if self._begin is not None:
                 self._begin(number)
-            self._take(_collected(rows), number)
+            self._take(rows, number)
         except Exception as error:
             self._failure = error
             return str(error)
@@ -190,9 +191,40 @@ class _Idle(threading.Thread):
             self.failure = error
 
 
-def _collected(rows: Any) -> pa.Table:
-    try:
+def collected(rows: Any) -> pa.Table:
+    """Run a batch and return its rows.
+
+    Raises:
+        SqlRunError: a task failed.
+    """
+    with _our_words():
         return rows.toArrow()
+
+
+def write_parquet(rows: Any, folder: Path) -> None:
+    """Run a batch whose tasks write its rows to a folder, in place of what is there.
+
+    Raises:
+        SqlRunError: a task failed.
+    """
+    with _our_words():
+        rows.write.mode("overwrite").parquet(_address(folder))
+
+
+def run_only(rows: Any) -> None:
+    """Run a batch for the sake of its state.
+
+    Raises:
+        SqlRunError: a task failed.
+    """
+    with _our_words():
+        rows.write.format("noop").mode("overwrite").save()
+
+
+@contextmanager
+def _our_words() -> Iterator[None]:
+    try:
+        yield
     except SPARK_ERRORS as error:
         raise SqlRunError(reason(error)) from None
 

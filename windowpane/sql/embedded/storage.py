@@ -165,6 +165,15 @@ class Storage:
         self._temporaries[name] = int(self.run(f"CREATE TEMP TABLE {name} AS {query}")[0][0])
         return name
 
+    def extend(self, name: str, query: str) -> None:
+        """Add the result of a query to a temporary relation."""
+        self._temporaries[name] += int(self.run(f"INSERT INTO {name} {query}")[0][0])
+
+    def pieces(self, relation: str, rows: int) -> Iterator[pa.Table]:
+        """Yield a relation as Arrow tables of so many rows at most; nothing may change it meanwhile."""
+        for start in range(0, self.count(relation), rows):
+            yield self.arrow(f"SELECT * FROM {relation} LIMIT {rows} OFFSET {start}")
+
     def retain(self, name: str) -> None:
         """Keep a temporary relation beyond its transaction, until it is released."""
         self._retained.add(name)

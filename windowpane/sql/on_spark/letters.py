@@ -26,7 +26,7 @@ CLOCK = ""
 """The relation of the part with the watermarks."""
 
 _ARROW = pa.schema([("relation", pa.string()), ("blob", pa.binary())])
-_ROWS = 250_000
+PART_ROWS = 250_000
 """So many rows are one part at most: parts are read side by side."""
 
 
@@ -85,8 +85,8 @@ def receive(batch: pa.Table) -> Received:
 
 def packed(changes: pa.Table) -> Iterator[bytes]:
     """Return changes as parts of a letter; none if there are none."""
-    for start in range(0, changes.num_rows, _ROWS):
-        yield to_stream(changes.slice(start, _ROWS), "lz4").to_pybytes()
+    for start in range(0, changes.num_rows, PART_ROWS):
+        yield to_stream(changes.slice(start, PART_ROWS), "lz4").to_pybytes()
 
 
 def clock_table(clock: Mapping[str, str], *, initial: bool) -> pa.Table:

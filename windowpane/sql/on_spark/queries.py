@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
+from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.letters import SCHEMA
 from windowpane.sql.on_spark.mail import Mail
 
@@ -65,6 +66,10 @@ class ViewQueries:
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
+    def change_log(self, name: str) -> ChangeLog:
+        """Return the change log of a view that reads its source itself."""
+        return ChangeLog(self._folder / self._mail.stream(name).folder / "changes")
+
     def start_view(self, name: str, made: Callable[[Any], Any] | None) -> None:
         """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
         from windowpane.spark.queries.batch_query import inbox
@@ -75,31 +80,37 @@ class ViewQueries:
             found = inbox(spark, folder, SCHEMA)
             return found if made is None else made(found)
 
-        self._start(name, letters, self._answer)
+        self._start(name, letters, _collecting(partial(self._answer, name)))
 
     def start_streamed(
-        self, name: str, changes: Callable[[Any], Any], take: Callable[[pa.Table, int], None], begin: Callable[[int], None]
+        self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
     ) -> None:
         """Start the query of a view that reads its source itself, if it does not run.
 
         Args:
             name: of the view.
             changes: makes the streaming DataFrame of its changes in a session.
-            take: takes its batches.
+            take: takes its batches, as DataFrames.
             begin: is called before each of them.
         """
-        self._start(name, changes, lambda _, batch, number: take(batch, number), begin)
+        self._start(name, changes, take, begin)
 
     def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
         """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""
-        self._start(name, rows, self._ingest)
+        self._start(name, rows, _collecting(partial(self._ingest, name)))
 
-    def _start(self, name: str, rows: Callable[[Any], Any], take: Answer, begin: Callable[[int], None] | None = None) -> None:
+    def _start(
+        self,
+        name: str,
+        rows: Callable[[Any], Any],
+        take: Callable[[Any, int], None],
+        begin: Callable[[int], None] | None = None,
+    ) -> None:
         from windowpane.spark.queries.batch_query import BatchQuery
 
         if name not in self._running:
             checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
-            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, partial(take, name), begin)
+            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, take, begin)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:
@@ -122,3 +133,14 @@ class ViewQueries:
             self.drop(name)
         if not self._is_lasting:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], None]:
+    """Return a function that takes a batch as a DataFrame, and hands its rows on as an Arrow table."""
+
+    def collect(rows: Any, number: int) -> None:
+        from windowpane.spark.queries.batch_query import collected
+
+        take(collected(rows), number)
+
+    return collect

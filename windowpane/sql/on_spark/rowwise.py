@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -50,14 +50,25 @@ class Rowwise:
         if flow.source == CLOCK:
             return storage.arrow(query)
         arrived = typed(storage, [table], flow.columns)
+        assert arrived is not None, "one table is one relation"
         storage.run(f"CREATE TEMP VIEW {INPUT} AS SELECT * FROM {arrived}")
         result = storage.arrow(query)
         storage.run(f"DROP VIEW temp.{INPUT}")
         return result
 
 
-def typed(storage: Storage, tables: Sequence[pa.Table], columns: Sequence[tuple[str, str]]) -> str:
-    """Keep changes until the transaction ends, with the types they have in plans, and return the name to read them by."""
-    name = storage.temporary_from(pa.concat_tables(tables))
+def typed(storage: Storage, tables: Iterable[pa.Table], columns: Sequence[tuple[str, str]]) -> str | None:
+    """Keep changes until the transaction ends, with the types they have in plans, and return the name to read them by.
+
+    Tables are taken one at a time; ``None`` if there is none.
+    """
     items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in columns]
-    return storage.temporary(f"SELECT {', '.join([*items, f'{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}'])} FROM {name}")
+    select = f"SELECT {', '.join([*items, f'{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}'])}"
+    name: str | None = None
+    for table in tables:
+        with storage.reading(table) as arrived:
+            if name is None:
+                name = storage.temporary(f"{select} FROM {arrived}")
+            else:
+                storage.extend(name, f"{select} FROM {arrived}")
+    return name

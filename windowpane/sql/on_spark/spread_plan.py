@@ -41,6 +41,7 @@ def by_stage(flows: Sequence[Flow]) -> Iterator[tuple[int | None, tuple[Flow, ..
         yield number, tuple(flow for flow in flows if flow.stage == number)
 
 
-def changes_of(batch: pa.Table) -> list[pa.Table]:
-    """Return the changes that the blobs of a batch hold."""
-    return [from_stream(blob.as_py()) for blob in batch["blob"]]
+def changes_of(batch: pa.Table) -> Iterator[pa.Table]:
+    """Yield the changes that the blobs of a batch hold."""
+    for blob in batch["blob"]:
+        yield from_stream(blob.as_py())

@@ -9,7 +9,7 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,12 @@ from windowpane.sql.embedded.postgres_views import ServedViews
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.embedded.view_maintenance import ViewFailure, ViewMaintenance, whole
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, Scan, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
-from windowpane.sql.on_spark.letters import Received, receive, sweep
+from windowpane.sql.on_spark.letters import PART_ROWS, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
@@ -38,6 +39,7 @@ from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts
 from windowpane.sql.windows.time_functions import instant_sql
 
 if TYPE_CHECKING:
@@ -178,8 +180,8 @@ class StreamedMaintenance(ViewMaintenance):
         self._check_nodes(list(every_node(view.job.node)))
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
-            rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(source))}")
-            self._mail.post(name, source, rows, self._mail.number)
+            for rows in self._storage.pieces(whole(self._relation(source)), PART_ROWS):
+                self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
 
     def _streamed(self, node: Node, runs: Node | None = None) -> StreamedGroups | str:
@@ -231,8 +233,7 @@ class StreamedMaintenance(ViewMaintenance):
     def _post(self, source: str, delta: str, number: int) -> None:
         reading = [view.relation.name for view in self._catalog.views() if source in view.reads]
         readers = [name for name in reading if not self._is_streamed(name)]
-        if readers:
-            changes = self._storage.arrow(f"SELECT * FROM {delta}")
+        for changes in self._storage.pieces(delta, PART_ROWS) if readers else ():
             for reader in readers:
                 self._mail.post(reader, source, changes, number)
 
@@ -322,7 +323,7 @@ class StreamedMaintenance(ViewMaintenance):
             with self._storage.transaction():
                 stream = self._mail.stream(name)
                 if number > stream.batch:
-                    delta = self._collected(view, batch) if stream.spread else self._computed(view, receive(batch))
+                    delta = self._collected(view, changes_of(batch)) if stream.spread else self._computed(view, receive(batch))
                     self._hand_on(view, delta, max(stream.sent, self._mail.number))
                     self._mail.took(name, number)
         except BaseException as failure:
@@ -338,21 +339,25 @@ class StreamedMaintenance(ViewMaintenance):
         assert mark is not None
         self._exchanges[name].tell(None if before is None else instant_sql(before, mark.type))
 
-    def _answer_streamed(self, name: str, batch: pa.Table, number: int) -> None:
-        """Write the changes of a batch, and how far it raised the watermark."""
+    def _answer_streamed(self, name: str, batch: Any, number: int) -> None:
+        """Run a batch, and write its changes and how far it raised the watermark."""
+        from windowpane.spark.queries.batch_query import run_only
+
         view, source = self._catalog.entries[name], self._source_of(name)
         assert isinstance(view, ViewInfo)
         assert source.watermark is not None
+        if number <= self._mail.stream(name).batch:
+            run_only(batch)
+            return
+        log = self._queries.change_log(name)
+        log.write(batch, number)
         reports = self._exchanges[name].reports
         try:
             with self._storage.transaction():
-                stream = self._mail.stream(name)
-                if number <= stream.batch:
-                    return
-                before = stream.clock.get("after")
+                before = self._mail.stream(name).clock.get("after")
                 reached = [report.reached for report in reports if report.reached is not None]
                 after = max([*reached, *([] if before is None else [int(before)])], default=None)
-                self._hand_on(view, self._collected(view, batch), self._mail.number)
+                self._hand_on(view, self._collected(view, log.changes(number)), self._mail.number)
                 self._mail.took_streamed(name, number, before, None if after is None else str(after))
                 clock_name = _clock_name(source.relation.name, name)
                 if after is not None:
@@ -364,6 +369,7 @@ class StreamedMaintenance(ViewMaintenance):
             if isinstance(failure, ViewFailure):
                 raise failure.cause from failure.cause.__cause__
             raise
+        log.trim(number)
 
     def bad_values_of(self, name: str, *, strict: bool) -> BadValues | None:
         """A batch of a streaming query is not run again with TRY: views have it from the beginning."""
@@ -378,12 +384,11 @@ class StreamedMaintenance(ViewMaintenance):
         with self._clock.at(letter.clock):
             return self._advance(view, changes, initial=letter.initial)
 
-    def _collected(self, view: ViewInfo, batch: pa.Table) -> str | None:
-        """Keep what the operators of a view, spread over Spark, gave."""
-        changes, columns = changes_of(batch), view.job.node.columns
-        if not changes:
-            return self._keep(view, None)
-        delta = typed(self._storage, changes, column_types(columns))
+    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table]) -> str | None:
+        """Keep what the operators of a view, spread over Spark, gave; tables are taken one at a time."""
+        delta = typed(self._storage, changes, column_types(view.job.node.columns))
+        if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
+            delta = Inserts(delta)
         return self._keep(view, delta)
 
     def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
