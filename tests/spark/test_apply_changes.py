@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from pyspark.sql import functions as F
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sinks import apply_changes
-from windowpane.stores import open_store
+from windowpane.stores import Store, open_store
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +32,9 @@ def rows(store: str) -> list[tuple[Any, ...]]:
 def write(folder: Path, number: int, *changes: tuple[int, str, str]) -> None:
     keys, values, words = zip(*changes, strict=True)
     folder.mkdir(exist_ok=True)
-    pq.write_table(pa.table({"k": pa.array(keys, pa.int64()), "v": values, "_change_type": words}), folder / f"{number}.parquet")
+    path = folder / f"{number}.parquet"
+    pq.write_table(pa.table({"k": pa.array(keys, pa.int64()), "v": values, "_change_type": words}), path)
+    os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))  # Spark reads files in this order
 
 
 def test_a_streaming_changelog_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
@@ -61,3 +67,74 @@ def test_a_static_dataframe_is_applied_at_once(spark: Any, tmp_path: Path) -> No
     assert rows(store) == [(1, "a"), (2, "c")]
     with pytest.raises(InvalidSpecError, match=r"checkpoint='c' belongs to a query, and this DataFrame is static"):
         apply_changes(spark.createDataFrame([(1, "a")], "k bigint, v string"), store, "k", table="t", checkpoint="c")
+
+
+def stream(spark: Any, folder: Path) -> Any:
+    reader = spark.readStream.schema("k bigint, v string, _change_type string").option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def start(changes: Any, folder: Path, **trigger: Any) -> Any:
+    store, checkpoint = str(folder / "views.duckdb"), str(folder / "checkpoint")
+    return apply_changes(changes, store, "k", table="t", checkpoint=checkpoint, trigger=trigger or None)
+
+
+def is_soon_true(condition: Any) -> bool:
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(condition())
+
+
+def test_stop_while_spark_computes_a_batch_ends_cleanly_and_the_batch_is_applied_later(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, (1, "a", "insert"))
+    write(tmp_path / "in", 1, (1, "a", "delete"), (2, "b", "insert"))
+    begun = tmp_path / "begun"
+
+    def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows == 2:
+                begun.touch()
+                time.sleep(120)
+            yield batch
+
+    changes = stream(spark, tmp_path / "in")
+    query = start(changes.mapInArrow(slowly, changes.schema), tmp_path)
+    assert is_soon_true(begun.exists)
+    query.stop()
+    assert not query.isActive
+    assert query.exception() is None
+    assert rows(str(tmp_path / "views.duckdb")) == [(1, "a")]
+    start(changes, tmp_path, availableNow=True).awaitTermination()
+    assert rows(str(tmp_path / "views.duckdb")) == [(2, "b")]
+
+
+def test_stop_while_the_store_writes_a_batch_applies_it_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "in", 0, (1, "a", "insert"))
+    begun, applied = threading.Event(), list[int]()
+
+    def open_slow_store(address: str) -> Store:
+        store = open_store(address)
+        apply = store.apply
+
+        def apply_slowly(batch: Any) -> None:
+            begun.set()
+            time.sleep(0.5)
+            apply(batch)
+            applied.append(batch.number)
+
+        monkeypatch.setattr(store, "apply", apply_slowly)
+        return store
+
+    changes = stream(spark, tmp_path / "in")
+    with monkeypatch.context() as slow:
+        slow.setattr("windowpane.stores.open_store", open_slow_store)
+        query = start(changes, tmp_path)
+        assert begun.wait(60)
+        query.stop()
+        assert query.exception() is None
+        assert is_soon_true(lambda: applied)
+    assert rows(str(tmp_path / "views.duckdb")) == [(1, "a")]
+    write(tmp_path / "in", 1, (2, "b", "insert"))
+    start(changes, tmp_path, availableNow=True).awaitTermination()
+    assert rows(str(tmp_path / "views.duckdb")) == [(1, "a"), (2, "b")]
