@@ -9,6 +9,7 @@ STAMP := $(VENV)/.setup-stamp
 BENCH_STAMP := $(VENV)/.bench-stamp
 EXTRAS := spark,sql,dev,demo,docs
 WORKERS ?= 2
+SPEED ?= 20
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
 # A recipe line that starts a JVM, or may, begins with this.
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
@@ -16,7 +17,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint docs release pytest demo bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint docs release pytest demo live bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ release: setup  ## Build wheel and sdist, check them, and run the demo from the 
 
 demo: setup  ## Replay the flights of 2013 through hourly windows on Spark
 	@$(WITH_JAVA) $(PY) -m windowpane.demo
+
+live: setup  ## One day of the flights, paced in real time: make live SPEED=60 for minutes in a second
+	@$(PY) -m windowpane.demo --live --speed $(SPEED)
 
 # Flags for the suite: make bench BENCH="--quick --only sliding"
 bench: setup $(BENCH_STAMP)  ## Run the benchmarks beside their peers, about half an hour

@@ -180,7 +180,7 @@ def explain(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def demo(context: typer.Context) -> None:
-    """Replay the flights of 2013 through windows on Spark."""
+    """Replay the flights of 2013 through windows on Spark; with --live one day of them, paced in real time, without Spark."""
     _module("windowpane.demo", context.args, "Install it with pip install 'windowpane[spark,demo]'.")
 
 

