@@ -1,4 +1,4 @@
-"""Part four of the demo, on flights made up for it."""
+"""Part five of the demo, on flights made up for it."""
 
 from __future__ import annotations
 

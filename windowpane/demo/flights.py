@@ -38,6 +38,7 @@ NULL if cancelled. The stream takes the arrival as known at departure."""
 KEY = ("scheduled", "carrier", "flight")
 """What identifies a flight."""
 
+_MISSING = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
 _WRITTEN = 1_700_000_000
 """Age of the first file of a replay, in seconds since 1970; each later file is a second younger."""
 _IN_ORDER_OF_DEPARTURE = """
@@ -74,18 +75,29 @@ class Replay:
 
 
 def raw_flights() -> pa.Table:
-    """Return the data file of the package as it is.
+    """Return the flights of the package as they are.
 
     Raises:
         MissingExtraError: the package is not installed.
     """
+    with zipfile.ZipFile(_data() / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
+        return pyarrow.csv.read_csv(file, convert_options=_MISSING)
+
+
+def raw_weather() -> pa.Table:
+    """Return the hourly readings of the airports' weather stations as they are.
+
+    Raises:
+        MissingExtraError: the package is not installed.
+    """
+    return pyarrow.csv.read_csv(_data() / "weather.csv", convert_options=_MISSING)
+
+
+def _data() -> Path:
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError(PACKAGE, "demo")
-    data = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    missing = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
-    with zipfile.ZipFile(data) as archive, archive.open("flights.csv") as file:
-        return pyarrow.csv.read_csv(file, convert_options=missing)
+    return Path(spec.submodule_search_locations[0]) / "data"
 
 
 def in_order_of_departure(raw: pa.Table, months: Sequence[int] = range(1, 13)) -> pa.Table:
@@ -97,14 +109,19 @@ def in_order_of_departure(raw: pa.Table, months: Sequence[int] = range(1, 13)) -
 
 def write_replay(flights: pa.Table, folder: Path, batches: int) -> Replay:
     """Write ``flights`` into ``batches`` Parquet files of as many rows each, and a heartbeat a day later into one more."""
+    write_files(flights, _heartbeat(flights), folder, batches)
+    return Replay(folder, batches + 1, flights.num_rows, flights["departed"].null_count)
+
+
+def write_files(rows: pa.Table, heartbeat: pa.Table, folder: Path, batches: int) -> None:
+    """Write rows into ``batches`` Parquet files of as many rows each, and the heartbeat into one more."""
     folder.mkdir(parents=True)
-    cuts = [flights.num_rows * i // batches for i in range(batches + 1)]
-    parts = [flights.slice(start, end - start) for start, end in pairwise(cuts)]
-    for number, part in enumerate([*parts, _heartbeat(flights)]):
+    cuts = [rows.num_rows * i // batches for i in range(batches + 1)]
+    parts = [rows.slice(start, end - start) for start, end in pairwise(cuts)]
+    for number, part in enumerate([*parts, heartbeat]):
         path = folder / f"{number:04}.parquet"
         pyarrow.parquet.write_table(part, path)
         os.utime(path, (_WRITTEN + number, _WRITTEN + number))  # the age is what Spark orders by, and a fast disk gives many one
-    return Replay(folder, batches + 1, flights.num_rows, flights["departed"].null_count)
 
 
 def _heartbeat(flights: pa.Table) -> pa.Table:

@@ -41,7 +41,7 @@ _EQUAL = """
 """
 _WORST = """
     SELECT origin, strftime(make_timestamp(epoch_us(as_of) + 1), '%a %d %b, %H:%M'), flights_24h, delay_1h, delay_6h, delay_24h
-    FROM main WHERE delay_24h IS NOT NULL QUALIFY row_number() OVER (PARTITION BY origin ORDER BY delay_24h DESC, as_of) = 1
+    FROM main WHERE flights_24h >= 100 QUALIFY row_number() OVER (PARTITION BY origin ORDER BY delay_24h DESC, as_of) = 1
     ORDER BY delay_24h DESC
 """
 
