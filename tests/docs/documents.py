@@ -1,6 +1,7 @@
 """Documents: the Markdown files of the project, their Python blocks and their links.
 
-A block runs statement by statement. An expression followed by ``# -> text`` must have that text as its repr.
+A block runs statement by statement. An expression followed by ``# -> text``, on its line or the next, must have that text as its
+repr.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def run(block: str, page: Path, names: dict[str, Any]) -> None:
     for statement in ast.parse(block).body:
         assert statement.end_lineno is not None
         promised = _EXPECTED.search(lines[statement.end_lineno - 1])
+        if promised is None and statement.end_lineno < len(lines):
+            promised = _EXPECTED.match(lines[statement.end_lineno])
         if promised is None or not isinstance(statement, ast.Expr):
             exec(compile(ast.Module([statement], []), str(page), "exec"), names)
             continue
