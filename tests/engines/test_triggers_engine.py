@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -20,10 +21,10 @@ from tests.engines.columnar_programs import (
     program_of,
     table_of,
 )
-from windowpane.engines.panes.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
-from windowpane.engines.panes.triggered import TriggersEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
+from windowpane.engines.triggers.engine import TriggersEngine, refusal
+from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
@@ -31,7 +32,13 @@ from windowpane.testing.fuzz.windowed_programs import random_composable_panes, r
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.pane_settings import PaneSettings
 
-assigners = st.one_of(st.just(wp.GlobalWindows.create()), event_time_assigners)
+event_time_sessions = st.one_of(
+    st.integers(1, 12).map(wp.EventTimeSessionWindows.with_gap),
+    st.just(wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: 1 + abs(row["w"] or 0))),
+)
+sessions = st.one_of(event_time_sessions, st.integers(1, 12).map(wp.ProcessingTimeSessionWindows.with_gap))
+event_time_windows = st.one_of(event_time_assigners, event_time_sessions)
+assigners = st.one_of(st.just(wp.GlobalWindows.create()), event_time_windows)
 TEN = wp.TumblingEventTimeWindows.of(10)
 EARLY = wp.AfterWatermark(early=wp.AfterProcessingTime(5), late=wp.AfterCount(1))
 
@@ -49,7 +56,7 @@ def test_random_trees_agree_with_the_row_engine_batch_by_batch(assigner, tree, l
     trigger, panes = tree
     program = program_of(assigner, trigger, None, late, keyed, panes=panes)
     note(repr(program.spec))
-    if program.engine != "slices":  # AfterWatermark() alone
+    if program.engine not in ("slices", "sessions"):  # AfterWatermark() alone
         assert refusal(program) is None
         Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
 
@@ -80,8 +87,33 @@ def test_timeouts_agree(assigner, kind, seed, late, stream):
     Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
+@settings(max_examples=200, deadline=None, print_blob=True)
+@given(sessions, st.integers(0, 4), st.booleans(), st.sampled_from(["each", "last"]), st.sampled_from([0, 3, 20]), batches())
+def test_flinks_triggers_on_sessions_agree(assigner, kind, purges, refine, late, stream):
+    of_clock, of_watermark = wp.ContinuousProcessingTimeTrigger.of(7), wp.ContinuousEventTimeTrigger.of(6)
+    inner = (wp.CountTrigger.of(3), of_clock, of_watermark, assigner.default_trigger(), wp.ProcessingTimeTrigger())[kind]
+    trigger = wp.PurgingTrigger.of(inner) if purges else inner
+    program = program_of(assigner, trigger, None, late, refine=refine, aggregates=KEPT)
+    assert refusal(program) is None
+    Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
+
+
+def test_a_session_that_has_put_out_panes_is_deleted_where_it_merges():
+    trigger, panes = wp.Repeatedly(wp.AfterCount(1)), PaneSettings("retracting", shows_info=True)
+    program = program_of(wp.EventTimeSessionWindows.with_gap(3), trigger, None, panes=panes, aggregates={"n": wp.count()})
+    assert program.engine == "triggers"
+    stream = [Batch(0, 0, rows_at(1)), Batch(0, 0, rows_at(5)), Batch(0, 0, rows_at(3))]
+    assert counts_of(program, stream) == [
+        ("insert", 1, "EARLY", 0, False),
+        ("insert", 1, "EARLY", 0, False),
+        ("delete", 1, "EARLY", 0, False),
+        ("delete", 1, "EARLY", 0, False),
+        ("insert", 3, "EARLY", 0, False),
+    ]
+
+
 @settings(max_examples=100, deadline=None, print_blob=True)
-@given(event_time_assigners, trees(), lateness, batches(), st.data())
+@given(event_time_windows, trees(), lateness, batches(), st.data())
 def test_where_batches_end_does_not_matter(assigner, tree, late, stream, data):
     """Rows under one standing of the clocks, in one batch or in several: the same panes come out."""
     program = program_of(assigner, tree[0], None, late, panes=tree[1])
@@ -202,15 +234,15 @@ def test_what_is_refused_is_refused_by_name(trigger, evictor, reason):
         program_of(TEN, trigger, evictor, engine="triggers")
 
 
-def test_panes_that_are_alike_are_asked_once():
-    asked = []
+def test_panes_that_are_alike_are_asked_once(monkeypatch):
+    asked, answer = [], wp.CountTrigger.on_element
 
-    class Counting(wp.CountTrigger):
-        def on_element(self, element, timestamp, window, context):
-            asked.append(window)
-            return super().on_element(element, timestamp, window, context)
+    def counted(trigger, element, timestamp, window, context):
+        asked.append(window)
+        return answer(trigger, element, timestamp, window, context)
 
-    spec = program_of(TEN, Counting(3)).spec
+    monkeypatch.setattr(wp.CountTrigger, "on_element", counted)
+    spec = program_of(TEN, wp.CountTrigger(3)).spec
     standings, window = Standings(spec), wp.TimeWindow(0, 10)
     standings.stand_at(0, 0)
     for _ in range(100):
@@ -226,7 +258,7 @@ def test_standings_survive_as_bytes():
     numbers, bits = standings.after_rows(0, window, 2)
     assert bits == [0, FIRES | PURGES | IS_LAST]
     other = Standings(spec)
-    (read,) = other.read(standings.encoded(np.array(numbers[1:])))
+    (read,) = other.of(pa.chunked_array([standings.column(np.array(numbers[1:]))]))
     assert read != 0
     assert other.after_rows(int(read), window, 1)[1] == standings.after_rows(numbers[1], window, 1)[1] == [IS_DROPPED]
     assert other.is_nothing(0)

@@ -25,10 +25,9 @@ from windowpane.engines.over.close import OverCloseEngine
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.panes import counts, timed, triggered, updates
+from windowpane.engines.panes import counts, timed, updates
 from windowpane.engines.panes.counts import CountsEngine
 from windowpane.engines.panes.timed import TimedPanesEngine
-from windowpane.engines.panes.triggered import TriggersEngine
 from windowpane.engines.panes.updates import UpdatesEngine
 from windowpane.engines.program import Program
 from windowpane.engines.rolling import engine as rolling
@@ -43,6 +42,8 @@ from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import EngineSpec
+from windowpane.engines.triggers import engine as triggers
+from windowpane.engines.triggers.engine import TriggersEngine
 from windowpane.kernels.over.calls.call import call_kernel
 from windowpane.windowing.assigners import GlobalWindows
 
@@ -132,11 +133,10 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     ),
     EngineSpec(
         TriggersEngine,
-        refusal=triggered.refusal,
+        refusal=triggers.refusal,
         reason=lambda program: "the trigger is asked once for windows that are alike, and cuts built-in aggregates",
         state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
         "where it is taken back",
-        explains=_is_no_session,
     ),
     EngineSpec(
         RowEngine,

@@ -37,9 +37,9 @@ class PaneStore:
         1
     """
 
-    def __init__(self, store: BlobStore, keys: Sequence[str], is_global: bool) -> None:
-        """Read the index."""
-        self._log = SegmentLog(store, "p")
+    def __init__(self, store: BlobStore, keys: Sequence[str], is_global: bool, name: str = "p") -> None:
+        """Read the index of the log ``name``."""
+        self._log = SegmentLog(store, name)
         self._keys = list(keys)
         self._is_global = is_global
         self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0

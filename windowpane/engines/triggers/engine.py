@@ -16,7 +16,6 @@ back the partials of the last one; ``d``, when the first timers of each segment 
 
 from __future__ import annotations
 
-from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +26,15 @@ from windowpane.engines.common.columnar import common_refusal, key_names, keyed,
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
-from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
-from windowpane.engines.panes.standings import (
+from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
+from windowpane.engines.program import Program
+from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.triggers.due_timers import DueTimers
+from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
+from windowpane.engines.triggers.sessions import TriggeredSessions
+from windowpane.engines.triggers.standings import (
     FIRES,
     IS_CLEARED,
     IS_DROPPED,
@@ -39,11 +44,8 @@ from windowpane.engines.panes.standings import (
     PURGES,
     Advance,
     Standings,
+    row_reader,
 )
-from windowpane.engines.panes.store import PaneStore
-from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
-from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.hidden_columns import FILLED, SEGMENT, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
@@ -51,26 +53,22 @@ from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import frame, unframe
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
-from windowpane.windowing.assigners import GlobalWindows
+from windowpane.windowing.assigners import EventTimeSessionWindows, GlobalWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
-    ContinuousProcessingTimeTrigger,
-    CountTrigger,
-    EndOfStreamTrigger,
+    ContinuousEventTimeTrigger,
     EventTimeTrigger,
     ProcessingTimeoutTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
 )
-from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 
 _STANDING, _SHOWN = hidden("standing"), hidden("shown")
 _BEFORE = hidden("before_")
 """Before the name of a partial: that of the last pane."""
-_DUE, _DUE_KIND, _DUE_VERSION = "d", "due-timers", 1
 
 
 class TriggersEngine(PanesEngine):
@@ -79,19 +77,22 @@ class TriggersEngine(PanesEngine):
     name = "triggers"
 
     def batch(self, store: BlobStore) -> ColumnarBatch:
-        return _Batch(self.program, self.fold, store)
+        make = TriggeredSessions if self.program.spec.merges else _Batch
+        return make(self.program, self.fold, store)
 
 
 def refusal(program: Program) -> str | None:
     """Return why the triggers engine cannot run a program, ``None`` if it can."""
     spec = program.spec
-    if (refused := windows_refusal(spec.assigner)) is not None:
+    is_session = type(spec.assigner) in (EventTimeSessionWindows, ProcessingTimeSessionWindows)
+    if not is_session and (refused := windows_refusal(spec.assigner)) is not None:
         return refused
-    if (refused := _trigger_refusal(spec.trigger)) is not None:
-        return refused
+    reader = row_reader(spec.trigger)
+    if reader is not None and not (is_session and type(reader) is ContinuousEventTimeTrigger):
+        return f"{type(reader).__name__} looks at each row"
     if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
         return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
-    if spec.coalesces_refinements and spec.allowed_lateness:
+    if spec.coalesces_refinements and spec.allowed_lateness and not is_session:
         return "late rows of a batch fire together"
     if spec.evictor is not None:
         return "an evictor needs every row"
@@ -100,19 +101,6 @@ def refusal(program: Program) -> str | None:
     if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
         return "a function on Arrow tables has no result of no rows"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=True)
-
-
-_ASKED_OF_ALL = (ContinuousProcessingTimeTrigger, CountTrigger, EndOfStreamTrigger, EventTimeTrigger, ProcessingTimeTrigger)
-"""Flink's triggers that do not look at the row."""
-
-
-def _trigger_refusal(trigger: Trigger) -> str | None:
-    """Return why a trigger has to see each row, ``None`` if it does not."""
-    if type(trigger) is PaneTrigger:
-        return next(filter(None, map(_trigger_refusal, all_flink_triggers(trigger.root))), None)
-    if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
-        return _trigger_refusal(trigger.inner)
-    return None if type(trigger) in _ASKED_OF_ALL else f"{type(trigger).__name__} looks at each row"
 
 
 def _waits_for_end(trigger: Trigger) -> bool:
@@ -170,7 +158,7 @@ class _Batch(ColumnarBatch):
         self._standings = Standings(program.spec)
         self._put_out = PaneResults(self.results, program.spec.panes)
         self._options = program.spec.panes
-        self._due = _DueTimers(store)
+        self._due = DueTimers(store)
         self._open = self.header.open_windows
 
     # The clocks.
@@ -194,7 +182,7 @@ class _Batch(ColumnarBatch):
         self._standings.stand_at(self.watermark, self.now)
         panes = self._read(held)
         ends = self._ends(panes)
-        first_times = self._standings.first_times(panes.standings, event_time)
+        first_times = self._standings.first_times(panes.standings, self._last_instants(ends), event_time)
         due = np.flatnonzero(first_times <= clock)
         kinds = combined(panes.standings[due], dense_codes([pa.chunked_array([pa.array(ends[due])])], len(due)).codes)
         at = due[first_rows(kinds)]
@@ -339,6 +327,9 @@ class _Batch(ColumnarBatch):
         ends: Integers = panes.keys[SEGMENT].to_numpy()
         return np.full(len(ends), MAX) if self._windows.is_global else ends
 
+    def _last_instants(self, ends: Integers) -> Integers:
+        return ends if self._windows.is_global else ends - 1
+
     def _emit(self, keys: pa.Table, ends: Integers, firings: Firings, before: Shown, judged: int) -> Shown:
         starts = None if self._windows.is_global else self._windows.starts(ends)
         last_instants = ends if starts is None else ends - 1
@@ -348,9 +339,7 @@ class _Batch(ColumnarBatch):
 
     def _read(self, held: pa.Table) -> _Panes:
         """Return the panes of rows that ``_write`` gave."""
-        encoded = held[_STANDING].combine_chunks().dictionary_encode()
-        known = self._standings.read(encoded.dictionary.to_pylist())
-        standings = known[encoded.indices.to_numpy()]
+        standings = self._standings.of(held[_STANDING])
         kinds, last = np.full(held.num_rows, NONE), None
         if self._options.retracts:
             kinds = held[_SHOWN].to_numpy()
@@ -390,8 +379,8 @@ class _Batch(ColumnarBatch):
         stays = np.flatnonzero(panes.filled | ~is_nothing[codes] | (panes.shown.numbers.all > 0))
         kept, filled = panes.keys.take(pa.array(stays)), panes.filled[stays]
         rows = pa.array(stays, mask=~filled)
-        encoded = pa.array(self._standings.encoded(numbers), pa.binary())
-        kept = kept.append_column(_STANDING, encoded.take(pa.array(codes[stays]))).append_column(FILLED, pa.array(filled))
+        kept = kept.append_column(_STANDING, self._standings.column(panes.standings[stays]))
+        kept = kept.append_column(FILLED, pa.array(filled))
         for name in self._names:
             kept = kept.append_column(name, panes.partials[name].take(rows))
         if self._options.shows_info or self._options.retracts:
@@ -413,7 +402,8 @@ class _Batch(ColumnarBatch):
             kept_segments, segments = np.zeros(len(standings), np.int64), [0]
         else:
             kept_segments = kept[SEGMENT].to_numpy()
-        firsts = [self._standings.first_times(standings, event_time) for event_time in (True, False)]
+        last_instants = np.full(len(standings), MAX) if self._windows.is_global else kept_segments - 1
+        firsts = [self._standings.first_times(standings, last_instants, event_time) for event_time in (True, False)]
         for segment in segments:
             here = kept_segments == segment
             if here.any():
@@ -457,38 +447,3 @@ def _forgotten(shown: Shown, over: Mask) -> Shown:
     gone = np.flatnonzero(over)
     numbers = shown.numbers.replaced(gone, PaneNumbers.none(len(gone)))
     return Shown(numbers, np.where(over, NONE, shown.kinds), shown.partials)
-
-
-class _DueTimers:
-    """By segment that holds something when its first timers are due, of event time and of the clock."""
-
-    def __init__(self, store: BlobStore) -> None:
-        self._store = store
-        blob = store.get(_DUE)
-        numbers = array("q", b"" if blob is None else unframe(_DUE_KIND, _DUE_VERSION, blob))
-        self._times = {at: (one, other) for at, one, other in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)}
-        self._changed = False
-
-    def segments(self, clock: int, event_time: bool) -> list[int]:
-        """Return the segments of which something is due."""
-        return sorted(at for at, times in self._times.items() if times[not event_time] <= clock)
-
-    def note(self, segment: int, event_time: int, processing_time: int) -> None:
-        """Note when the first timers of a segment are due, ``MAX`` for those that are never, or at the end of time."""
-        self._changed |= self._times.get(segment) != (event_time, processing_time)
-        self._times[segment] = event_time, processing_time
-
-    def drop(self, segment: int) -> None:
-        """Forget a segment that holds nothing."""
-        self._changed |= self._times.pop(segment, None) is not None
-
-    @property
-    def next_processing_time(self) -> int | None:
-        """When the clock is first waited for, ``None`` for never."""
-        return min((times[1] for times in self._times.values() if times[1] != MAX), default=None)
-
-    def flush(self) -> None:
-        """Write them if they changed."""
-        if self._changed:
-            flat = array("q", [number for at, times in sorted(self._times.items()) for number in (at, *times)])
-            self._store.put(_DUE, frame(_DUE_KIND, _DUE_VERSION, flat.tobytes()))

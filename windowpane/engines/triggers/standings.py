@@ -9,7 +9,8 @@ happens to many panes is a lookup in arrays::
     no rows yet                    0        1             no
     one row                        1        0             yes
 
-Rules of triggers are in no other place than the triggers. Source of the order of calls: ``operators.window.operator``.
+Timers of event time are kept as their distance from the last instant of the window, so that sessions are alike, too, wherever
+they lie. Rules of triggers are in no other place than the triggers. Source of the order of calls: ``operators.window.operator``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,25 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.triggers import (
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
 from windowpane.windowing.triggers.base import ReducingState, TriggerResult, ValueState
-from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 from windowpane.windowing.windows import Window
 
 FIRES, PURGES, IS_DROPPED, IS_ON_TIME, IS_LAST, MAY_BE_EMPTY, IS_CLEARED = (1 << bit for bit in range(7))
@@ -41,7 +54,7 @@ class Standing(NamedTuple):
 
     Args:
         values: its state, by name.
-        event_times: pending timers of event time, ascending.
+        event_times: pending timers of event time, ascending, as distances from the last instant of the window.
         processing_times: pending timers of the clock, ascending.
     """
 
@@ -66,7 +79,9 @@ class Advance(NamedTuple):
 
 @dataclass
 class _Desk:
-    """One standing while a trigger works on it: its values, its timers, and what it announced."""
+    """The standing of a window while a trigger works on it: its values, its timers, and what it announced."""
+
+    end: int
 
     values: dict[str, Any]
     event_times: set[int]
@@ -75,12 +90,13 @@ class _Desk:
     firing: Firing | None = None
 
     @classmethod
-    def of(cls, standing: Standing) -> _Desk:
-        return cls(dict(standing.values), set(standing.event_times), set(standing.processing_times))
+    def of(cls, standing: Standing, window: Window) -> _Desk:
+        end = window.max_timestamp
+        return cls(end, dict(standing.values), {end + time for time in standing.event_times}, set(standing.processing_times))
 
     def standing(self) -> Standing:
-        values = tuple(sorted(self.values.items()))
-        return Standing(values, tuple(sorted(self.event_times)), tuple(sorted(self.processing_times)))
+        values, event_times = tuple(sorted(self.values.items())), sorted(time - self.end for time in self.event_times)
+        return Standing(values, tuple(event_times), tuple(sorted(self.processing_times)))
 
 
 class _Value:
@@ -158,13 +174,16 @@ class Standings:
     spec: WindowSpec
     _numbers: dict[Standing, int] = field(default_factory=dict)
     _all: list[Standing] = field(default_factory=list)
-    _after_row: dict[tuple[Window, int], tuple[int, int]] = field(default_factory=dict)
+    _after_row: dict[tuple[Any, int], tuple[int, int]] = field(default_factory=dict)
+    _merged: dict[tuple[Any, tuple[int, ...]], int] = field(default_factory=dict)
     _clocks: tuple[int, int] = (MIN, MIN)
 
     def __post_init__(self) -> None:
         """Number the standing of panes without rows."""
         self._trigger = self.spec.trigger
         self._finishing = self._trigger if isinstance(self._trigger, PaneTrigger) else None
+        self._knows_only_end = knows_only_end(self._trigger)
+        self._looks_at_rows = row_reader(self._trigger) is not None
         self.number(Standing())
 
     def number(self, standing: Standing) -> int:
@@ -174,21 +193,27 @@ class Standings:
             self._all.append(standing)
         return number
 
-    def read(self, encoded: Sequence[bytes]) -> Integers:
-        """Return the numbers of standings that ``encoded`` gave."""
-        return np.array([self.number(Standing(*pickle.loads(each))) for each in encoded], np.int64)
+    def of(self, column: pa.ChunkedArray) -> Integers:
+        """Return the numbers of standings that ``column`` gave."""
+        encoded = column.combine_chunks().dictionary_encode()
+        known = [self.number(Standing(*pickle.loads(each))) for each in encoded.dictionary.to_pylist()]
+        numbers: Integers = np.array(known, np.int64)[encoded.indices.to_numpy()]
+        return numbers
 
-    def encoded(self, numbers: Integers) -> list[bytes]:
-        """Return standings as bytes."""
-        return [pickle.dumps(tuple(self._all[number]), protocol=5) for number in numbers.tolist()]
+    def column(self, numbers: Integers) -> pa.Array:
+        """Return standings as bytes, a column of a table."""
+        present, codes = np.unique(numbers, return_inverse=True)
+        encoded = [pickle.dumps(tuple(self._all[number]), protocol=5) for number in present.tolist()]
+        return pa.array(encoded, pa.binary()).take(pa.array(codes))
 
-    def first_times(self, numbers: Integers, event_time: bool) -> Integers:
-        """Return when the first timer of each is due; ``MAX`` for those without one."""
+    def first_times(self, numbers: Integers, ends: Integers, event_time: bool) -> Integers:
+        """Return when the first timer of each is due, given the last instants of the windows; ``MAX`` for those without one."""
         present, codes = np.unique(numbers, return_inverse=True)
         standings = (self._all[number] for number in present.tolist())
-        timers = (standing.event_times if event_time else standing.processing_times for standing in standings)
-        firsts: Integers = np.array([times[0] if times else MAX for times in timers], np.int64)[codes]
-        return firsts
+        timers = [standing.event_times if event_time else standing.processing_times for standing in standings]
+        firsts: Integers = np.array([times[0] if times else 0 for times in timers], np.int64)[codes]
+        has_none = np.array([not times for times in timers], bool)[codes]
+        return np.where(has_none, MAX, firsts + ends if event_time else firsts)
 
     def is_nothing(self, number: int) -> bool:
         """Whether a standing holds neither state nor timers."""
@@ -199,6 +224,7 @@ class Standings:
         if self._clocks != (watermark, now):
             self._clocks = watermark, now
             self._after_row.clear()
+            self._merged.clear()
 
     # The order of calls is the operator's.
 
@@ -207,35 +233,56 @@ class Standings:
         numbers, bits = [0] * count, [0] * count
         for at in range(count):
             before = number
-            number, happened = self._after(before, window)
+            number, happened = self.after_row(before, window)
             if number == before and not happened:  # no further row changes anything
                 numbers[at:] = [number] * (count - at)
                 break
             numbers[at], bits[at] = number, happened
         return numbers, bits
 
-    def _after(self, number: int, window: Window) -> tuple[int, int]:
-        known = self._after_row.get((window, number))
+    def after_row(self, number: int, window: Window, timestamp: int = MIN, element: Any = None) -> tuple[int, int]:
+        """Return the standing after a row of a window, and what happened; most triggers do not look at the row."""
+        if self._looks_at_rows:
+            return self._asked(number, window, timestamp, element)
+        like: Any = window
+        if self._knows_only_end and self.spec.assigner.is_event_time:
+            end = window.max_timestamp
+            like = end <= self._clocks[0], self.spec.lateness.cleanup_time(end) == MAX
+        known = self._after_row.get((like, number))
         if known is None:
-            known = self._after_row[window, number] = self._asked(number, window)
+            known = self._asked(number, window, timestamp, element)
+            self._after_row[like, number] = known
         return known
 
-    def _asked(self, number: int, window: Window) -> tuple[int, int]:
-        desk = _Desk.of(self._all[number])
+    def _asked(self, number: int, window: Window, timestamp: int, element: Any) -> tuple[int, int]:
+        desk = _Desk.of(self._all[number], window)
         context = _Context(desk, *self._clocks)
         if self._finishing is not None and self._finishing.is_finished(context):
             bits = IS_DROPPED
         else:
             self._trigger.check_window(window)
-            bits = _bits(self._trigger.on_element(None, MIN, window, context), desk.firing)
+            bits = _bits(self._trigger.on_element(element, timestamp, window, context), desk.firing)
         cleanup = self.spec.lateness.cleanup_time(window.max_timestamp)
         if cleanup != MAX:
             (desk.event_times if self.spec.assigner.is_event_time else desk.processing_times).add(cleanup)
         return self.number(desk.standing()), bits
 
+    def merged(self, numbers: Sequence[int], target: Window) -> int:
+        """Return the standing of the window that windows with these standings have become."""
+        like: Any = target
+        if self._knows_only_end:
+            like = target.max_timestamp <= self._clocks[0]
+        key = like, tuple(numbers)
+        known = self._merged.get(key)
+        if known is None:
+            desk = _Desk(target.max_timestamp, {}, set(), set(), [dict(self._all[number].values) for number in numbers])
+            self._trigger.on_merge(target, _Context(desk, *self._clocks))
+            known = self._merged[key] = self.number(desk.standing())
+        return known
+
     def advanced(self, number: int, window: Window, event_time: bool) -> Advance:
         """Return what a clock, which stands where ``stand_at`` put it, makes of a pane."""
-        desk = _Desk.of(self._all[number])
+        desk = _Desk.of(self._all[number], window)
         timers = desk.event_times if event_time else desk.processing_times
         clock, steps = self._clocks[0 if event_time else 1], list[Step]()
         callback = self._trigger.on_event_time if event_time else self._trigger.on_processing_time
@@ -255,6 +302,35 @@ class Standings:
                     desk.processing_times.clear()
             steps.append(Step(time, bits))
         return Advance(tuple(steps), self.number(desk.standing()))
+
+
+def row_reader(trigger: Trigger) -> Trigger | None:
+    """Return the part of a trigger that may look at rows or their times, ``None`` if there is none."""
+    if type(trigger) is PaneTrigger:
+        return next(filter(None, map(row_reader, all_flink_triggers(trigger.root))), None)
+    if isinstance(trigger, PurgingTrigger | ProcessingTimeoutTrigger):
+        return row_reader(trigger.inner)
+    return None if type(trigger) in _SEE_NO_ROWS else trigger
+
+
+_SEE_NO_ROWS = (
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+)
+"""Flink's triggers that look neither at a row nor at its time."""
+
+
+def knows_only_end(trigger: Trigger) -> bool:
+    """Whether all that a trigger asks of a window is whether its end is reached."""
+    if isinstance(trigger, PurgingTrigger):
+        return knows_only_end(trigger.inner)
+    if type(trigger) is PaneTrigger:
+        return all(map(knows_only_end, all_flink_triggers(trigger.root)))
+    return type(trigger) in (CountTrigger, EventTimeTrigger)
 
 
 def _bits(result: TriggerResult, firing: Firing | None) -> int:
