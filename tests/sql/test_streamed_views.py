@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import UnsupportedSqlError
+from windowpane.errors import StoreError, UnexpectedError, UnsupportedSqlError
 from windowpane.sql import Session
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.stores import PostgresStore, Store, open_store
 
 pytestmark = pytest.mark.spark
 
@@ -100,10 +102,7 @@ def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_
     with made(None, folder) as session:
         assert held(session) == before
         assert all(before.values())
-    for commits in Path(f"{store}.streams").glob("*/checkpoint/commits"):
-        last = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
-        last.unlink()
-        (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    forget_last_commits(Path(f"{store}.streams"))
     write(folder, 3, random_rows(choices, 6))
     write(folder, 4, random_rows(choices, 12))
     with made(spark, folder, store) as session:
@@ -166,3 +165,90 @@ def test_changes_of_a_batch_reach_the_store_by_files_and_not_as_results_of_tasks
         assert sorted(session.query("SELECT name, n FROM names").rows()) == [(name, 1) for name in names]
         assert session.query("SELECT * FROM longest").rows() == [(names[-1], 30_000)]
     assert not list(Path(f"{store}.streams").glob("*/changes/*"))
+
+
+MINUTES = """CREATE MATERIALIZED VIEW minutes AS SELECT k, name, window_end, count(*) AS n, avg(v) AS a
+    FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY k, name, window_end EMIT ON WINDOW CLOSE"""
+
+
+def crashing(*_: object) -> None:
+    raise RuntimeError("crash")
+
+
+def forget_last_commits(streams: Path) -> None:
+    """Let Spark run the last batch of each query again."""
+    for commits in streams.glob("*/checkpoint/commits"):
+        last = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
+        last.unlink()
+        (commits / f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def change(store: Store, statement: str) -> None:
+    assert isinstance(store, PostgresStore)
+    with store.transaction():
+        store.run(statement)
+
+
+def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tmp_path: Path, postgres_url, monkeypatch) -> None:
+    choices, folder, state, server = random.Random(4), tmp_path / "in", tmp_path / "state.duckdb", open_store(postgres_url)
+
+    def opened(of=spark) -> Session:
+        session = Session() if of is None else Session(of, postgres_url, str(state))
+        if not session.relations():
+            options = f"connector = 'parquet', path = '{folder}'" + ("" if of is None else ", maxFilesPerTrigger = '1'")
+            session.run(SOURCE.format(options=options))
+            session.run(MINUTES)
+        return session
+
+    def more(number: int) -> None:
+        write(folder, number, random_rows(choices, 4 * number))
+
+    def check() -> None:
+        with opened(None) as session:
+            session.run("FLUSH")
+            expected = sorted(session.query("SELECT * FROM minutes").rows(), key=repr)
+        assert expected
+        assert sorted(server.read("SELECT k, name, window_end, n, a FROM minutes"), key=repr) == expected
+
+    folder.mkdir()
+    more(0)
+    with opened() as session:
+        more(1)
+        more(2)
+        session.run("FLUSH")
+        check()
+        assert session._storage.value("SELECT count(*) FROM main.minutes") == 0
+        assert session.query("SELECT count(*), sum(n) FROM minutes").rows() == server.read("SELECT count(*), sum(n) FROM minutes")
+        plan = [row[0] for row in session.query("EXPLAIN " + MINUTES.replace("minutes", "x", 1)).rows()]
+        assert "  written: to PostgreSQL by the tasks" in plan
+        with pytest.raises(UnsupportedSqlError, match="changelog"):
+            session.changelog("minutes")
+        more(3)
+        with monkeypatch.context() as patched:
+            patched.setattr(Mail, "took_streamed", crashing)  # PostgreSQL has committed by then
+            with pytest.raises(UnexpectedError, match="crash"):
+                session.run("FLUSH")
+        session.run("FLUSH")
+        check()
+    forget_last_commits(Path(f"{state}.streams"))
+    more(4)
+    with opened() as session:
+        session.run("FLUSH")
+        check()
+        change(server, "DROP TABLE minutes")
+    with opened() as session:
+        check()
+        session.run("CREATE MATERIALIZED VIEW by_key AS SELECT k, sum(n) AS n FROM minutes GROUP BY k")
+        session.run(f"CREATE SINK s FROM minutes WITH (connector = 'duckdb', path = '{tmp_path / 's.duckdb'}', table = 's')")
+        more(5)
+        session.run("FLUSH")
+        check()
+        totals = server.read("SELECT k, sum(n)::bigint FROM minutes GROUP BY k ORDER BY k")
+        assert session.query("SELECT k, n::bigint FROM by_key ORDER BY k").rows() == totals
+        change(server, "DROP TABLE minutes")
+    with pytest.raises(StoreError, match="not where the state left it, and others have taken its changes"):
+        opened()
+    sink = open_store(str(tmp_path / "s.duckdb"))
+    assert sink.read("SELECT k, sum(n)::bigint FROM s GROUP BY k ORDER BY k") == totals
+    sink.close()
+    server.close()

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from subprocess import PIPE
 
@@ -15,7 +16,7 @@ import pytest
 from windowpane.errors import ChangedViewSchemaError, InvalidSpecError, StoreError
 from windowpane.sinks import ChangeWriter
 from windowpane.sql import Session
-from windowpane.stores import Batch, Store, open_store
+from windowpane.stores import Batch, PostgresStore, Store, open_store
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
@@ -75,6 +76,48 @@ def test_without_a_key_there_is_one_row(store) -> None:
     for number, total in enumerate((1, 2)):
         store.apply(Batch("t", (), pa.table({"total": pa.array([total], pa.int64())}), number, "s"))
     assert rows(store, "SELECT total FROM t") == [(2,)]
+
+
+def test_many_tasks_bring_a_batch_to_postgres_and_a_repeated_one_changes_nothing(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    assert isinstance(store, PostgresStore)
+
+    def part(keys: list[int | None], values: list[str], gone: list[bool]) -> pa.Table:
+        return pa.table({"k": pa.array(keys, pa.int64()), "v": pa.array(values, pa.string()), "windowpane_gone": gone})
+
+    def bring(number: int, parts: dict[int, list[pa.Table]]) -> bool:
+        batch = Batch("t", ("k",), changes((0, "", "insert")).slice(0, 0).drop_columns("_change_type"), number, "s")
+        staging = store.begin_staging(batch)
+        for index, tables in parts.items():
+            for attempt in (tables[:1], tables):
+                task = PostgresStore(postgres_url)
+                task.stage(staging, index, attempt)
+                task.close()
+        return store.apply(batch, staging)
+
+    assert bring(0, {0: [part([1, None], ["a", "n"], [False, False])], 3: [part([2], ["b"], [False]), part([3], ["c"], [False])]})
+    assert bring(1, {0: [part([1, 1, 2, None], ["d", "a", "b", "n"], [False, True, True, True])], 1: []})
+    assert bring(2, {})
+    assert not bring(2, {0: [part([4], ["e"], [False])]})
+    assert sorted(rows(store, "SELECT k, v FROM t")) == [(1, "d"), (3, "c")]
+    assert rows(store, "SELECT relname FROM pg_class WHERE relname LIKE 'windowpane_staging%'") == []
+    store.close()
+
+
+def test_a_batch_is_merged_by_index_with_nulls_in_its_key_too(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+
+    def batch(first: int, number: int) -> Batch:
+        numbers = range(first, first + 20_000)
+        names = pa.array([None if n % 2 else f"key {n}" for n in numbers], pa.string())
+        return Batch("t", ("name", "n"), pa.table({"name": names, "n": numbers, "batch": [number] * 20_000}), number, "s")
+
+    for number in range(3):
+        began = time.monotonic()
+        store.apply(batch(number * 15_000, number))
+        assert time.monotonic() - began < 20  # by loops over both: minutes
+    assert rows(store, "SELECT batch, count(*) FROM t GROUP BY batch ORDER BY batch") == [(0, 15_000), (1, 15_000), (2, 20_000)]
+    store.close()
 
 
 def test_values_of_every_type_come_back(store) -> None:

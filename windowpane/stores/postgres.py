@@ -1,10 +1,18 @@
-"""The PostgreSQL store: COPY into a staging table, then MERGE, in one transaction with the number of the batch."""
+"""The PostgreSQL store: COPY into a staging table, then MERGE, in one transaction with the number of the batch.
+
+The rows of a batch come with it, or tasks bring them, each by a connection of its own (``stage``). For those there is a staging
+table that every connection sees, unlogged, named by the source and the number of the batch. A task writes its part in one
+transaction, in place of what an earlier attempt wrote; the transaction that merges the batch drops the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
 from windowpane.stores.batches import GONE, Batch
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
 
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source text PRIMARY KEY, number bigint NOT NULL)"
 _STAGING = "windowpane_staging"
+_PART, _PLACE = "windowpane_part", "windowpane_n"
+"""Columns of a staging table that tasks write: who brought a row, and at which place."""
 
 
 class PostgresStore:
@@ -77,20 +87,61 @@ class PostgresStore:
         # Statements are put together here, from quoted names; psycopg wants to see that as bytes.
         return self._connection.execute(statement.encode(), parameters)
 
-    def apply(self, batch: Batch) -> bool:
-        """Apply a batch in one transaction; say whether it was new."""
+    def apply(self, batch: Batch, staging: str | None = None) -> bool:
+        """Apply a batch in one transaction; say whether it was new.
+
+        Args:
+            batch: the batch.
+            staging: the staging table that tasks have brought its rows to, from ``begin_staging``; it is dropped.
+        """
         with self.transaction():
             self.run("INSERT INTO windowpane_batches VALUES (%s, -1) ON CONFLICT DO NOTHING", [batch.source])
             last = self.run("SELECT number FROM windowpane_batches WHERE source = %s FOR UPDATE", [batch.source]).fetchone()
             if last is not None and last[0] >= batch.number:
+                self.drop_staging(batch.source)
                 return False
             self.prepare(batch)
             if batch.is_whole:
                 self.run(f"DELETE FROM {quoted(batch.table)}")
-            self._stage(batch)
-            self.run(_merge_sql(batch))
+            self._merge(batch, self._staged(batch) if staging is None else staging)
+            self.drop_staging(batch.source)
             self.run("UPDATE windowpane_batches SET number = %s WHERE source = %s", [batch.number, batch.source])
         return True
+
+    def begin_staging(self, batch: Batch) -> str:
+        """Make a staging table for a batch, whose rows tasks will bring, and return its name."""
+        name = f"{_staging_of(batch.source)}{batch.number}"
+        with self.transaction():
+            self.prepare(batch)
+            self.drop_staging(batch.source)
+            columns = f"LIKE {quoted(batch.table)}, {GONE} boolean, {_PART} integer, {_PLACE} bigint"
+            self.run(f"CREATE UNLOGGED TABLE {name} ({columns})")
+        return name
+
+    def stage(self, staging: str, part: int, tables: Iterable[pa.Table]) -> None:
+        """Bring one part of a batch to its staging table.
+
+        Args:
+            staging: its name.
+            part: number of the part.
+            tables: the rows, with ``GONE``; the last one of a key counts, and one that is not gone before all others.
+        """
+        with self.transaction():
+            self.run("SELECT pg_advisory_xact_lock(hashtext(%s), %s)", [staging, part])
+            self.run(f"DELETE FROM {staging} WHERE {_PART} = %s", [part])
+            first = 0
+            for rows in tables:
+                places = pa.array(range(first, first + rows.num_rows), pa.int64())
+                first += rows.num_rows
+                named = rows.append_column(_PART, pa.repeat(part, rows.num_rows)).append_column(_PLACE, places)
+                self._copy(staging, named)
+
+    def drop_staging(self, source: str) -> None:
+        """Drop what a crash left of the staging tables of a source."""
+        name = _staging_of(source)
+        found = self.run("SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, %s)", [name])
+        for (table,) in found.fetchall():
+            self.run(f"DROP TABLE {table}")
 
     def prepare(self, batch: Batch) -> None:
         """Create the table of a batch, unless it is there, with these columns.
@@ -114,15 +165,32 @@ class PostgresStore:
             key = ", ".join(quoted(name) for name in batch.key)
             self.run(f"CREATE UNIQUE INDEX ON {quoted(batch.table)} ({key}) NULLS NOT DISTINCT")
 
-    def _stage(self, batch: Batch) -> None:
-        rows = to_text(batch.by_key())
+    def _staged(self, batch: Batch) -> str:
+        """Copy the rows of a batch to a staging table, and return its name."""
         self.run(f"DROP TABLE IF EXISTS pg_temp.{_STAGING}")
-        self.run(f"CREATE TEMP TABLE {_STAGING} (LIKE {quoted(batch.table)}, {GONE} boolean) ON COMMIT DROP")
+        self.run(
+            f"CREATE TEMP TABLE {_STAGING} (LIKE {quoted(batch.table)}, {GONE} boolean, {_PLACE} bigint DEFAULT 0) ON COMMIT DROP"
+        )
+        self._copy(_STAGING, batch.by_key())
+        return _STAGING
+
+    def _copy(self, table: str, rows: pa.Table) -> None:
+        rows = to_text(rows)
         names = ", ".join(quoted(name) for name in rows.column_names)
-        with self._connection.cursor().copy(f"COPY {_STAGING} ({names}) FROM STDIN".encode()) as copy:
+        with self._connection.cursor().copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:
             for part in rows.to_batches(max_chunksize=10_000):
                 for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
                     copy.write_row(row)
+
+    def _merge(self, batch: Batch, staging: str) -> None:
+        """Merge a staging table: rows with NULL in the same columns of the key together.
+
+        PostgreSQL finds rows by an index, or by hashes, only where ``=`` or ``IS NULL`` compares them.
+        """
+        self.run(f"ANALYZE {staging}")
+        nulls = ", ".join(f"{quoted(name)} IS NULL" for name in batch.key) or "false"
+        for pattern in self.run(f"SELECT DISTINCT {nulls} FROM {staging}").fetchall():
+            self.run(_merge_sql(batch, staging, dict(zip(batch.key, pattern, strict=False))))
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query on the store."""
@@ -140,12 +208,23 @@ def _reason(error: psycopg.Error) -> str:
     return ". ".join(said) or str(error).strip()
 
 
-def _merge_sql(batch: Batch) -> str:
+def _staging_of(source: str) -> str:
+    """Return how the names of the staging tables of a source begin."""
+    return f"{_STAGING}_{hashlib.sha256(source.encode()).hexdigest()[:16]}_"
+
+
+def _merge_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
+    """Return the statement that merges rows of a staging table, one for each key; ``is_null`` says which by column of the key."""
     names = [quoted(name) for name in batch.columns.names]
-    same = " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in batch.key) or "TRUE"
     sets = ", ".join(f"{name} = s.{name}" for name in names)
+    key = "".join(f"{quoted(name)}, " for name in batch.key)
+    these = " AND ".join(f"{quoted(name)} IS {'' if null else 'NOT '}NULL" for name, null in is_null.items()) or "true"
+    last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {these} ORDER BY {key}{GONE}, {_PLACE} DESC"
+    last += "" if key else " LIMIT 1"
+    pairs = [(quoted(name), null) for name, null in is_null.items()]
+    same = " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs) or "true"
     return (
-        f"MERGE INTO {quoted(batch.table)} AS t USING {_STAGING} AS s ON {same} "
+        f"MERGE INTO {quoted(batch.table)} AS t USING ({last}) AS s ON {same} "
         f"WHEN MATCHED AND s.{GONE} THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {sets} "
         f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"

@@ -7,8 +7,10 @@ entry comes and goes in the transaction in which its table does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from windowpane.errors import StoreError
 from windowpane.stores.batches import Batch
@@ -19,6 +21,8 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane_state (id text PRIMARY KEY, path text NOT NULL, host text NOT NULL)",
     "CREATE TABLE IF NOT EXISTS windowpane_views (view text PRIMARY KEY, source text NOT NULL)",
 )
+_FETCHED = 10_000
+"""Rows that are read at once."""
 _LONGEST_NAME = 63
 """Bytes of a name, of which PostgreSQL cuts off what is more."""
 
@@ -113,6 +117,30 @@ class PostgresViews:
                 if self._store.apply(batch) and batch.is_whole:
                     self._register(batch.table, batch.source)
 
+    def begin_staging(self, batch: Batch) -> str:
+        """Make a staging table for a batch of a view, to which tasks bring its rows with ``PostgresStore.stage``."""
+        return self._store.begin_staging(batch)
+
+    def apply_staged(self, batch: Batch, staging: str) -> None:
+        """Apply a batch that tasks have brought; one that was applied before changes nothing."""
+        self._store.apply(batch, staging)
+
+    def rows(self, view: str, columns: Mapping[str, str]) -> Iterator[pa.Table]:
+        """Yield the rows of a view, some at a time, as texts.
+
+        Args:
+            view: its name.
+            columns: SQL that makes the text, by column.
+        """
+        items = ", ".join(f"({sql})::text" for sql in columns.values())
+        with self._store.transaction():
+            for setting in ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3"):
+                self._store.run(f"SET LOCAL {setting}")
+            self._store.run(f"DECLARE windowpane_rows CURSOR FOR SELECT {items} FROM {quoted(view)}")
+            while rows := self._store.run(f"FETCH {_FETCHED} FROM windowpane_rows").fetchall():
+                cells = zip(*rows, strict=True)
+                yield pa.table([pa.array(column, pa.string()) for column in cells], names=list(columns))
+
     def _register(self, view: str, source: str) -> None:
         self._forget(view, "source <> %s", source)
         self._store.run("INSERT INTO windowpane_views VALUES (%s, %s) ON CONFLICT DO NOTHING", [view, source])
@@ -121,6 +149,8 @@ class PostgresViews:
         """Remove the entry of a view, if its source fits, and say whether it did."""
         gone = self._store.run(f"DELETE FROM windowpane_views WHERE view = %s AND {condition} RETURNING source", [view, source])
         sources = [row[0] for row in gone.fetchall()]
+        for each in sources:
+            self._store.drop_staging(each)
         self._store.run("DELETE FROM windowpane_batches WHERE source = ANY(%s)", [sources])
         return bool(sources)
 

@@ -211,6 +211,26 @@ def write_parquet(rows: Any, folder: Path) -> None:
         rows.write.mode("overwrite").parquet(_address(folder))
 
 
+def read_parquet(rows: Any, folder: Path) -> Any:
+    """Return what ``write_parquet`` wrote of a batch."""
+    return rows.sparkSession.read.schema(rows.schema).parquet(_address(folder))
+
+
+def write_by_tasks(rows: Any, write: Callable[[int, Iterator[pa.RecordBatch]], None]) -> None:
+    """Run a batch; each task hands the number of its partition and the Arrow batches in it to a function.
+
+    Raises:
+        SqlRunError: a task failed.
+    """
+
+    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        write(0 if context is None else context.partitionId(), batches)
+        return iter(())
+
+    run_only(rows.mapInArrow(written, "written boolean"))
+
+
 def run_only(rows: Any) -> None:
     """Run a batch for the sake of its state.
 

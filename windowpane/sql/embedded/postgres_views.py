@@ -7,6 +7,9 @@ Layout: ``windowpane.served`` holds for each view its source, under which Postgr
 batch that holds all rows (the first one, or one that mends the table), the last number delivered, and whether the view is dropped
 here while its table may still be there. What waits is in an outbox named by the source. Changes of one transaction here have one
 number, and become one transaction there.
+
+On Spark, tasks may write the batches of a view (``by_tasks``): its rows stand in PostgreSQL alone, and nothing waits here. Such a
+view begins with an empty batch, number 0, which makes its table, or empties it; batch n of the query has the number n + 1.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.state_file import Server
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.types import JSONB
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import JSONB, SqlType
 from windowpane.stores import Batch
 
 _NEVER = -1
@@ -72,8 +76,11 @@ class ServedViews:
         with self._server.at_work() as server:
             numbers = server.numbers()
         tables = {table.relation.name: table for table in self._tables(views)}
+        by_tasks = self.by_tasks()
         for view in views:
             table = tables.get(view.relation.name)
+            if view.relation.name in by_tasks:
+                continue
             if table is None:
                 self.add(view)
                 continue
@@ -81,8 +88,8 @@ class ServedViews:
             if number != table.last and number not in table.due:
                 self._fill(table.relation, table.source, above=number)
 
-    def add(self, view: ViewInfo) -> None:
-        """Begin to serve a view, with the rows it has.
+    def add(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
+        """Begin to serve a view, with the rows it has; with none where tasks will write them.
 
         Raises:
             WindowpaneError: PostgreSQL cannot be reached, or refuses it.
@@ -93,9 +100,12 @@ class ServedViews:
         with self._server.at_work() as server:
             server.try_to_create(_batch(relation, self._content(relation).slice(0, 0), 0, ""))
         source = f"{self._server.state} {relation.name} {next_batch(self._storage)}"
-        self._storage.run("INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false)", [relation.name, source, _NEVER])
-        self._outbox(relation, source).create()
-        self._fill(relation, source)
+        self._storage.run(
+            "INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false, ?)", [relation.name, source, _NEVER, by_tasks]
+        )
+        if not by_tasks:
+            self._outbox(relation, source).create()
+            self._fill(relation, source)
 
     def _fill(self, relation: Relation, source: str, above: int = 0) -> None:
         """Let all rows of a view wait, in place of what waits."""
@@ -116,7 +126,7 @@ class ServedViews:
 
     def _tables(self, views: Iterable[ViewInfo]) -> list[_Table]:
         relations = {view.relation.name: view.relation for view in views}
-        rows = self._storage.run("SELECT view, source, whole, last FROM windowpane.served WHERE NOT dropped")
+        rows = self._storage.run("SELECT view, source, whole, last FROM windowpane.served WHERE NOT dropped AND NOT by_tasks")
         found = [(relations[view], source, whole, last) for view, source, whole, last in rows if view in relations]
         return [_Table(*entry, self._outbox(entry[0], entry[1])) for entry in found]
 
@@ -134,7 +144,88 @@ class ServedViews:
         """Serve a view no longer."""
         for table in self._tables([view]):
             table.outbox.drop()
-            self._storage.run("UPDATE windowpane.served SET dropped = true WHERE source = ?", [table.source])
+        self._storage.run("UPDATE windowpane.served SET dropped = true WHERE view = ?", [view.relation.name])
+
+    # --- batches that tasks write ----------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """The URL of the server, for tasks."""
+        return self._server.url
+
+    def by_tasks(self) -> set[str]:
+        """Return the views whose batches tasks write."""
+        return {row[0] for row in self._storage.run("SELECT view FROM windowpane.served WHERE by_tasks AND NOT dropped")}
+
+    def out_of_step(self) -> list[str]:
+        """Return views whose batches tasks write, and whose tables do not stand where the state left them.
+
+        A table may be one batch ahead: a crash came between the two, and its number says so when the batch is run again.
+        """
+        with self._server.at_work() as server:
+            numbers = server.numbers()
+        rows = self._storage.run("SELECT view, source, last FROM windowpane.served WHERE by_tasks AND NOT dropped")
+        return [view for view, source, last in rows if numbers.get(source, _NEVER) not in (last, last + 1)]
+
+    def begin_anew(self, view: ViewInfo) -> None:
+        """Let the batches of a view be numbered anew, in a transaction; its table is emptied with the first."""
+        source = f"{self._server.state} {view.relation.name} {next_batch(self._storage)}"
+        self._storage.run(
+            "UPDATE windowpane.served SET source = ?, last = ? WHERE view = ?", [source, _NEVER, view.relation.name]
+        )
+
+    def make_table(self, view: ViewInfo) -> None:
+        """Make the table of a view whose batches tasks write, or empty it, if no batch has been written."""
+        source, last = self._place(view)
+        if last == _NEVER:
+            batch = self._empty(view, 0, source, is_whole=True)
+            with self._server.at_work() as server:
+                server.apply([batch])
+            self._storage.run("UPDATE windowpane.served SET last = 0 WHERE source = ?", [source])
+
+    def stage(self, view: ViewInfo, number: int) -> str:
+        """Return a new staging table for a batch of a view, which its query numbers."""
+        batch = self._empty(view, number + 1, self._place(view)[0])
+        with self._server.at_work() as server:
+            return server.begin_staging(batch)
+
+    def merge(self, view: ViewInfo, number: int, staging: str) -> None:
+        """Apply a batch that tasks have brought, in the transaction that writes here how far the view is."""
+        source, _ = self._place(view)
+        batch = self._empty(view, number + 1, source)
+        with self._server.at_work() as server:
+            server.apply_staged(batch, staging)
+        self._storage.run("UPDATE windowpane.served SET last = ? WHERE source = ?", [number + 1, source])
+
+    def copy(self, view: ViewInfo) -> None:
+        """Let the storage hold what stands in PostgreSQL of a view whose batches tasks write, in a transaction.
+
+        Raises:
+            StoreError: a crash left the two apart; FLUSH brings them together.
+        """
+        relation, (source, last) = view.relation, self._place(view)
+        self._storage.run(f"DELETE FROM {relation.storage}")
+        with self._server.at_work() as server:
+            number = server.numbers().get(source, _NEVER)
+            if number == _NEVER:
+                return
+            if number != last:
+                raise StoreError(server.address, f"the table of {relation.name!r} is at batch {number}, not {last}. FLUSH first.")
+            columns = {column.name: _text_sql(column.name, column.type) for column in relation.columns}
+            items = ", ".join(_from_text(column.name, column.type) for column in relation.columns)
+            for rows in server.rows(relation.name, columns):
+                with self._storage.reading(rows) as arrived:
+                    self._storage.run(f"INSERT INTO {relation.storage} SELECT {items} FROM {arrived}")
+
+    def _place(self, view: ViewInfo) -> tuple[str, int]:
+        """Return the source of a view, and the number of its last batch."""
+        query = "SELECT source, last FROM windowpane.served WHERE view = ? AND NOT dropped"
+        ((source, last),) = self._storage.run(query, [view.relation.name])
+        return source, last
+
+    def _empty(self, view: ViewInfo, number: int, source: str, *, is_whole: bool = False) -> Batch:
+        rows = self._storage.arrow(f"SELECT * FROM {view.relation.storage} LIMIT 0")
+        return _batch(view.relation, rows, number, source, is_whole=is_whole)
 
     # --- after it --------------------------------------------------------------------------------------
 
@@ -161,8 +252,9 @@ class ServedViews:
             self._hand_over([table for table, numbers in due if number in numbers], number)
 
     def _hand_over(self, tables: Sequence[_Table], number: int) -> None:
+        batches = [table.batch(number) for table in tables]
         with self._server.at_work() as server:
-            server.apply(table.batch(number) for table in tables)
+            server.apply(batches)
         with self._storage.transaction():
             for table in tables:
                 table.outbox.delivered(number)
@@ -175,3 +267,24 @@ def _batch(relation: Relation, changes: pa.Table, number: int, source: str, *, i
     types = {column.name: "jsonb" for column in columns if column.type == JSONB}
     types |= {column.name: "jsonb[]" for column in columns if column.type.element == JSONB}
     return Batch(relation.name, relation.key, changes, number, source, is_whole, types)
+
+
+def _text_sql(name: str, kind: SqlType) -> str:
+    """Return SQL of PostgreSQL that makes a text of a column, for ``_from_text``."""
+    if kind.element is not None:
+        return f"to_json({quoted(name)})"
+    return f"encode({quoted(name)}, 'hex')" if kind.name == "bytea" else quoted(name)
+
+
+def _from_text(name: str, kind: SqlType) -> str:
+    """Return SQL of DuckDB that makes a column of its text."""
+    text = quoted(name)
+    if kind.element is not None:
+        text = f"{text}::JSON"
+    elif kind.name == "bytea":
+        text = f"unhex({text})"
+    elif kind.name in ("date", "timestamp", "timestamptz"):
+        text = f"regexp_replace({text}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')"
+    elif kind.name == "interval":
+        text = f"replace({text}, '+', '')"
+    return f"CAST({text} AS {kind.duckdb}) AS {quoted(name)}"

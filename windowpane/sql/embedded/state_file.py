@@ -7,6 +7,7 @@ id, too. The id is committed here before it is told there, so that no server eve
 from __future__ import annotations
 
 import socket
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,26 +23,31 @@ class Server:
 
     def __init__(self, url: str, views: PostgresViews, state: str) -> None:
         """Go on with a connection to the server of ``state``."""
-        self._url, self.state = url, state
+        self.url, self.state = url, state
         self._views: PostgresViews | None = views
+        self._lock = threading.RLock()
 
     @contextmanager
     def at_work(self) -> Iterator[PostgresViews]:
-        """Return the views there.
+        """Return the views there, for one thread at a time.
+
+        A thread that is in a transaction of the storage may ask for them; one that has them must not begin such a transaction.
 
         Raises:
             StoreError: the server cannot be reached, or refuses something.
             MisplacedStateError: it belongs to another state by now.
         """
-        try:
-            self._views = self._views or PostgresViews(self._url)
-            owner = self._views.owner()
-            if owner is None or owner.id != self.state:
-                raise MisplacedStateError(f"store {self._views.address}: its views have been given to another state meanwhile.")
-            yield self._views
-        except StoreError:
-            self.close()
-            raise
+        with self._lock:
+            try:
+                self._views = self._views or PostgresViews(self.url)
+                owner = self._views.owner()
+                if owner is None or owner.id != self.state:
+                    message = f"store {self._views.address}: its views have been given to another state meanwhile."
+                    raise MisplacedStateError(message)
+                yield self._views
+            except StoreError:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Disconnect."""

@@ -48,6 +48,7 @@ _SET_UP = (
     "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
+    "ALTER TABLE windowpane.served ADD COLUMN IF NOT EXISTS by_tasks BOOLEAN DEFAULT false",
     "CREATE TABLE IF NOT EXISTS windowpane.errors "
     "(view VARCHAR, expression VARCHAR, value VARCHAR, error VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",

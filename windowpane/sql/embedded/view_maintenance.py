@@ -346,21 +346,26 @@ class ViewMaintenance:
         """Change the stored rows of a view by what its job gave, and return that in stored names."""
         if delta is None:
             return None
-        relation, query = view.relation, f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
-        names = [column.name for column in relation.columns]
+        relation, names = view.relation, [column.name for column in view.relation.columns]
+        query = f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
         if isinstance(delta, Inserts) and self._is_unfilled(relation):
             apply_to(self._storage, relation.storage, Inserts(query), names, relation.key)
             self._forget_changes(relation.name)
             self._changes[relation.name] = None
             return None if self._storage.is_empty(relation.storage) else whole(relation)
-        batch = settled(self._storage, like(query, delta), names)
-        named = None if batch is None else kept(self._storage, batch)
+        named = self._in_stored_names(view, delta)
         if named is not None:
             apply_to(self._storage, relation.storage, named, names, relation.key)
             self._forget_changes(relation.name)
             self._storage.retain(named)
             self._changes[relation.name] = named
         return named
+
+    def _in_stored_names(self, view: ViewInfo, delta: str) -> str | None:
+        """Return what the job of a view gave in stored names, each row once; ``None`` if nothing is left."""
+        query = like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta)
+        batch = settled(self._storage, query, [column.name for column in view.relation.columns])
+        return None if batch is None else kept(self._storage, batch)
 
     def _is_unfilled(self, relation: Relation) -> bool:
         """Whether a view has no rows; it is asked until it has some."""

@@ -50,6 +50,12 @@ class ChangeLog:
                 for part in file.iter_batches(batch_size=_BLOBS, columns=["blob"]):
                     yield from_stream(part.column("blob")[0].as_py())
 
+    def rows(self, written: Any, number: int) -> Any:
+        """Return a batch that was written as a static DataFrame, with the columns that it had then."""
+        from windowpane.spark.queries.batch_query import read_parquet
+
+        return read_parquet(written, self._batch(number))
+
     def trim(self, number: int) -> None:
         """Forget batches up to a number."""
         for folder in self._folder.glob("[0-9]*"):

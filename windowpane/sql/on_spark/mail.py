@@ -82,8 +82,9 @@ class Mail:
         self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])
 
     def begin_anew(self, name: str) -> None:
-        """Begin the stream of a table again, with a checkpoint of its own: its source cannot go on with the old one."""
-        self._storage.run("UPDATE windowpane.streams SET folder = ?, batch = -1 WHERE name = ?", [_new_folder(name), name])
+        """Begin the stream of a table, or of a view that reads its source itself, again, with a checkpoint of its own."""
+        values = [_new_folder(name), name]
+        self._storage.run("UPDATE windowpane.streams SET folder = ?, batch = -1, clock = '{}' WHERE name = ?", values)
 
     def adopt(self, name: str) -> None:
         """Begin the stream of a view that was made without Spark, if it has none."""

@@ -97,7 +97,7 @@ class StreamedGroups:
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
             "  rows: DuckDB on the tasks",
             f"  groups: window program, engine slices, by {f'{keys} and ' * bool(keys)}window, folded before the shuffle",
-            "  result: DuckDB on the tasks, written by the driver",
+            "  result: DuckDB on the tasks",
         ]
 
 

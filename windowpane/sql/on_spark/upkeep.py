@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import ChangedPlanError, UnsupportedSqlError
+from windowpane.errors import ChangedPlanError, StoreError, UnsupportedSqlError
 from windowpane.sql.catalog import questions
-from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.entries import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded.postgres_views import ServedViews
 from windowpane.sql.embedded.storage import Storage
@@ -33,6 +33,7 @@ from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
+from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
 from windowpane.sql.on_spark.streamed_query import streamed_changes
@@ -66,6 +67,7 @@ class StreamedMaintenance(ViewMaintenance):
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
         self._spark = spark
         self._exchanges: dict[str, BatchExchange] = {}
+        self._fetched: dict[str, int] = {}
         self._is_due = True
 
     def open(self) -> None:
@@ -85,7 +87,34 @@ class StreamedMaintenance(ViewMaintenance):
             self._check_plan(view)
         self._queries.tidy()
         self._take_up_served()
+        self._begin_misplaced_anew()
         self.deliver()
+
+    def _begin_misplaced_anew(self) -> None:
+        """Let views read their sources from the beginning whose tables in PostgreSQL are not where the state left them.
+
+        So it is where one of the two was restored from an older copy, or a table was dropped.
+
+        Raises:
+            StoreError: something reads such a view, and would get its rows twice.
+        """
+        if self._served is None:
+            return
+        for name in self._served.out_of_step():
+            if self._has_readers(name):
+                raise StoreError(
+                    "PostgreSQL",
+                    f"the table of {name!r} is not where the state left it, and others have taken its changes. Open copies of "
+                    "the database and the state that belong together, or begin with a new state: DROP TABLE windowpane_state in "
+                    "PostgreSQL, and create the views again.",
+                )
+            view = self._catalog.entries[name]
+            assert isinstance(view, ViewInfo)
+            with self._storage.transaction():
+                self._mail.begin_anew(name)
+                self._clock.drop(_clock_name(next(iter(view.reads)), name))
+                self._served.begin_anew(view)
+        self._queries.tidy()
 
     def check_rename(self, name: str, place: Place) -> None:
         """Refuse to rename anything but plain views: checkpoints know the other names."""
@@ -127,13 +156,63 @@ class StreamedMaintenance(ViewMaintenance):
         return new is not None and name in _scanned(new) and isinstance(self._streamed(new), str)
 
     def check_reads(self, statement: Statement) -> None:
-        """Refuse to read a source whose rows are not stored."""
+        """Refuse to read a source whose rows are not stored; fetch those of views that stand in PostgreSQL alone."""
+        read = questions.read_by(self._catalog, statement)
+        for name in read & self._by_tasks():
+            self._fetch(name)
         for table in with_connector(self._catalog.tables()):
             name, place = table.relation.name, statement.place
-            if not self._is_stored(table) and name in questions.read_by(self._catalog, statement):
+            if name in read and not self._is_stored(table):
                 message = f"reading source {name!r} on Spark is not supported: its rows are not stored. "
                 message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
                 raise UnsupportedSqlError(message, place.line, place.column)
+
+    def _by_tasks(self) -> set[str]:
+        """Return the views that tasks write to PostgreSQL."""
+        return set() if self._served is None else self._served.by_tasks()
+
+    def _fetch(self, name: str) -> None:
+        """Let the store hold the rows that a view has in PostgreSQL, for who reads them now."""
+        view = self._catalog.entries[name]
+        assert isinstance(view, ViewInfo)
+        assert self._served is not None
+        with self._storage.transaction():
+            batch = self._mail.stream(name).batch
+            if self._fetched.get(name) != batch:
+                self._served.copy(view)
+        self._fetched[name] = batch
+
+    def _has_readers(self, name: str) -> bool:
+        """Whether views or sinks take the changes of a view."""
+        readers = [view for view in self._catalog.views() if name in view.reads]
+        return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
+
+    def serve(self, view: ViewInfo) -> None:
+        """Begin to show a new view where views are served; tasks write one that is a streaming query."""
+        if self._served is not None:
+            self._served.add(view, by_tasks=self._is_streamed(view.relation.name))
+
+    def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
+        """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""
+        if is_new and sink.source in self._by_tasks():
+            self._fetch(sink.source)
+        super().open_sink(sink, is_new=is_new)
+
+    def changelog(self, view: ViewInfo) -> pa.Table:
+        """Return what the last flush changed in a view.
+
+        Raises:
+            UnsupportedSqlError: tasks wrote it to PostgreSQL.
+        """
+        if view.relation.name in self._by_tasks():
+            message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
+            raise UnsupportedSqlError(message, 1, 1)
+        return super().changelog(view)
+
+    def forget(self) -> None:
+        """Drop what is only held in memory of a transaction that was rolled back."""
+        super().forget()
+        self._fetched.clear()
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector that Spark has not."""
@@ -180,6 +259,8 @@ class StreamedMaintenance(ViewMaintenance):
         self._check_nodes(list(every_node(view.job.node)))
         self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
         for source in view.reads:
+            if source in self._by_tasks():
+                self._fetch(source)
             for rows in self._storage.pieces(whole(self._relation(source)), PART_ROWS):
                 self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
@@ -227,7 +308,9 @@ class StreamedMaintenance(ViewMaintenance):
             return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
         plan = self._streamed(node)
         if isinstance(plan, StreamedGroups):
-            return [*plan.lines, *explain_plan(node, 1)]
+            written = "to a change log by the tasks, from there to the store by the driver"
+            written = written if self._served is None else "to PostgreSQL by the tasks"
+            return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
         return [*spread_lines(cut(node)), f"  not one streaming query: {plan}", *explain_plan(node, 1)]
 
     def _post(self, source: str, delta: str, number: int) -> None:
@@ -301,6 +384,9 @@ class StreamedMaintenance(ViewMaintenance):
         from windowpane.spark.queries.batch_query import BatchExchange
 
         name = view.relation.name
+        if name in self._by_tasks():
+            assert self._served is not None
+            self._served.make_table(view)
         if name not in self._exchanges:
             self._exchanges[name] = BatchExchange(self._spark)
         exchange, source = self._exchanges[name], self._source_of(name)
@@ -350,14 +436,23 @@ class StreamedMaintenance(ViewMaintenance):
             run_only(batch)
             return
         log = self._queries.change_log(name)
-        log.write(batch, number)
+        by_tasks = name in self._by_tasks()
+        is_logged = not by_tasks or self._has_readers(name)
+        if is_logged:
+            log.write(batch, number)
+        if by_tasks:
+            staging = self._stage(view, log.rows(batch, number) if is_logged else batch, number)
         reports = self._exchanges[name].reports
         try:
             with self._storage.transaction():
                 before = self._mail.stream(name).clock.get("after")
                 reached = [report.reached for report in reports if report.reached is not None]
                 after = max([*reached, *([] if before is None else [int(before)])], default=None)
-                self._hand_on(view, self._collected(view, log.changes(number)), self._mail.number)
+                delta = self._collected(view, log.changes(number), is_kept=not by_tasks)
+                self._hand_on(view, delta, self._mail.number)
+                if by_tasks:
+                    assert self._served is not None
+                    self._served.merge(view, number, staging)
                 self._mail.took_streamed(name, number, before, None if after is None else str(after))
                 clock_name = _clock_name(source.relation.name, name)
                 if after is not None:
@@ -370,6 +465,15 @@ class StreamedMaintenance(ViewMaintenance):
                 raise failure.cause from failure.cause.__cause__
             raise
         log.trim(number)
+
+    def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
+        """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
+        from windowpane.spark.queries.batch_query import write_by_tasks
+
+        assert self._served is not None
+        staging = self._served.stage(view, number)
+        write_by_tasks(batch, ToStaging(self._served.url, staging, dict(view.ids)))
+        return staging
 
     def bad_values_of(self, name: str, *, strict: bool) -> BadValues | None:
         """A batch of a streaming query is not run again with TRY: views have it from the beginning."""
@@ -384,12 +488,20 @@ class StreamedMaintenance(ViewMaintenance):
         with self._clock.at(letter.clock):
             return self._advance(view, changes, initial=letter.initial)
 
-    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table]) -> str | None:
-        """Keep what the operators of a view, spread over Spark, gave; tables are taken one at a time."""
+    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
+        """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.
+
+        Args:
+            view: the view.
+            changes: what they gave.
+            is_kept: whether the store holds the rows of the view.
+        """
         delta = typed(self._storage, changes, column_types(view.job.node.columns))
         if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
             delta = Inserts(delta)
-        return self._keep(view, delta)
+        if is_kept:
+            return self._keep(view, delta)
+        return None if delta is None else self._in_stored_names(view, delta)
 
     def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
         if delta is not None:
