@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import windowpane as wp
 from tests.spark.helpers import Collected, Feed, rows
 from windowpane.errors import EndedStreamError, InvalidSpecError
+from windowpane.spark.queries.ending import _mark
 
 pytestmark = pytest.mark.spark
 
@@ -46,6 +48,24 @@ def test_the_last_windows_come_out_once_and_a_restart_is_refused(spark: Any, fee
                 main=f"{tmp_path}/main", checkpoint=f"{tmp_path}/checkpoint", trigger=NOW, flush_at_end=again
             )
     assert rows(written) == TOTALS
+
+
+def test_a_new_checkpoint_is_asked_for_its_marks_without_a_word_in_the_log(
+    spark: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    if capture is None or not capture.is_globally_capturing():
+        pytest.skip("nothing is captured")
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        capture.read_global_capture()
+        assert _mark(spark, str(tmp_path / "checkpoint"), "ending") is None
+        with pytest.raises(AnalysisException):
+            spark.read.text(str(tmp_path / "nothing"))
+        logged = "".join(capture.read_global_capture())
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+    assert logged.count("Assume no metadata directory") == 1  # that of the single path
 
 
 def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed: Feed, tmp_path: Path) -> None:

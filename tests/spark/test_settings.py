@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
+import windowpane as wp
+from windowpane.spark.internals.query_plans import estimated_bytes
 from windowpane.spark.queries.settings import PARTITIONS, Buckets, choose_settings
 
 SPARKS_OWN = {PARTITIONS: "200", "spark.sql.execution.arrow.maxBytesPerBatch": "-1"}
@@ -73,6 +76,50 @@ def test_what_the_user_set_stays_and_so_does_sparks_default_elsewhere_and_for_st
         assert spark.conf.get(PARTITIONS) == "200"
     assert Buckets.of(static, is_streaming=False) == Buckets(200, 4)
     assert static.conf.get(PARTITIONS, None) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(1_000, 4), (32 << 20, 4), ((32 << 20) * 5 + 1, 6), (1 << 40, 200), ((1 << 63) - 1, 200), (None, 200)],
+    ids=["small", "a bucket", "six buckets", "large", "unknown", "no statistics"],
+)
+def test_static_rows_in_local_mode_get_a_bucket_for_each_32_megabytes(size: int | None, expected: int) -> None:
+    spark = session("local[4]")
+    buckets = Buckets.of(spark, is_streaming=False, static=Estimated(size))
+    assert buckets.number == expected
+    assert buckets.text == f"{expected} buckets, 4 cores"
+    assert buckets.chosen == (None if size is None or size > 1 << 60 else expected)
+    spark.conf.set(PARTITIONS, "7")
+    assert Buckets.of(spark, is_streaming=False, static=Estimated(size)) == Buckets(7, 4)
+
+
+class Estimated:
+    """Stands in for a DataFrame of Spark classic, and for its plan, of an estimated size."""
+
+    def __init__(self, size: int | None) -> None:
+        self.size = size
+        self._jdf = self
+
+    def queryExecution(self) -> Estimated:  # noqa: N802 (names of the JVM)
+        return self
+
+    optimizedPlan = stats = queryExecution  # noqa: N815
+
+    def sizeInBytes(self) -> int:  # noqa: N802
+        if self.size is None:
+            raise AttributeError("no statistics")
+        return self.size
+
+
+@pytest.mark.spark
+def test_static_rows_are_spread_over_the_buckets_that_were_chosen(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Buckets, "of", classmethod(lambda cls, *said: cls(3, 2, 3)))
+    keyed = wp.stream(spark.range(90).withColumn("k", F.col("id") % 30), event_time=None).key_by("k")
+    counted = keyed.count_window(3).aggregate(n=wp.count()).df
+    assert counted.rdd.getNumPartitions() == 3
+    assert sorted((row.k, row.n) for row in counted.collect()) == [(key, 3) for key in range(30)]
+    assert estimated_bytes(spark.range(1000)) == 8_000
+    assert estimated_bytes(spark.createDataFrame([(1,)], "a int")) is None
 
 
 def test_far_more_buckets_than_cores_are_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
 from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
+from windowpane.spark.queries.settings import Buckets
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
@@ -143,6 +144,17 @@ class BothSides:
         return self.left.explanation + self.right.explanation
 
 
+def buckets_of(source: Source, is_side: bool) -> Buckets:
+    """Return how many buckets the rows of a source are spread over.
+
+    Args:
+        source: the source.
+        is_side: whether it is a side of a join: both are spread alike, whatever their sizes.
+    """
+    is_sized = not is_side and source.made is None
+    return Buckets.of(source.dataframe.sparkSession, source.is_streaming, source.dataframe if is_sized else None)
+
+
 def encoder_of(
     source: Source,
     keys: tuple[str, ...],
@@ -172,7 +184,7 @@ def encoder_of(
         window_end=source.is_window_end,
         heartbeat=heartbeat,
         dropped=tuple(name for name in columns if name not in kept),
-        partitions=int(source.dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions")),
+        partitions=buckets_of(source, is_side=side is not None).number,
         combiner=combiner,
         own_watermark=None if follows_watermark else source.stream_watermark,
         follows_watermark=follows_watermark or source.follows_watermark,

@@ -26,7 +26,7 @@ from windowpane.planning.joins import JoinPlan
 from windowpane.planning.over import OverPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
-from windowpane.spark.building.operator_input import OperatorInput
+from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
@@ -134,7 +134,11 @@ class BuiltProgram:
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why."""
         watermark = self.source.watermark_text if len(self.sources) == 1 else ""
-        return self.explained(Buckets.of(self._spark, self.is_streaming).text) + watermark
+        return self.explained(self._buckets.text) + watermark
+
+    @property
+    def _buckets(self) -> Buckets:
+        return buckets_of(self.source, is_side=len(self.sources) > 1)
 
     @property
     def _spark(self) -> Any:
@@ -149,6 +153,7 @@ class BuiltProgram:
                 partial(engine_of(operator.program), operator.program),
                 dataclasses.replace(wire if number == len(self.operators) else Wire(), counters=self.counters),
                 time_mode=self.time_mode if self.is_streaming else None,
+                buckets=None if self.is_streaming else self._buckets.chosen,
                 delay=self._source_delay + operator.behind,
                 counted_as=self.name if number == 1 else f"{self.name}_{number}",
                 own_watermark=self.source.stream_watermark if number == 1 else None,
@@ -209,6 +214,7 @@ def operate(
     wire: Wire,
     *,
     time_mode: str | None,
+    buckets: int | None = None,
     delay: int = 0,
     counted_as: str | None = None,
     own_watermark: Watermarks | None = None,
@@ -221,16 +227,18 @@ def operate(
         make_engine: makes the engine.
         wire: how its outputs travel.
         time_mode: Spark's time mode for a stream; ``None`` for static rows, which need no state of Spark's.
+        buckets: how many buckets static rows are spread over, ``None`` for the session's shuffle partitions.
         delay: microseconds by which the operator's watermark stays behind Spark's.
         counted_as: the name of the counters in the query's progress, ``None`` for none.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         follows_watermark: whether its watermark is that of the operator before it, which does not have Spark's.
     """
     check_worker_python(encoded.sparkSession)
-    grouped = encoded.groupBy(encode.BUCKET)
     if time_mode is None:
-        return grouped.applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
+        spread = encoded if buckets is None else encoded.repartition(buckets, encode.BUCKET)
+        return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
+    grouped = encoded.groupBy(encode.BUCKET)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark)
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
+from windowpane.spark.internals.query_plans import estimated_bytes
 from windowpane.spark.internals.session import is_classic, processors
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -26,6 +27,8 @@ longer, and so do half as many."""
 _UNBOUNDED = str(2**31 - 1)
 _FAR_TOO_MANY = 8
 """Buckets a core from which on the user is warned: each costs a task, a state store and some calls in every batch."""
+_BYTES_OF_A_BUCKET = 32 << 20
+"""Spark's estimate of a static input, of which a bucket is in memory as a whole: files are several times as large there."""
 _LOCAL = re.compile(r"local(?:\[(\d+|\*).*\])?$")
 
 _warned: set[Buckets] = set()
@@ -59,18 +62,32 @@ class Buckets:
     Args:
         number: the buckets of a query that starts with a new checkpoint.
         cores: the cores that work on them, ``None`` where it is not known how many there will be.
+        chosen: the number where it was chosen here for static rows, ``None`` where it is the session's.
     """
 
     number: int
     cores: int | None
+    chosen: int | None = None
 
     @classmethod
-    def of(cls, spark: Any, is_streaming: bool) -> Buckets:
-        """Return what holds for a session: for a stream in local mode its cores, unless the user set the shuffle partitions."""
-        cores = _cores(spark)
-        if is_streaming and is_local(spark) and cores is not None and spark.conf.get(PARTITIONS, None) is None:
+    def of(cls, spark: Any, is_streaming: bool, static: Any = None) -> Buckets:
+        """Return what holds for a session: the shuffle partitions that the user set, or in local mode those that the work needs.
+
+        Args:
+            spark: the session.
+            is_streaming: whether rows are a stream, which gets one a core.
+            static: a static DataFrame, which gets one for each 32 MB, but one a core, where its size is known.
+        """
+        cores, most = _cores(spark), int(spark.conf.get(PARTITIONS))
+        if cores is None or not is_local(spark) or spark.conf.get(PARTITIONS, None) is not None:
+            return cls(most, cores)
+        if is_streaming:
             return cls(cores, cores)
-        return cls(int(spark.conf.get(PARTITIONS)), cores)
+        size = None if static is None else estimated_bytes(static)
+        if size is None:
+            return cls(most, cores)
+        number = min(max(-(-size // _BYTES_OF_A_BUCKET), cores), most)
+        return cls(number, cores, number)
 
     @property
     def text(self) -> str:
