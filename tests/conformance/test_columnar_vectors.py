@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.test_vectors import COPIED, RESTARTS, shared_files
-from windowpane.errors import WindowpaneError
-from windowpane.testing.conformance.reading.built_in import built_in
-from windowpane.testing.conformance.reading.fields import NotUnderstoodError
-from windowpane.testing.conformance.reading.programs import parse_program
+from windowpane.testing.conformance.reading.built_in import has_built_in_parts
 from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
 from windowpane.testing.conformance.replay.verdicts import Options, Verdict
 from windowpane.testing.conformance.runner import replay_paths
 
-SHARE = 0.6
+SHARE = 0.8
 OPERATORS = ("window_operator", "window_operator_chain")
 PARTS_ALONE = "is not understood by engine columnar"
 
@@ -52,17 +49,6 @@ BATCHED = [file for file in operator_files() if file.stem not in ("refused", "ch
 def test_no_vector_differs_where_all_elements_between_two_clock_steps_are_a_batch(file: Path, engine: str) -> None:
     for case, verdict in replay_paths([file], engine, Options(restart=True, batches_steps=True), limit=12):
         assert not verdict.failed, (case.id, verdict.differences)
-
-
-def has_built_in_parts(case: Case) -> bool:
-    """Whether assigner, trigger and evictor are windowpane's own, and the function is one that built-in aggregates stand for."""
-    try:
-        spec = parse_program(case.get("program")).spec
-        built_in(case.get("program")["function"]["type"])
-    except (NotUnderstoodError, WindowpaneError):
-        return False
-    parts = [spec.assigner, spec.trigger, getattr(spec.trigger, "inner", None), spec.evictor]
-    return all(type(part).__module__.startswith("windowpane.windowing.") for part in parts if part is not None)
 
 
 def test_most_programs_of_built_in_parts_run_on_columns(conformance_root: Path) -> None:

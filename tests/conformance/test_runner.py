@@ -13,6 +13,7 @@ from windowpane.testing.conformance.__main__ import main
 from windowpane.testing.conformance.engines.by_name import ENGINES
 from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
 from windowpane.testing.conformance.replay.verdicts import Options, Verdict
+from windowpane.testing.conformance.report import report
 from windowpane.testing.conformance.runner import replay_case, replay_paths
 
 COPIED = Path(__file__).parent / "oracle"
@@ -360,3 +361,14 @@ def test_an_unexpected_exception_fails_one_case_and_not_the_run(tmp_path: Path) 
     verdicts = replay_paths([write(tmp_path, broken, TUMBLING)])
 
     assert {case.id: verdict.passed for case, verdict in verdicts} == {"broken": False, "example": True}
+
+
+def test_the_share_of_programs_on_columns_is_told_where_the_planner_chooses() -> None:
+    verdicts = [Verdict(), Verdict(), Verdict(skipped="for a reason", left_to_rows=True), Verdict(skipped="for another")]
+    cases = [Case(Path("beam.json"), "a", "trigger_transcript", {}, {}) for _ in verdicts]
+    lines: list[str] = []
+    assert report(zip(cases, verdicts, strict=True), lines.append, shows_share=True) == 0
+    assert lines[-2:] == [
+        "programs of built-in parts: 2 of 3 on a columnar engine (66.7 %)",
+        "2 passed, 0 failed, 2 skipped",
+    ]

@@ -25,7 +25,7 @@ from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.triggers.engine import TriggersEngine, refusal
 from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UserFunctionError
 from windowpane.planning.engines import make_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_programs import random_composable_panes, random_timeout, random_tree
@@ -39,6 +39,12 @@ event_time_sessions = st.one_of(
 sessions = st.one_of(event_time_sessions, st.integers(1, 12).map(wp.ProcessingTimeSessionWindows.with_gap))
 event_time_windows = st.one_of(event_time_assigners, event_time_sessions)
 assigners = st.one_of(st.just(wp.GlobalWindows.create()), event_time_windows)
+
+
+class OfTheUser(wp.CountTrigger):
+    """A trigger of the user's."""
+
+
 TEN = wp.TumblingEventTimeWindows.of(10)
 EARLY = wp.AfterWatermark(early=wp.AfterProcessingTime(5), late=wp.AfterCount(1))
 
@@ -222,7 +228,7 @@ def test_the_clock_is_waited_for():
 @pytest.mark.parametrize(
     ("trigger", "evictor", "reason"),
     [
-        (wp.ProcessingTimeoutTrigger.of(wp.DeltaTrigger.of(1, max), 5), None, "DeltaTrigger looks at each row"),
+        (wp.ProcessingTimeoutTrigger.of(OfTheUser(1), 5), None, "OfTheUser is no trigger of windowpane's"),
         (wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(2), 5), wp.CountEvictor.of(2), "an evictor needs every row"),
     ],
 )
@@ -232,6 +238,31 @@ def test_what_is_refused_is_refused_by_name(trigger, evictor, reason):
     assert refusal(program) == reason
     with pytest.raises(InvalidSpecError, match="cannot run this program"):
         program_of(TEN, trigger, evictor, engine="triggers")
+
+
+def apart(old, new):
+    return abs((new["w"] or 0) - (old["w"] or 0))
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners), st.integers(0, 4), st.booleans(), batches())
+def test_triggers_that_look_at_rows_agree(assigner, threshold, times_out, stream):
+    by_rows = wp.DeltaTrigger.of(threshold, apart)
+    trigger = wp.ProcessingTimeoutTrigger.of(by_rows, 4) if times_out else wp.PurgingTrigger.of(by_rows)
+    program = program_of(assigner, trigger, None, 3)
+    assert program.engine == "triggers"
+    Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
+
+
+def test_a_trigger_that_raises_is_named_with_the_row():
+    def fails(old, new):
+        raise ArithmeticError("no distance")
+
+    program = program_of(TEN, wp.DeltaTrigger.of(1, fails))
+    stream = Batch(0, 0, rows_at(1, 2))
+    with pytest.raises(UserFunctionError, match=r"no distance.*key 'a', window .*") as raised:
+        make_engine(program).run(MemoryBlobStore(), [table_of(stream)], Clock(0, 0))
+    assert "'w': 1" in str(raised.value)
 
 
 def test_panes_that_are_alike_are_asked_once(monkeypatch):

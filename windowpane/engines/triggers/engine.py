@@ -31,6 +31,7 @@ from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
+from windowpane.engines.triggers.asked_rows import AskedRows
 from windowpane.engines.triggers.due_timers import DueTimers
 from windowpane.engines.triggers.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
 from windowpane.engines.triggers.sessions import TriggeredSessions
@@ -58,6 +59,7 @@ from windowpane.windowing.assigners import EventTimeSessionWindows, GlobalWindow
 from windowpane.windowing.times import MAX
 from windowpane.windowing.triggers import (
     ContinuousEventTimeTrigger,
+    DeltaTrigger,
     EventTimeTrigger,
     ProcessingTimeoutTrigger,
     ProcessingTimeTrigger,
@@ -88,8 +90,8 @@ def refusal(program: Program) -> str | None:
     if not is_session and (refused := windows_refusal(spec.assigner)) is not None:
         return refused
     reader = row_reader(spec.trigger)
-    if reader is not None and not (is_session and type(reader) is ContinuousEventTimeTrigger):
-        return f"{type(reader).__name__} looks at each row"
+    if reader is not None and type(reader) not in (ContinuousEventTimeTrigger, DeltaTrigger):
+        return f"{type(reader).__name__} is no trigger of windowpane's"
     if isinstance(spec.assigner, GlobalWindows) and _waits_for_end(spec.trigger):
         return f"{type(spec.firing_trigger).__name__} on global windows is refused when a row comes"
     if spec.coalesces_refinements and spec.allowed_lateness and not is_session:
@@ -246,7 +248,10 @@ class _Batch(ColumnarBatch):
         ends = self._ends(before)
         by_pane = grouped(touched.element_panes)
         self._standings.stand_at(self.watermark, self.now)
-        bits, standings = self._answers(by_pane, before.standings, ends)
+        if row_reader(self.program.spec.trigger) is None:
+            bits, standings = self._answers(by_pane, before.standings, ends)
+        else:
+            bits, standings = self._answers_row_by_row(elements, by_pane, before.standings, ends)
         self._report_finished(elements, rows, by_pane.order[bits & IS_DROPPED > 0])
         cut = self._cut(touched, before, by_pane, bits)
         fired = np.flatnonzero(cut.bits & FIRES > 0)
@@ -291,6 +296,18 @@ class _Batch(ColumnarBatch):
         after[panes] = np.array(numbers, np.int64)[offsets[kinds] + counts - 1]
         of = np.repeat(offsets[kinds], counts)
         return np.array(bits, np.int64)[of + by_pane.positions], after
+
+    def _answers_row_by_row(
+        self, elements: Elements, by_pane: Grouped, standings: Integers, ends: Integers
+    ) -> tuple[Integers, Integers]:
+        """Return the same where the trigger looks at rows, or at their times."""
+        rows, after, bits = AskedRows(self.program, elements.rows), standings.copy(), np.zeros(len(by_pane.order), np.int64)
+        numbers = elements.numbers[by_pane.order]
+        for at, (pane, row) in enumerate(zip(by_pane.groups.tolist(), numbers.tolist(), strict=True)):
+            window = self._windows.window(int(ends[pane]))
+            with rows.asking(row, window):
+                after[pane], bits[at] = self._standings.after_row(int(after[pane]), window, rows.times[row], rows.values[row])
+        return bits, after
 
     def _report_finished(self, elements: Elements, rows: pa.Table, at: Integers) -> None:
         """Report the elements of panes whose trigger is finished."""

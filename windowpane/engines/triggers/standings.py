@@ -188,7 +188,10 @@ class Standings:
 
     def number(self, standing: Standing) -> int:
         """Return the number of a standing; that of panes without rows is 0."""
-        number = self._numbers.setdefault(standing, len(self._all))
+        try:
+            number = self._numbers.setdefault(standing, len(self._all))
+        except TypeError:  # it holds a row, which no other standing does
+            number = len(self._all)
         if number == len(self._all):
             self._all.append(standing)
         return number

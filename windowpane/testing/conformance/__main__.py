@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = Options(restart=given.restart_every_step, batches_steps=given.batch == "steps")
     try:
         verdicts = replay_paths(given.paths, given.engine, options, given.only, given.limit, given.seed)
-        failed = report(verdicts, partial(print, flush=True))
+        failed = report(verdicts, partial(print, flush=True), shows_share=given.engine == "columnar")
     except FileNotFoundError as error:
         parser.error(str(error))
     return 1 if failed else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from windowpane.testing.conformance.engines.by_name import ENGINES, Engine
-from windowpane.testing.conformance.reading.fields import NotUnderstoodError
+from windowpane.testing.conformance.reading.fields import LeftToRowsError, NotUnderstoodError
 from windowpane.testing.conformance.reading.vectors import Case, find_files, read_cases
 from windowpane.testing.conformance.replay.verdicts import Difference, Options, Verdict
 
@@ -31,7 +31,7 @@ def replay_case(case: Case, engine: Engine, engine_name: str, options: Options) 
     try:
         return Verdict(replay(case, options))
     except NotUnderstoodError as reason:
-        return Verdict(skipped=str(reason))
+        return Verdict(skipped=str(reason), left_to_rows=isinstance(reason, LeftToRowsError))
     except Exception as error:
         return Verdict([Difference("replay", "no exception", error)])
 

@@ -61,6 +61,15 @@ class GapBy:
         return self.gap + abs(int(row["n"] or 0))
 
 
+@dataclass(frozen=True)
+class Distance:
+    """How far two rows are apart, by a column."""
+
+    def __call__(self, old: dict[str, Any], new: dict[str, Any]) -> int:
+        """Return it."""
+        return abs(int(new["n"] or 0) - int(old["n"] or 0))
+
+
 HOUR = 3_600_000_000
 _ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kolkata")
 
@@ -288,6 +297,9 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
         trigger, evictor, panes = random_tree(apart), None, random_composable_panes(apart)
     elif chance < 0.5 and flink is not None:
         trigger, evictor, panes = random_timeout(apart, flink), None, PaneSettings(shows_info=apart.random() < 0.5)
+    elif chance < 0.56 and not isinstance(assigner, assigners.MergingWindowAssigner):
+        by_rows = triggers.DeltaTrigger.of(apart.randint(0, 4), Distance())
+        trigger, evictor = random_timeout(apart, by_rows) if apart.random() < 0.5 else by_rows, None
     program = program_of(
         assigner,
         aggregates,

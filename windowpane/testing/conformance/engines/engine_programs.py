@@ -17,7 +17,7 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.testing.conformance.reading.built_in import KEY, BuiltIn, built_in
-from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.reading.fields import Json, LeftToRowsError
 from windowpane.testing.conformance.reading.json_results import CLEARS, JsonFunction
 from windowpane.testing.conformance.reading.programs import Program as VectorProgram
 from windowpane.testing.conformance.reading.programs import parse_program
@@ -58,7 +58,8 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
     """Return the program as the planner makes it; with an engine that gives one refinement a row, if there is one.
 
     Raises:
-        NotUnderstoodError: it would run on the row engine.
+        LeftToRowsError: it would run on the row engine.
+        NotUnderstoodError: its function is no built-in aggregate.
     """
     function, parsed = built_in(fields["function"]["type"]), parse_program(fields)
     aggregates = function.named(parsed.keyed)
@@ -69,7 +70,7 @@ def columnar_program(fields: Json, options: Options) -> EngineProgram:
         program = compile_program(replace(plan, refine=refine), _types(parsed, slots=slots), COLUMNS.names)
         if program.engine != "row":
             return EngineProgram(program, partial(_shown, function, parsed.keyed), function.gives_rows)
-    raise NotUnderstoodError(f"engine columnar: {program.engine_reason}")
+    raise LeftToRowsError(f"engine columnar: {program.engine_reason}")
 
 
 def row_program(fields: Json, options: Options) -> EngineProgram:

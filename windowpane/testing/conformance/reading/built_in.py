@@ -6,12 +6,16 @@ would return, and how its rows read from them. A function with state, a context 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from windowpane.errors import WindowpaneError
 from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.reading.programs import parse_program
+from windowpane.testing.conformance.reading.vectors import Case
 from windowpane.windowing.aggregates import Aggregate, constructors
+from windowpane.windowing.triggers import Trigger
 
 Show = Callable[[Json], list[Json]]
 
@@ -96,3 +100,25 @@ def built_in(function: str) -> BuiltIn:
     if function not in _FUNCTIONS:
         raise NotUnderstoodError(f"engine columnar: function {function} is no built-in aggregate")
     return _FUNCTIONS[function]
+
+
+def has_built_in_parts(case: Case) -> bool:
+    """Whether assigner, triggers and evictor are windowpane's own, and the function is one that built-in aggregates stand for."""
+    if case.kind == "trigger_transcript":
+        return True
+    if case.kind != "window_operator":
+        return False
+    try:
+        spec = parse_program(case.get("program")).spec
+        built_in(case.get("program")["function"]["type"])
+    except (NotUnderstoodError, WindowpaneError):
+        return False
+    parts = [spec.assigner, *_triggers(spec.trigger), spec.evictor]
+    return all(type(part).__module__.startswith("windowpane.windowing.") for part in parts if part is not None)
+
+
+def _triggers(trigger: Trigger | None) -> Iterator[Trigger]:
+    """Yield a trigger and those that it wraps."""
+    while trigger is not None:
+        yield trigger
+        trigger = getattr(trigger, "inner", None)

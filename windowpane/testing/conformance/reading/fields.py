@@ -20,6 +20,10 @@ class NotUnderstoodError(Exception):
     """The case asks for something this runner does not know; it is skipped, with the message as the reason."""
 
 
+class LeftToRowsError(NotUnderstoodError):
+    """The planner leaves the case's program to the row engine; the message says why."""
+
+
 def require_known(fields: Mapping[str, Any], known: Collection[str], what: str) -> None:
     """Refuse fields outside ``known``.
 

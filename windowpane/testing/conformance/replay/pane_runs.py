@@ -16,7 +16,7 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.conformance.reading.fields import Json, NotUnderstoodError
+from windowpane.testing.conformance.reading.fields import Json, LeftToRowsError
 from windowpane.testing.conformance.replay.verdicts import Options
 from windowpane.testing.harness import ListElements, WindowTestHarness
 from windowpane.testing.records import OutputRecord
@@ -133,7 +133,7 @@ class EngineRun:
         """Compile the program.
 
         Raises:
-            NotUnderstoodError: the planner leaves it to the row engine, with its reason.
+            LeftToRowsError: the planner leaves it to the row engine, with its reason.
         """
         self._parts = assigner, trigger, panes, lateness
         self._options = options
@@ -154,7 +154,7 @@ class EngineRun:
         types = InputTypes(self._columns, pa.schema([("key", pa.string())]), ("key",), pa.int64(), {"values": ("value",)})
         self._program: Program = compile_program(plan, types, self._columns.names)
         if self._program.engine == "row":
-            raise NotUnderstoodError(f"engine columnar: {self._program.engine_reason}")
+            raise LeftToRowsError(f"engine columnar: {self._program.engine_reason}")
         self._engine = make_engine(self._program)
 
     def element(self, element: Json) -> None:

@@ -17,10 +17,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a case: skipped if there is a reason, else failed if there are differences, else passed."""
+    """The outcome of a case: skipped if there is a reason, else failed if there are differences, else passed.
+
+    Args:
+        differences: what differed.
+        skipped: why it was not replayed.
+        left_to_rows: whether that is since the planner leaves the program to the row engine.
+    """
 
     differences: list[Difference] = field(default_factory=list)
     skipped: str | None = None
+    left_to_rows: bool = False
 
     @property
     def failed(self) -> bool:
