@@ -6,10 +6,11 @@ process of the driver, so this needs a classic session: on Spark Connect it woul
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,7 @@ class BatchQuery:
         self._failure: BaseException | None = None
         self._idle: _Idle | None = None
         self._begun = self._ended = 0
+        self._number = -1
 
     def start(self) -> None:
         """Start the query, unless it runs."""
@@ -136,12 +138,22 @@ class BatchQuery:
             raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
 
     def _catch_up(self) -> None:
-        """Wait for a moment without new rows, or for two batches that began from now on: the second has all that is there now."""
-        begun = self._begun
+        """Wait for a moment without new rows, or until batches that began from now on have all that is there now.
+
+        So it is with the second one. Where a source reports what there is, as Kafka does, which may be told to give a batch only
+        so many rows, it is with the one that has passed what the first one reported.
+        """
+        begun, number, targets = self._begun, self._number, None
         if self._idle is None:
             self._idle = _Idle(self._query)
             self._idle.start()
-        while self._idle.is_alive() and self._ended < begun + 2:
+        while self._idle.is_alive():
+            if self._ended >= begun + 2:
+                later = [each for each in self._query.recentProgress if each.batchId > number]
+                if targets is None and later:
+                    targets = [source.latestOffset for source in later[0].sources]
+                if targets is not None and any(_have_passed(each.sources, targets) for each in later):
+                    break
             self._idle.join(0.05)
         if not self._idle.is_alive():
             failure, self._idle = self._idle.failure, None
@@ -163,6 +175,7 @@ class BatchQuery:
     def batch(self, rows: Any, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
         self._begun += 1
+        self._number = number
         try:
             if self._begin is not None:
                 self._begin(number)
@@ -172,6 +185,29 @@ class BatchQuery:
             return str(error)
         self._ended = self._begun
         return None
+
+
+def _have_passed(sources: Sequence[Any], targets: Sequence[str | None]) -> bool:
+    return all(has_passed(source.endOffset, target) for source, target in zip(sources, targets, strict=True))
+
+
+def has_passed(end: str | None, target: str | None) -> bool:
+    """Whether an offset, as Spark reports it, is not behind another in any of its numbers. One without numbers says nothing.
+
+    Example:
+        >>> has_passed('{"topic": {"0": 7, "1": 3}}', '{"topic": {"0": 5, "1": 4}}')
+        False
+    """
+    try:
+        return _is_at(json.loads(end or "null"), json.loads(target or "null"))
+    except ValueError:  # such as 'None'
+        return True
+
+
+def _is_at(end: Any, target: Any) -> bool:
+    if isinstance(target, dict):
+        return isinstance(end, dict) and all(key in end and _is_at(end[key], value) for key, value in target.items())
+    return not isinstance(target, int | float) or (isinstance(end, int | float) and end >= target)
 
 
 class _Idle(threading.Thread):
