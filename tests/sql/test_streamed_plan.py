@@ -58,6 +58,18 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
     ]
 
 
+def test_groups_that_change_are_a_window_program_that_takes_back(session: Session) -> None:
+    query = groups("count(*) AS n").removesuffix(" EMIT ON WINDOW CLOSE")
+    found = planned(session, query.replace(" GROUP", " WHERE v > 1 AND at IS NOT NULL GROUP"))
+    assert isinstance(found, StreamedGroups)
+    assert not found.closes
+    of_window = planned(session, f"{query} HAVING window_start IS NOT NULL")
+    assert isinstance(of_window, StreamedGroups)
+    hop = planned(session, query.replace("tumble(s, at,", "hop(s, at, INTERVAL '10 seconds',"))
+    assert isinstance(hop, StreamedGroups)
+    assert found.lines[2] == "  groups: window program, engine updates, by k and window, each batch takes back what it changes"
+
+
 def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> None:
     hop = "hop(s, at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 seconds')"
     found = planned(session, groups("count(*) AS n", hop, "window_end"))
@@ -76,7 +88,13 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        (groups("count(*) AS n").removesuffix(" EMIT ON WINDOW CLOSE"), "without EMIT ON WINDOW CLOSE"),
+        (groups("count(*) AS n").removesuffix(" EMIT ON WINDOW CLOSE"), "WHERE at IS NOT NULL leaves them out"),
+        (
+            groups("count(*) AS n", "tumble(s, at, INTERVAL '1 minute') WHERE v > 1 OR at IS NOT NULL").removesuffix(
+                " EMIT ON WINDOW CLOSE"
+            ),
+            "WHERE at IS NOT NULL leaves them out",
+        ),
         (groups("sum(x) AS n"), "of floats depends on the order of rows"),
         (groups("avg(x) AS n"), "of floats depends on the order of rows"),
         (groups("max(x) AS n"), "do not compare double precision as SQL does"),
@@ -92,7 +110,7 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
         (groups("count(*) AS n", "tumble(s, at, INTERVAL '100 microseconds')"), "Spark's watermark has milliseconds"),
         (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
         (groups("count(*) AS n", "tumble(s, at, INTERVAL '1 month')"), "stay with SQL"),
-        (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "it closes by other columns"),
+        (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "share their start"),
         (groups("count(*) AS n", "session(s, at, INTERVAL '1 minute')", "window_end"), "is none of the plans that are"),
         (
             "SELECT k, at, lag(v) OVER (PARTITION BY k ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE",

@@ -39,6 +39,11 @@ VIEWS = {
     "totals": """SELECT window_start AS since, count(*) AS n, avg(price) AS p, sum(e) AS e
         FROM hop((SELECT at, price, 12 / v AS e FROM trades), at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 s')
         WHERE e > 2 GROUP BY window_start EMIT ON WINDOW CLOSE""",
+    "changing": """SELECT k, lower(name) AS u, window_end, count(*) AS n, sum(v) AS s, avg(price) AS p, max(at) AS last
+        FROM cumulate(trades, at, INTERVAL '1 minute', INTERVAL '4 minutes')
+        GROUP BY k, lower(name), window_start, window_end HAVING sum(v) < 4""",
+    "busy": """SELECT window_start, count(*) AS n, min(price) AS low FROM tumble(trades, at, INTERVAL '2 minutes')
+        WHERE v > 0 AND at IS NOT NULL GROUP BY window_start""",
 }
 
 Row = tuple[int | None, str | None, int | None, int | None, Decimal | None, datetime | None]

@@ -1,7 +1,7 @@
 """Views that are one streaming query, from their source to their result: which plans are, and what of them runs where.
 
-Today that is GROUP BY over TUMBLE, HOP or CUMULATE of a source, EMIT ON WINDOW CLOSE. What handles each row alone runs as DuckDB
-on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
+Today that is GROUP BY over TUMBLE, HOP or CUMULATE of a source: with EMIT ON WINDOW CLOSE, or as groups change. What handles each
+row alone runs as DuckDB on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
 A plan is taken only where the result is the one of the embedded engine; for every other the reason is given.
 """
 
@@ -18,6 +18,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BIGINT, SqlType
 from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Fold, Node, Project, Scan, TimeWindows
 from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.optimize.conditions import conjuncts
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.assigners.base import WindowAssigner
 
@@ -65,7 +66,7 @@ class Call:
 
 @dataclass(frozen=True)
 class StreamedGroups:
-    """GROUP BY over windows of a source, on close.
+    """GROUP BY over windows of a source.
 
     Args:
         scan: what is read of the source.
@@ -76,6 +77,7 @@ class StreamedGroups:
         bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
         assigner: the windows.
         calls: the aggregates.
+        closes: whether a group comes out once, when its window is closed; else in each batch that changes it.
         result: the result with weights, as SQL over ``INPUT``, which has the columns of the groups.
     """
 
@@ -87,16 +89,19 @@ class StreamedGroups:
     bounds: tuple[Column | None, Column | None]
     assigner: WindowAssigner
     calls: tuple[Call, ...]
+    closes: bool
     result: str
 
     @property
     def lines(self) -> list[str]:
         """What EXPLAIN says."""
         keys = ", ".join(column.name for column, _ in self.keys)
+        engine = "engine slices" if self.closes else "engine updates"
+        ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
         return [
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
             "  rows: DuckDB on the tasks",
-            f"  groups: window program, engine slices, by {f'{keys} and ' * bool(keys)}window, folded before the shuffle",
+            f"  groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}",
             "  result: DuckDB on the tasks",
         ]
 
@@ -167,7 +172,9 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
     bounds = _bounds_through(parts.below, windows)
     grouped = [name for name in bounds if name in groups.groups]
     # Windows of CUMULATE share their start.
-    _check_close(parts.above, grouped, bounds[1:] if windows.kind == "CUMULATE" else bounds)
+    closes = _closes(parts.above, grouped, bounds[1:] if windows.kind == "CUMULATE" else bounds)
+    if not closes:
+        _check_times(parts)
     keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
     start, end = (groups.column(name) if name in groups.groups else None for name in bounds)
     assert windows.assigner is not None, "checked with the delay"
@@ -180,6 +187,7 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
         (start, end),
         windows.assigner,
         tuple(_calls(groups, bounds)),
+        closes,
         parts.result_sql(),
     )
 
@@ -236,25 +244,47 @@ def _bounds_through(below: Sequence[Node], windows: TimeWindows) -> tuple[str, s
                 elif _mentions(item, start, end):
                     raise NotStreamed("a column is computed from window_start or window_end before the groups")
             start, end = renamed.get(quoted(start), start), renamed.get(quoted(end), end)
-        elif isinstance(step, Filter) and _mentions(step.condition.sql, start, end):
+        elif isinstance(step, Filter) and any(
+            _mentions(part.sql, start, end) and part.sql not in (_is_there(start), _is_there(end))
+            for part in conjuncts(step.condition)
+        ):
             raise NotStreamed("rows are filtered by window_start or window_end before the groups")
     return start, end
+
+
+def _check_times(parts: _Parts) -> None:
+    """Refuse windows among which rows without a time are a group that changes: of TUMBLE, where no filter drops these."""
+    if parts.windows.kind != "TUMBLE":
+        return
+    start, end = (column.id for column in parts.windows.columns[-2:])
+    there = {_is_there(name) for name in (str(parts.windows.time), start, end)}
+    filters = [step for step in (*parts.below, *parts.first) if isinstance(step, Filter)]
+    if not any(part.sql in there for step in filters for part in conjuncts(step.condition)):
+        time = parts.windows.input.column(str(parts.windows.time)).name
+        raise NotStreamed(f"TUMBLE keeps rows without a time as a group of their own; WHERE {time} IS NOT NULL leaves them out")
+
+
+def _is_there(name: str) -> str:
+    """Return how a plan has the condition that a column is not NULL."""
+    return f"(NOT ({quoted(name)} IS NULL))"
 
 
 def _mentions(sql: str | None, *ids: str) -> bool:
     return sql is not None and any(quoted(name) in sql for name in ids)
 
 
-def _check_close(above: Sequence[Node], bounds: Collection[str], telling: Collection[str]) -> None:
-    """Refuse a plan that does not emit each group once its window is closed.
+def _closes(above: Sequence[Node], bounds: Collection[str], telling: Collection[str]) -> bool:
+    """Return whether a plan emits each group once its window is closed; else it does as the group changes.
 
     Args:
         above: the nodes above the groups, outermost first.
         bounds: the bounds of windows among the groups.
-        telling: those of which one tells when the window is closed.
+        telling: those of which one tells windows apart, and when one is closed.
     """
     if not bounds:
         raise NotStreamed("GROUP BY has neither window_start nor window_end")
+    if not set(bounds) & set(telling):
+        raise NotStreamed("windows of CUMULATE share their start: GROUP BY window_end, too")
     held, tells, closes = set(bounds), set(telling), False
     for step in reversed(above):
         if isinstance(step, Project):
@@ -263,8 +293,7 @@ def _check_close(above: Sequence[Node], bounds: Collection[str], telling: Collec
             if closes or not set(step.by) <= held or not tells & set(step.by):
                 raise NotStreamed("it closes by other columns than those of its windows")
             closes = True
-    if not closes:
-        raise NotStreamed("it is without EMIT ON WINDOW CLOSE")
+    return closes
 
 
 def _passed(step: Project, ids: set[str]) -> set[str]:

@@ -24,6 +24,8 @@ from windowpane.sql.on_spark.streamed_plan import StreamedGroups
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import to_stream
 from windowpane.windowing import aggregates
+from windowpane.windowing.changes import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.triggers.each_batch import EachBatch
 
 _TIME, _HEARTBEAT = "at", "heartbeat"
 _INSTANT = pa.timestamp("us", "UTC")
@@ -61,6 +63,8 @@ def streamed_changes(plan: StreamedGroups, table: TableInfo, rows: Any, exchange
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
     calls = {f"r{number}": _aggregate(call.function, call.argument, number) for number, call in enumerate(plan.calls)}
+    if not plan.closes:
+        windowed = windowed.trigger(EachBatch()).accumulation("retracting")
     result = windowed.aggregate(**(calls or {"r": aggregates.count()}))
     return result.df.mapInArrow(Leaving(plan).__call__, "blob binary")
 
@@ -148,17 +152,19 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Makes changes of the view from closed windows."""
+    """Makes changes of the view from windows: those that are closed, or what a batch changes of all."""
 
     plan: StreamedGroups
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take the windows of one partition."""
         storage, columns = task_storage(), ", ".join(self._items())
+        came = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
+        weight = f"{'1' if self.plan.closes else came} AS {quoted(WEIGHT)}"
         for batch in batches:
             if batch.num_rows:
                 with storage.reading(pa.Table.from_batches([batch])) as name:
-                    groups = f"(SELECT {columns}, 1 AS {quoted(WEIGHT)} FROM {name})"
+                    groups = f"(SELECT {columns}, {weight} FROM {name})"
                     made = storage.arrow(self.plan.result.replace(INPUT, groups))
                 blobs = [to_stream(made).to_pybytes()] if made.num_rows else []
                 yield pa.RecordBatch.from_arrays([pa.array(blobs, pa.binary())], ["blob"])
