@@ -54,7 +54,7 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
         "One streaming query on Spark from source 's'; its rows are not stored",
         "  rows: DuckDB on the tasks",
         "  groups: window program, engine slices, by k and window, folded before the shuffle",
-        "  result: DuckDB on the tasks, written by the driver",
+        "  result: DuckDB on the tasks",
     ]
 
 
