@@ -426,12 +426,11 @@ class StreamedMaintenance(ViewMaintenance):
         self._exchanges[name].tell(None if before is None else instant_sql(before, mark.type))
 
     def _answer_streamed(self, name: str, batch: Any, number: int) -> None:
-        """Run a batch, and write its changes and how far it raised the watermark."""
+        """Run a batch of a view that reads its source itself, and write what it changed."""
         from windowpane.spark.queries.batch_query import run_only
 
-        view, source = self._catalog.entries[name], self._source_of(name)
+        view = self._catalog.entries[name]
         assert isinstance(view, ViewInfo)
-        assert source.watermark is not None
         if number <= self._mail.stream(name).batch:
             run_only(batch)
             return
@@ -440,17 +439,37 @@ class StreamedMaintenance(ViewMaintenance):
         is_logged = not by_tasks or self._has_readers(name)
         if is_logged:
             log.write(batch, number)
-        if by_tasks:
-            staging = self._stage(view, log.rows(batch, number) if is_logged else batch, number)
+        staging = self._stage(view, log.rows(batch, number) if is_logged else batch, number) if by_tasks else None
+        if not self._took(view, number, staging, is_logged=is_logged):
+            log.write(batch, number)
+            self._took(view, number, staging, is_logged=True)
+        log.trim(number)
+
+    def _took(self, view: ViewInfo, number: int, staging: str | None, *, is_logged: bool) -> bool:
+        """Write what a batch changed, and how far it raised the watermark.
+
+        Args:
+            view: the view.
+            number: of the batch.
+            staging: the table in PostgreSQL that tasks have brought the changes to, if its rows stand there.
+            is_logged: whether they are in the change log.
+
+        Returns:
+            False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
+        """
+        name, source = view.relation.name, self._source_of(view.relation.name)
+        assert source.watermark is not None
         reports = self._exchanges[name].reports
         try:
             with self._storage.transaction():
+                if not is_logged and self._has_readers(name):
+                    return False
                 before = self._mail.stream(name).clock.get("after")
                 reached = [report.reached for report in reports if report.reached is not None]
                 after = max([*reached, *([] if before is None else [int(before)])], default=None)
-                delta = self._collected(view, log.changes(number), is_kept=not by_tasks)
-                self._hand_on(view, delta, self._mail.number)
-                if by_tasks:
+                changes = self._queries.change_log(name).changes(number)
+                self._hand_on(view, self._collected(view, changes, is_kept=staging is None), self._mail.number)
+                if staging is not None:
                     assert self._served is not None
                     self._served.merge(view, number, staging)
                 self._mail.took_streamed(name, number, before, None if after is None else str(after))
@@ -464,7 +483,7 @@ class StreamedMaintenance(ViewMaintenance):
             if isinstance(failure, ViewFailure):
                 raise failure.cause from failure.cause.__cause__
             raise
-        log.trim(number)
+        return True
 
     def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
