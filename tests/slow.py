@@ -93,6 +93,7 @@ SLOW = (
     "tests/spark/test_sources.py::test_a_socket_with_the_default_trigger_and_windows_without_event_time",
     "tests/spark/test_sources.py::test_file_sinks_of_start_with_a_processing_time_trigger",
     "tests/spark/test_sources.py::test_parquet_and_console_sinks_by_spark_itself",
+    "tests/spark/test_support_matrix.py::test_a_feature_gives_the_results_found_by_hand",
     "tests/spark/test_top.py::test_a_late_row_refines_the_whole_top",
     "tests/spark/test_watermarks.py::test_a_fast_source_makes_no_slow_one_late[spark",
     "tests/spark/test_watermarks.py::test_a_window_over_windows_has_the_watermark_of_the_first[blobs",
