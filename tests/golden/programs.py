@@ -283,6 +283,45 @@ def rolling_tick(df: Any) -> wp.RollingResult:
     return features.over("10 seconds", "20 seconds", rows=wp.count(), best=wp.arg_max("s", "d")).hop("5 seconds").emit("tick")
 
 
+def _sides(df: Any) -> tuple[Any, Any]:
+    """Two streams of the same rows: all of them, and under other names those that are flagged."""
+    right = df.filter("flag OR heartbeat").selectExpr("id AS other", "k", "t", "s AS word", "heartbeat")
+    left = df.select("id", "k", "t", "v", "heartbeat")
+    one, other = (wp.stream(side, "t", watermark="2 seconds", heartbeat="heartbeat") for side in (left, right))
+    return one, other
+
+
+def join_window(df: Any) -> wp.WindowJoin:
+    left, right = _sides(df)
+    return wp.join(left, right).on("k").window(TEN).how("full").select("id", "v", other=wp.right("other"), word=wp.right("word"))
+
+
+def join_interval(df: Any) -> wp.IntervalJoin:
+    left, right = _sides(df)
+    joined = wp.join(left, right).on("k").within("-3 seconds", "5 seconds").how("left")
+    return joined.select("id", "v", other=wp.right("other"), word=wp.right("word"))
+
+
+def join_as_of(df: Any) -> wp.AsOfJoin:
+    left, right = _sides(df)
+    return wp.as_of(left, right).on("k").match("backward", tolerance="8 seconds").select("id", "v", other=wp.right("other"))
+
+
+def join_by_arrival(df: Any) -> wp.AsOfJoin:
+    left, right = _sides(df)
+    return wp.as_of(left, right).on("k").by_arrival().select("id", "v", other=wp.right("other"))
+
+
+def first_rows(df: Any) -> wp.Deduplicated:
+    rows = wp.stream(df, "t", watermark="2 seconds", heartbeat="heartbeat").key_by("k", "flag")
+    return rows.deduplicate(within="4 seconds").side_output_late_data(LATE)
+
+
+def last_rows(df: Any) -> wp.Deduplicated:
+    rows = wp.stream(df, "t", watermark="2 seconds", heartbeat="heartbeat").key_by("k", "flag")
+    return rows.deduplicate(within="4 seconds", keep="last")
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     program.__name__: program
     for program in (
@@ -312,6 +351,12 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         rolling_changed,
         rolling_pieces,
         rolling_tick,
+        join_window,
+        join_interval,
+        join_as_of,
+        join_by_arrival,
+        first_rows,
+        last_rows,
     )
 }
 """Every program by its name, which is that of its checkpoint."""
@@ -325,5 +370,6 @@ OUTPUTS = {
     "over_close": ("main", "late"),
     "rolling_changed": ("main", "late"),
     "rolling_pieces": ("main", "late"),
+    "first_rows": ("main", "late"),
 }
 """The outputs of those programs that have more than one."""
