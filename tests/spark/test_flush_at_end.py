@@ -131,6 +131,8 @@ def test_what_is_refused(spark: Any, feed: Feed, tmp_path: Path) -> None:
         result.start(**where, flush_at_end=True)
     with pytest.raises(InvalidSpecError, match="needs a checkpoint"):
         result.start(main=where["main"], trigger=NOW, flush_at_end=True)
+    with pytest.raises(InvalidSpecError, match="a path without"):
+        result.start(main=where["main"], checkpoint="runs [1]", trigger=NOW, flush_at_end=True)
     chain = result.window_all(TEN).aggregate(v=wp.sum("v"))
     with pytest.raises(InvalidSpecError, match=r"go on to another.*heartbeat='column'"):
         chain.start(**where, trigger=NOW, flush_at_end=True)

@@ -7,7 +7,6 @@ process of the driver, so this needs a classic session: on Spark Connect it woul
 from __future__ import annotations
 
 import json
-import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import StreamingQueryException
 
 from windowpane.errors import SqlRunError
+from windowpane.spark.queries.checkpoints import only
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
 
 Take = Callable[[Any, int], None]
@@ -33,8 +33,7 @@ _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
 def inbox(spark: Any, folder: Path, schema: str) -> Any:
     """Return the Parquet files of a folder as a stream, one file a batch, oldest first."""
-    pattern = re.sub(r"([][{}*?\\])", r"\\\1", _address(folder))
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(pattern)
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(only(_address(folder)))
 
 
 def _address(folder: Path) -> str:

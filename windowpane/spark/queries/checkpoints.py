@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -13,9 +14,14 @@ _STOPS_THE_FIRST = "spark.sql.streaming.stopActiveRunOnRestart"
 """Spark's setting, which is true by default."""
 
 
+def only(path: str) -> str:
+    """Return a path as the pattern that it alone matches: Spark takes what it reads for a pattern."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", path)
+
+
 def query_id(spark: Any, checkpoint: str) -> str:
     """Return the id of the query that owns a checkpoint; it stays the same over restarts."""
-    return str(json.loads(spark.read.text(f"{checkpoint}/metadata").first()[0])["id"])
+    return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])
 
 
 def refuse_a_second_query(spark: Any, checkpoint: str) -> None:

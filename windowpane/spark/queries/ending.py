@@ -11,6 +11,7 @@ without ``ended`` writes them once more, under the same number, which sinks take
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -22,10 +23,13 @@ from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import EndedStreamError, InvalidSpecError, WindowpaneError
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.program import BuiltProgram
+from windowpane.spark.queries.checkpoints import only
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX
 
+_ESCAPED = re.compile(r'[\s"<>\\^`{|}\[\]%#?]')
+"""Characters that Java escapes in a URI: Spark's reader of state takes the URI for the path."""
 _ENDING, _ENDED = "ending", "ended"
 Write = Callable[[Any, int], None]
 
@@ -47,6 +51,11 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
         )
     if checkpoint is None:
         raise InvalidSpecError("flush_at_end=True needs a checkpoint: the last windows are read from it.")
+    if _ESCAPED.search(checkpoint):
+        raise InvalidSpecError(
+            f"flush_at_end=True: Spark does not read the state of checkpoint {checkpoint!r}, since it escapes a space, a bracket "
+            "or the like in its path. Give the checkpoint a path without."
+        )
     if len(built.operators) > 1 or any(source.upstream is not None for source in built.sources):
         raise InvalidSpecError(
             "flush_at_end=True closes the windows of one operator, and here the results of one go on to another, whose state "
@@ -116,7 +125,7 @@ def _folder(checkpoint: str, name: str) -> str:
 
 
 def _mark(spark: Any, checkpoint: str, name: str) -> int | None:
-    folder = _folder(checkpoint, name)
+    folder = _folder(only(checkpoint), name)
     try:
         row = spark.read.text([folder, folder]).first()  # of one path that is not there Spark logs a stack trace
     except PySparkException:
