@@ -113,6 +113,7 @@ SLOW = (
     "tests/sql/test_freed_state.py::test_results_are_those_of_a_run_that_frees_nothing[2",
     "tests/sql/test_freed_state.py::test_the_state_after_many_windows_is_that_of_the_open_ones[1",
     "tests/sql/test_killed.py::test_killed_runs_end_as_undisturbed_ones",
+    "tests/sql/test_killed_streams.py::test_a_view_over_killed_drivers_and_executors_has_each_row_once",
     "tests/sql/test_on_spark.py::test_a_batch_that_is_repeated_after_a_crash_counts_once[spread",
     "tests/sql/test_on_spark.py::test_a_view_on_a_view_goes_on_after_a_restart[spread",
     "tests/sql/test_on_spark.py::test_rows_come_out_once_when_the_window_closes[spread",

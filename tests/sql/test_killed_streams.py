@@ -1,0 +1,112 @@
+"""Kill -9 of the driver and of executors: views that are one streaming query hold what they must, in DuckDB and in PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.stores import open_store
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+FILES = 4
+CLUSTER = "local-cluster[2,1,1024]"
+PATIENCE = 300
+BEGIN = datetime(2024, 1, 1)
+
+
+def write(folder: Path, rng: random.Random) -> dict[tuple[int, datetime], tuple[int, int]]:
+    """Write files of a minute each, and return the count and the sum of each key and minute; one row later closes them all."""
+    folder.mkdir()
+    expected: dict[tuple[int, datetime], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for number in range(FILES):
+        rows = [(rng.randrange(50), rng.randrange(1000), 60 * number + rng.randrange(-30, 60)) for _ in range(2_000)]
+        for k, v, second in rows:
+            minute = BEGIN + timedelta(minutes=second // 60)
+            count, total = expected[k, minute]
+            expected[k, minute] = count + 1, total + v
+        rows += [(0, 0, 36_000)] if number == FILES - 1 else []
+        columns = [list(column) for column in zip(*((k, v, BEGIN + timedelta(seconds=s)) for k, v, s in rows), strict=True)]
+        path, kinds = folder / f"{number}.parquet", [pa.int32(), pa.int64(), pa.timestamp("us")]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        pq.write_table(pa.table(arrays, names=["k", "v", "at"]), path)
+        os.utime(path, (number, number))
+    return expected
+
+
+class Run:
+    """A run of the program, which is killed in the end: the driver, and with it its JVM and the executors."""
+
+    def __init__(self, folder: Path, store: Path, url: str, master: str) -> None:
+        """Start it."""
+        self._streams = store.parent
+        command = [sys.executable, "-m", "tests.sql.killed_streams", str(folder), str(store), url, master]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        with (store.parent / "log").open("a") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+    def wait(self, batches: int, seconds: float) -> None:
+        """Wait until so many batches are committed, and a while longer."""
+        until = time.monotonic() + PATIENCE
+        while len(list(self._streams.glob("*.streams/*/checkpoint/commits/[0-9]*"))) < batches:
+            assert self.process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(seconds)
+
+    def __enter__(self) -> Run:
+        """Go on with it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=60)
+
+    def kill_executor(self) -> None:
+        """Kill one executor."""
+        listed = subprocess.run(["ps", "-eww", "-o", "pid=,sid=,args="], capture_output=True, text=True, check=True).stdout
+        rows = [line.split(None, 2) for line in listed.splitlines()]
+        found = [int(pid) for pid, sid, args in rows if int(sid) == self.process.pid and "CoarseGrainedExecutorBackend" in args]
+        os.kill(found[0], signal.SIGKILL)
+
+
+def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Path, postgres_url: str) -> None:
+    rng, store = random.Random(8), tmp_path / "views.duckdb"
+    expected = write(tmp_path / "in", rng)
+
+    begun = partial(Run, tmp_path / "in", store, postgres_url)
+
+    with begun(CLUSTER) as run:
+        run.wait(2, rng.random())
+        run.kill_executor()
+        run.wait(3, rng.random())
+    with begun(CLUSTER) as run:
+        run.wait(FILES + 2, rng.random())
+        run.kill_executor()
+        run.wait(FILES + 3, rng.random())
+    with begun("local[2]") as run:
+        assert run.process.wait(timeout=PATIENCE) == 0
+
+    query, rows = "SELECT k, window_start, n, s FROM minutes", [(*key, *values) for key, values in expected.items()]
+    with duckdb.connect(str(store)) as connection:
+        assert sorted(connection.execute(query).fetchall()) == sorted(rows)
+    server = open_store(postgres_url)
+    assert sorted(server.read(query)) == sorted(rows)
+    server.close()
