@@ -120,9 +120,12 @@ def test_windows_of_one_row(session: Session, at: str, call: str, expected: list
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_bounds_are_the_first_instants_of_local_dates(session: Session, zone: str) -> None:
-    """DuckDB's ICU says the local date of an instant: a bound is in the period, and a microsecond before it another one is."""
+    """DuckDB's ICU says the local date of an instant: a bound is in the period, and a microsecond before it another one is.
+
+    Rules of years to come differ from release to release.
+    """
     random = Random(f"calendar {zone}")
-    begin, end = (int(dt.datetime(year, 1, 1, tzinfo=dt.UTC).timestamp()) for year in (1972, 2037))
+    begin, end = (int(dt.datetime(year, 1, 1, tzinfo=dt.UTC).timestamp()) for year in (1972, 2025))
     values = [f"({number}, to_timestamp({random.randrange(begin, end)}))" for number in range(ROWS)]
     session.run(f"INSERT INTO t SELECT * FROM (VALUES {', '.join(values)}) AS v(id, at); FLUSH")
     connection = duckdb.connect()

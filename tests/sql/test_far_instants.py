@@ -52,6 +52,19 @@ def test_they_are_shown_as_text(session: Session, sql: str, text: str) -> None:
         assert session.query(f"SELECT ({sql})::text").rows() == [(text,)]
 
 
+@pytest.mark.parametrize(
+    ("zone", "instant", "text"),
+    [
+        ("Europe/Zurich", "9999-12-31 23:30:00+00", "9999-12-31 23:30:00+00:00"),
+        ("Europe/Zurich", "9999-12-31 22:30:00+00", "9999-12-31 23:30:00+01:00"),
+        ("America/New_York", "0001-01-01 02:00:00+00", "0001-01-01 02:00:00+00:00"),
+    ],
+)
+def test_where_the_calendar_ends_an_instant_is_shown_in_utc(session: Session, zone: str, instant: str, text: str) -> None:
+    session.run(f"SET TIME ZONE '{zone}'")
+    assert session.query(f"SELECT timestamptz '{instant}' AS v").text_rows() == [[text]]
+
+
 def test_near_ones_are_values_of_python(session: Session) -> None:
     rows = session.query("SELECT timestamp '9999-12-31 23:59:59', date '0001-01-01', time '23:59:59'").rows()
     assert rows == [(dt.datetime(9999, 12, 31, 23, 59, 59), dt.date(1, 1, 1), dt.time(23, 59, 59))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import random
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -16,6 +15,7 @@ import windowpane as wp
 from windowpane.arrays import Integers
 from windowpane.engines.common.slicing import CalendarSlices
 from windowpane.errors import CalendarRangeError, InvalidSpecError
+from windowpane.windowing.times import zone_of
 from windowpane.windowing.windows import TimeWindow
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -86,7 +86,7 @@ def truncated(zone: str, instants: Integers) -> dict[str, Integers]:
 
 
 def local(instant: int, zone: str) -> dt.datetime:
-    return (EPOCH + dt.timedelta(microseconds=instant)).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
+    return (EPOCH + dt.timedelta(microseconds=instant)).astimezone(zone_of(zone)).replace(tzinfo=None, fold=0)
 
 
 @pytest.mark.parametrize("zone", ZONES)

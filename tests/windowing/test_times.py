@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
+import zoneinfo
+from importlib import resources
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.errors import InvalidDurationError
-from windowpane.windowing.times import MAX, MIN, add_clamped, format_instant, format_micros, to_micros, wrap_int64
+from windowpane.errors import InvalidDurationError, InvalidSpecError
+from windowpane.windowing.times import (
+    MAX,
+    MIN,
+    add_clamped,
+    format_instant,
+    format_micros,
+    to_micros,
+    wrap_int64,
+    zone_names,
+    zone_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +70,38 @@ def test_sums_are_held_at_the_end_of_time_or_wrap_like_javas():
     assert add_clamped(5, 5) == 10
     assert wrap_int64(MAX + 1) == MIN
     assert wrap_int64(-7) == -7
+
+
+def test_the_rules_of_a_zone_are_those_of_the_package_whatever_the_machine_says(tmp_path: Path) -> None:
+    """The machine says that Berlin is Tokyo."""
+    rules = resources.files("tzdata").joinpath("zoneinfo", "Asia", "Tokyo").read_bytes()
+    (tmp_path / "Europe").mkdir()
+    (tmp_path / "Europe" / "Berlin").write_bytes(rules)
+    summer = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
+    zoneinfo.reset_tzpath([tmp_path])
+    zoneinfo.ZoneInfo.clear_cache()
+    try:
+        assert summer.astimezone(zoneinfo.ZoneInfo("Europe/Berlin")).utcoffset() == dt.timedelta(hours=9)
+        assert summer.astimezone(zone_of("Europe/Berlin")).utcoffset() == dt.timedelta(hours=2)
+    finally:
+        zoneinfo.reset_tzpath()
+        zoneinfo.ZoneInfo.clear_cache()
+
+
+def test_a_pickled_instant_keeps_its_zone() -> None:
+    instant = dt.datetime(2024, 7, 1, tzinfo=zone_of("Europe/Berlin"))
+    again = pickle.loads(pickle.dumps(instant))
+    assert again == instant
+    assert again.tzinfo is instant.tzinfo
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "", "..", "../tzdata", "/etc/localtime", "Europe", "zone.tab", "a\0b", 7, []])
+def test_what_is_no_zone_is_refused_by_name(name: str) -> None:
+    with pytest.raises(InvalidSpecError, match="is no time zone of the IANA database"):
+        zone_of(name)
+
+
+def test_every_zone_of_the_package_can_be_read() -> None:
+    names = zone_names()
+    assert "America/Argentina/ComodRivadavia" in names
+    assert all(zone_of(name).key == name for name in names)

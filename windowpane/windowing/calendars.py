@@ -17,6 +17,7 @@ import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.errors import CalendarRangeError
+from windowpane.windowing.times import zone_of
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
@@ -127,7 +128,7 @@ def _index(calendar: Calendar, instant: int) -> int:
 def _begin(calendar: Calendar, index: int) -> int:
     try:
         date = calendar._date_of(index)
-        return _start_of(date, ZoneInfo(calendar.timezone))
+        return _start_of(date, zone_of(calendar.timezone))
     except (OverflowError, ValueError):
         raise CalendarRangeError(None, calendar.timezone) from None
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from zoneinfo import ZoneInfo
 
 from windowpane.errors import InvalidDurationError, InvalidSpecError
 from windowpane.instants import MAX, MIN, format_instant
@@ -120,19 +123,43 @@ def format_micros(micros: int) -> str:
     return f"{micros} microseconds"
 
 
+class Zone(ZoneInfo):
+    """A time zone with the rules of the package ``tzdata``; a pickled one is read from the package where it arrives."""
+
+    def __reduce__(self) -> tuple[Callable[[str], ZoneInfo], tuple[str]]:
+        """Return how to make it again."""
+        return zone_of, (self.key,)
+
+
 def zone_of(timezone: str, role: str = "timezone") -> ZoneInfo:
-    """Return a time zone by its name.
+    """Return a time zone by its name, with the rules of the package ``tzdata``.
+
+    Machines of a cluster may each have other rules (a country ends summer time with a few weeks' notice), and windows whose
+    bounds depend on the machine would be wrong. The package is installed with windowpane, on driver and executors.
 
     Raises:
-        InvalidSpecError: this machine knows none of that name.
+        InvalidSpecError: the package knows none of that name.
     """
     try:
-        return ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        return _packaged(timezone)
+    except (ValueError, TypeError, OSError) as error:
         raise InvalidSpecError(
-            f"{role}: {timezone!r} is no time zone that this machine knows. Names are those of the IANA database, as "
-            "'Europe/Berlin'; the package tzdata brings them."
+            f"{role}: {timezone!r} is no time zone of the IANA database, whose names are as 'Europe/Berlin'. A newer version of "
+            "the package tzdata may know it."
         ) from error
+
+
+def zone_names() -> list[str]:
+    """Return the names of all time zones."""
+    return resources.files("tzdata").joinpath("zones").read_text().split()
+
+
+@lru_cache(maxsize=1024)
+def _packaged(name: str) -> ZoneInfo:
+    if not isinstance(name, str) or not all(part.strip(".") for part in name.split("/")):
+        raise ValueError(name)
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as rules:
+        return Zone.from_file(rules, key=name)
 
 
 def add_clamped(instant: int, duration: int) -> int:

@@ -253,26 +253,33 @@ def _path(bind: Bind, tree: exp.Expr) -> Expr:
     """Return the path of ``-> 'key'`` or ``-> 0`` as DuckDB writes it; a key may be an expression."""
     if isinstance(tree, exp.JSONPath):
         steps = tree.expressions[1:]
-        numbers = [str(step.this) for step in steps if isinstance(step, exp.JSONPathSubscript)]
-        if any(len(number) > 10 for number in numbers):
-            raise MismatchError(f"integer out of range: {numbers[0]}.")
-        if all(isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) for step in steps):
-            return Expr(text_literal("$" + "".join(_step(step) for step in steps)), VARCHAR)
-    if isinstance(tree, exp.Literal):
-        return Expr(text_literal(_pointer(str(tree.this))), VARCHAR)
-    if isinstance(tree, exp.JSONPath):
-        raise MismatchError("the key of -> is a text or a number, such as -> 'name' or -> 0.")
+        if len(steps) != 1 or not isinstance(steps[0], exp.JSONPathKey | exp.JSONPathSubscript):
+            raise MismatchError("the key of -> is a text or a number, such as -> 'name' or -> 0.")
+        return Expr(text_literal(_step(steps[0])), VARCHAR)
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return Expr(text_literal(_of_key(str(tree.this))), VARCHAR)
     key = bind(tree)
     if is_integer(key.type):
         return build(VARCHAR, "CASE WHEN {0} < 0 THEN '$[#' || {0} || ']' ELSE '$[' || {0} || ']' END", key)
-    return build(VARCHAR, "('/' || replace(replace({0}, '~', '~0'), '/', '~1'))", convert(key, VARCHAR))
+    return build(VARCHAR, _OF_ANY_KEY, convert(key, VARCHAR))
 
 
-def _step(step: exp.Expr) -> str:
+def _step(step: exp.JSONPathKey | exp.JSONPathSubscript) -> str:
     """Return a step of a path: a number is an index, of arrays only; any other is a key, of objects only."""
-    if isinstance(step, exp.JSONPathSubscript):
-        return f"[#{step.this}]" if str(step.this).startswith("-") else f"[{step.this}]"
-    return '."' + str(step.this).replace('"', '""') + '"'
+    number = str(step.this)
+    if not isinstance(step, exp.JSONPathSubscript):
+        return _of_key(number)
+    if len(number) > 10:
+        raise MismatchError(f"integer out of range: {number}.")
+    return f"$[#{number}]" if number.startswith("-") else f"$[{number}]"
+
+
+def _of_key(key: str) -> str:
+    """Return the path to the value of a key; DuckDB takes the empty one in pointers alone."""
+    return '$."' + key.replace("\\", "\\\\").replace('"', '\\"') + '"' if key else "/"
+
+
+_OF_ANY_KEY = """CASE WHEN {0} = '' THEN '/' ELSE '$."' || replace(replace({0}, '\\', '\\\\'), '"', '\\"') || '"' END"""
 
 
 # --- times -------------------------------------------------------------------------------------------------

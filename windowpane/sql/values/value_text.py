@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from windowpane.sql.numerics.text import numeric_text
 from windowpane.sql.values.float_text import double_text, real_text
 from windowpane.sql.values.intervals import interval_text
 from windowpane.sql.values.zone import UTC
+from windowpane.windowing.times import zone_of
 
 
 def cell_text(value: Any, kind: SqlType, zone: str = UTC) -> str | None:
@@ -51,7 +52,8 @@ def cell_text(value: Any, kind: SqlType, zone: str = UTC) -> str | None:
 
 def _timestamp(value: dt.datetime, zone: str) -> str:
     if value.tzinfo is not None and zone != UTC:
-        value = value.astimezone(ZoneInfo(zone))
+        with suppress(OverflowError):  # On the last day of 9999, or the first of 1, as those beyond: in UTC.
+            value = value.astimezone(zone_of(zone))
     text = value.replace(tzinfo=None).isoformat(sep=" ")
     text = text.rstrip("0") if "." in text else text
     return text if value.tzinfo is None else text + _offset(value)

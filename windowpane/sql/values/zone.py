@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from zoneinfo import available_timezones
+
+from windowpane.windowing.times import zone_names
 
 UTC = "UTC"
 _ZONE: ContextVar[str] = ContextVar("windowpane_time_zone", default=UTC)
@@ -32,7 +33,7 @@ def within(zone: str) -> Iterator[None]:
 
 @cache
 def _zones() -> dict[str, str]:
-    return {name.lower(): name for name in available_timezones()}
+    return {name.lower(): name for name in zone_names()}
 
 
 def known(name: str) -> str | None:
