@@ -60,9 +60,10 @@ def test_they_are_shown_as_text(session: Session, sql: str, text: str) -> None:
         ("America/New_York", "0001-01-01 02:00:00+00", "0001-01-01 02:00:00+00:00"),
     ],
 )
-def test_where_the_calendar_ends_an_instant_is_shown_in_utc(session: Session, zone: str, instant: str, text: str) -> None:
-    session.run(f"SET TIME ZONE '{zone}'")
-    assert session.query(f"SELECT timestamptz '{instant}' AS v").text_rows() == [[text]]
+def test_where_the_calendar_ends_an_instant_is_shown_in_utc(zone: str, instant: str, text: str) -> None:
+    with Session(":memory:") as session:
+        session.run(f"SET TIME ZONE '{zone}'")
+        assert session.query(f"SELECT timestamptz '{instant}' AS v").text_rows() == [[text]]
 
 
 def test_near_ones_are_values_of_python(session: Session) -> None:
