@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
@@ -19,16 +19,18 @@ from tests.engines.columnar_programs import (
     fixed_assigners,
     lateness,
     program_of,
+    rows_of,
     table_of,
 )
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
+from windowpane.engines.row import RowEngine
 from windowpane.engines.triggers.engine import TriggersEngine, refusal
 from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
-from windowpane.errors import InvalidSpecError, UserFunctionError
-from windowpane.planning.engines import make_engine
+from windowpane.errors import AggregateOverflowError, InvalidSpecError, UserFunctionError
+from windowpane.planning.engines import combiner_of, combiner_refusal, make_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import random_composable_panes, random_timeout, random_tree
+from windowpane.testing.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.windowing.pane_settings import PaneSettings
 
@@ -238,6 +240,65 @@ def test_what_is_refused_is_refused_by_name(trigger, evictor, reason):
     assert refusal(program) == reason
     with pytest.raises(InvalidSpecError, match="cannot run this program"):
         program_of(TEN, trigger, evictor, engine="triggers")
+
+
+def test_rows_fold_before_the_shuffle_where_only_clocks_fire():
+    early = wp.EarlyAndFinal(delay=5)
+    panes = PaneSettings("retracting", shows_info=True)
+    program = program_of(TEN, early, late=False, aggregates={"n": wp.count()}, panes=panes)
+    combine = combiner_of(program)
+    assert combine is not None
+    engine, store, shown = make_engine(program), MemoryBlobStore(), []
+    for clock, times in [(Clock(0, 0), (1, 2, 2)), (Clock(0, 5), (3, 4)), (Clock(9, 6), ())]:
+        parts = [combine(table_of(Batch(0, 0, rows_at(time)))) for time in times]
+        output = engine.run(store, parts, clock)
+        found = (row for number, table in output.tables if number == 0 for row in table.to_pylist())
+        shown += [(row["_change_type"], row["n"], row["pane_timing"]) for row in found]
+    assert shown == [
+        ("insert", 3, "EARLY"),
+        ("update_preimage", 3, "EARLY"),
+        ("update_postimage", 5, "ON_TIME"),
+    ]
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(event_time_assigners, st.randoms(use_true_random=False), st.booleans(), batches(), st.data())
+def test_folded_rows_agree_with_the_row_engine(assigner, random, keyed, stream, data):
+    panes = random_composable_panes(random)
+    program = program_of(assigner, random_clock_tree(random), None, 0, keyed, late=False, panes=panes)
+    combine = combiner_of(program)
+    assume(combine is not None)
+    assert combine is not None
+    engine, reference, stores = make_engine(program), RowEngine(program), (MemoryBlobStore(), MemoryBlobStore())
+    for batch in stream:
+        clock, rows = Clock(batch.watermark, batch.processing_time), table_of(batch)
+        cut = data.draw(st.integers(0, rows.num_rows))
+        parts = [combine(part) for part in (rows.slice(0, cut), rows.slice(cut)) if part.num_rows]
+        try:
+            expected = reference.run(stores[1], [rows], clock)
+        except AggregateOverflowError:
+            with pytest.raises(AggregateOverflowError):
+                engine.run(stores[0], parts, clock)
+            return
+        got = engine.run(stores[0], parts, clock)
+        assert sorted(rows_of(got, 0)) == sorted(rows_of(expected, 0))
+        assert (got.counters.late_dropped, got.counters.firings) == (expected.counters.late_dropped, expected.counters.firings)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "late"),
+    [
+        (EARLY, 5),
+        (wp.AfterWatermark(early=wp.AfterProcessingTime(0)), 0),
+        (wp.AfterWatermark(early=wp.AfterCount(2)), 0),
+        (wp.AfterProcessingTime(5), 0),
+        (wp.Repeatedly(wp.Always()), 0),
+        (wp.AfterWatermark(early=wp.CountTrigger.of(2)), 0),
+    ],
+)
+def test_rows_that_the_trigger_looks_at_arrive_whole(trigger, late):
+    program = program_of(TEN, trigger, None, late, late=False, panes=PaneSettings("discarding", allows_unsafe_triggers=True))
+    assert combiner_refusal(program) == "the trigger is asked row by row"
 
 
 def apart(old, new):

@@ -8,6 +8,8 @@ built-in aggregates, accumulating, discarding or retracting. The trigger itself 
     accumulating shows          first firing  held + 1st piece   second  held + 1st + 2nd
     discarding shows            first firing  held + 1st piece   second  2nd
 
+Where only clocks fire, rows fold before the shuffle: no piece ends within a batch, and partials stand for the rows they are of.
+
 State, by name in the bucket's blob store: ``header``; a pane store (see there) with one row for each key and window: its
 standing, whether it holds something and the partials, with ``pane_info`` how many panes there were, and where panes are taken
 back the partials of the last one; ``d``, when the first timers of each segment are due; for staggered windows their
@@ -22,10 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
+from windowpane.engines.common.staggering import slicing_refusal
 from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
 from windowpane.engines.panes.store import PaneStore
 from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
@@ -45,9 +49,10 @@ from windowpane.engines.triggers.standings import (
     PURGES,
     Advance,
     Standings,
+    fires_by_clocks_alone,
     row_reader,
 )
-from windowpane.hidden_columns import FILLED, SEGMENT, TIME, hidden
+from windowpane.hidden_columns import FILLED, SEGMENT, SLICE, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import Grouped, grouped, run_ends, run_starts
@@ -82,6 +87,11 @@ class TriggersEngine(PanesEngine):
         make = TriggeredSessions if self.program.spec.merges else _Batch
         return make(self.program, self.fold, store)
 
+    @property
+    def combiner(self) -> Combiner:
+        """What folds rows before the shuffle."""
+        return Combiner(self.fold_by_slice)
+
 
 def refusal(program: Program) -> str | None:
     """Return why the triggers engine cannot run a program, ``None`` if it can."""
@@ -103,6 +113,13 @@ def refusal(program: Program) -> str | None:
     if program.arrow is not None and isinstance(spec.trigger, PaneTrigger):
         return "a function on Arrow tables has no result of no rows"
     return common_refusal(program, numbers_rows=True, respells_keys=True, runs_user_code=True, shows_panes=True)
+
+
+def combining_refusal(program: Program) -> str | None:
+    """Return why the engine must see each row, or its windows are not known outside its bucket; ``None`` if neither."""
+    if not fires_by_clocks_alone(program.spec):
+        return "the trigger is asked row by row"
+    return slicing_refusal(program.spec)
 
 
 def _waits_for_end(trigger: Trigger) -> bool:
@@ -233,8 +250,12 @@ class _Batch(ColumnarBatch):
     # The rows.
 
     def take(self, tables: list[pa.Table]) -> None:
-        rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
-        elements = self._windows.in_open_windows(with_plain_keys(self.program, rows), starts)
+        if all(SLICE in table.column_names for table in tables):
+            rows, starts = self._windows.folded(pa.concat_tables(tables))
+            elements = self._windows.in_open_windows(rows, starts)
+        else:
+            rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
+            elements = self._windows.in_open_windows(with_plain_keys(self.program, rows), starts)
         if len(elements.numbers):
             self._take(elements, rows)
 
@@ -327,8 +348,7 @@ class _Batch(ColumnarBatch):
         lasts = run_ends(pieces)
         partials = before.partials.slice(0, 0)
         if len(order):
-            rows = touched.elements.columns(self._arguments).take(pa.array(order))
-            partials = fold_groups(self.fold, rows, pieces).select(self._names)
+            partials = self._partials(touched.elements, order, pieces)
         held = np.flatnonzero(before.filled)
         all_panes = np.append(held, panes[lasts])
         in_order = stable_order(all_panes)
@@ -337,6 +357,14 @@ class _Batch(ColumnarBatch):
         all_panes = all_panes[in_order]
         elements = np.append(np.full(len(held), -1), order[lasts])[in_order]
         return _Cut(atoms, all_panes, _begins(all_bits & PURGES > 0, all_panes), all_bits, elements)
+
+    def _partials(self, elements: Elements, order: Integers, pieces: Integers) -> pa.Table:
+        """Return the partials of each piece: of elements in ``order``, whose piece is in ``pieces``, ascending."""
+        if SLICE in elements.rows.column_names:
+            folded = elements.columns(self._names).take(pa.array(order))
+            return merge_ranges(self.fold, folded, Ranges(np.unique(run_starts(pieces)), run_ends(pieces)))
+        rows = elements.columns(self._arguments).take(pa.array(order))
+        return fold_groups(self.fold, rows, pieces).select(self._names)
 
     # What is kept.
 
@@ -386,8 +414,9 @@ class _Batch(ColumnarBatch):
 
     def _nothing(self, elements: Elements, count: int) -> pa.Table:
         """Return rows of partials that say nothing, of the types that elements fold to."""
-        row = elements.columns(self._arguments).slice(0, 1)
-        return fold_groups(self.fold, row, np.zeros(1, np.int64)).select(self._names).take(pa.nulls(count, pa.int64()))
+        zero = np.zeros(1, np.int64)
+        first = Elements(elements.rows.slice(int(elements.numbers[0]), 1), zero, elements.ends[:1])
+        return self._partials(first, zero, zero).take(pa.nulls(count, pa.int64()))
 
     def _write(self, panes: _Panes, segments: list[int], before: _Panes) -> None:
         """Put panes in place of what the segments held; what is left with nothing goes."""

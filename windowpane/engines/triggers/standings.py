@@ -39,6 +39,18 @@ from windowpane.windowing.triggers import (
     Trigger,
 )
 from windowpane.windowing.triggers.base import ReducingState, TriggerResult, ValueState
+from windowpane.windowing.triggers.composable import (
+    AfterAll,
+    AfterAny,
+    AfterEach,
+    AfterProcessingTime,
+    AfterWatermark,
+    ComposableTrigger,
+    Default,
+    Never,
+    OrFinally,
+    Repeatedly,
+)
 from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger, all_flink_triggers
 from windowpane.windowing.windows import Window
 
@@ -334,6 +346,29 @@ def knows_only_end(trigger: Trigger) -> bool:
     if type(trigger) is PaneTrigger:
         return all(map(knows_only_end, all_flink_triggers(trigger.root)))
     return type(trigger) in (CountTrigger, EventTimeTrigger)
+
+
+def fires_by_clocks_alone(spec: WindowSpec) -> bool:
+    """Whether a row only makes its window wait for the clocks: then one row does so as well as many that come with it.
+
+    So it is where no node is ready for a row, none is finished before the last row, and no row comes behind the window's end.
+    """
+    trigger = spec.trigger
+    if type(trigger) is not PaneTrigger or spec.merges or not spec.assigner.is_event_time or spec.allowed_lateness:
+        return False
+    return not trigger.root.may_finish(0) and _node_fires_by_clocks_alone(trigger.root)
+
+
+def _node_fires_by_clocks_alone(node: ComposableTrigger) -> bool:
+    if isinstance(node, AfterProcessingTime):
+        return node.delay > 0
+    if isinstance(node, AfterWatermark):  # its late part is asked behind the end, where no row comes
+        return node.early is None or _node_fires_by_clocks_alone(node.early)
+    return type(node) in _FIRE_AS_CHILDREN_DO and all(map(_node_fires_by_clocks_alone, node.children))
+
+
+_FIRE_AS_CHILDREN_DO = (AfterAll, AfterAny, AfterEach, Default, Never, OrFinally, Repeatedly)
+"""Composable triggers that are ready when the end is reached, or when children are."""
 
 
 def _bits(result: TriggerResult, firing: Firing | None) -> int:

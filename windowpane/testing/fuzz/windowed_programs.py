@@ -170,6 +170,30 @@ def random_tree(draw: Random, depth: int = 0) -> composable.ComposableTrigger:
     return tree
 
 
+def random_clock_tree(draw: Random) -> composable.ComposableTrigger:
+    """Return a composable trigger that is never ready for a row: rows of windows without lateness fold before the shuffle."""
+
+    def delay() -> composable.ComposableTrigger:
+        return composable.AfterProcessingTime(draw.randint(1, 12))
+
+    def early() -> composable.ComposableTrigger:
+        several: list[Callable[..., composable.ComposableTrigger]] = [
+            composable.AfterAny,
+            composable.AfterAll,
+            composable.AfterEach,
+        ]
+        return draw.choice([delay, lambda: draw.choice(several)(delay(), delay())])()
+
+    makers: list[Callable[[], composable.ComposableTrigger]] = [
+        lambda: composable.EarlyAndFinal(delay=draw.randint(1, 12)),
+        lambda: composable.AfterWatermark(early(), draw.choice([None, composable.AfterCount(1)])),
+        lambda: composable.Repeatedly(early()),
+        lambda: composable.OrFinally(composable.Repeatedly(early()), composable.AfterWatermark()),
+        lambda: composable.AfterEach(early(), composable.Default()),
+    ]
+    return draw.choice(makers)()
+
+
 def _random_once(draw: Random, depth: int = 0) -> composable.ComposableTrigger:
     """Return a composable trigger that fires once."""
     makers: list[Callable[[], Any]] = [
@@ -289,17 +313,20 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     flink, evictor = random_trigger(draw, assigner), random_evictor(draw)
     trigger: triggers.Trigger | composable.ComposableTrigger | None = flink
     # From a source of its own, so that the programs of seeds that were kept stay what they are.
-    apart, panes = Random(f"panes {assigner} {keys} {aggregates}"), DEFAULT_PANES
+    apart, panes, is_by_clock = Random(f"panes {assigner} {keys} {aggregates}"), DEFAULT_PANES, False
     chance = apart.random()
     if chance < 0.2:
         trigger, evictor, panes = triggers.EachBatch(), None, random_panes(apart)
     elif chance < 0.4:
         trigger, evictor, panes = random_tree(apart), None, random_composable_panes(apart)
+        is_by_clock = apart.random() < 0.3
+        trigger = random_clock_tree(apart) if is_by_clock else trigger
     elif chance < 0.5 and flink is not None:
         trigger, evictor, panes = random_timeout(apart, flink), None, PaneSettings(shows_info=apart.random() < 0.5)
     elif chance < 0.56 and not isinstance(assigner, assigners.MergingWindowAssigner):
         by_rows = triggers.DeltaTrigger.of(apart.randint(0, 4), Distance())
         trigger, evictor = random_timeout(apart, by_rows) if apart.random() < 0.5 else by_rows, None
+    lateness, late_tag = _random_lateness(draw, assigner), draw.choice([None, LATE])
     program = program_of(
         assigner,
         aggregates,
@@ -310,8 +337,8 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
         trigger=trigger,
         evictor=evictor,
         panes=panes,
-        allowed_lateness=_random_lateness(draw, assigner),
-        late_tag=draw.choice([None, LATE]),
+        allowed_lateness=0 if is_by_clock else lateness,
+        late_tag=None if is_by_clock else late_tag,
         refine=draw.choice(["last", "last", "each"]),
         order_by=order_by,
     )

@@ -23,10 +23,10 @@ _STATE = "tree"
 
 
 class _WindowState(NamedTuple):
-    """What is known of one window: whether the tree is finished, the rows since the last pane, and the tree's state."""
+    """What is known of one window: whether the tree is finished, whether rows came since the last pane, and the tree's state."""
 
     is_finished: bool = False
-    fresh: int = 0
+    is_fresh: bool = False
     tree: Any = None
 
 
@@ -58,7 +58,7 @@ class PaneTrigger(Trigger):
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
         tree = self.root.add(held.tree, element, timestamp, "", moment)
-        return self._evaluated(_WindowState(False, held.fresh + 1, tree), moment, Firing())
+        return self._evaluated(_WindowState(False, True, tree), moment, Firing())
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Ask the tree at the window's end and at the times of Flink's triggers; release the rest at cleanup."""
@@ -139,7 +139,7 @@ class PaneTrigger(Trigger):
     def _merged(self, left: _WindowState, right: _WindowState) -> _WindowState:
         if left.is_finished or right.is_finished:
             return right if left.is_finished else left
-        return _WindowState(False, left.fresh + right.fresh, self.root.merged(left.tree, right.tree))
+        return _WindowState(False, left.is_fresh or right.is_fresh, self.root.merged(left.tree, right.tree))
 
     # Firing.
 
@@ -151,17 +151,17 @@ class PaneTrigger(Trigger):
         tree, is_finished = self.root.fired(held.tree, "", moment)
         if is_finished:
             self.root.forget("", moment)
-        if not held.fresh and not firing.may_be_empty:
-            self._keep(_WindowState(is_finished, 0, None if is_finished else tree), moment)
+        if not held.is_fresh and not firing.may_be_empty:
+            self._keep(_WindowState(is_finished, False, None if is_finished else tree), moment)
             return TriggerResult.PURGE if is_finished else TriggerResult.CONTINUE
-        self._keep(_WindowState(is_finished, 0, None if is_finished else tree), moment)
+        self._keep(_WindowState(is_finished, False, None if is_finished else tree), moment)
         return self._fired(moment, firing._replace(is_last=firing.is_last or is_finished), is_finished)
 
     def _closed(self, held: _WindowState, moment: Moment, is_end: bool) -> TriggerResult:
         """Release what an unfinished window still holds, at cleanup."""
-        if held.is_finished or not (held.fresh or self.closing_behavior == "fire_always"):
+        if held.is_finished or not (held.is_fresh or self.closing_behavior == "fire_always"):
             return TriggerResult.CONTINUE
-        self._keep(held._replace(fresh=0), moment)
+        self._keep(held._replace(is_fresh=False), moment)
         return self._fired(moment, Firing(is_on_time=is_end, is_last=True, may_be_empty=True), False)
 
     def _fired(self, moment: Moment, firing: Firing, is_finished: bool) -> TriggerResult:

@@ -1,0 +1,141 @@
+"""Results of windows that are still open, beside Spark's update mode: one stream of files, each a batch, in a process of its own.
+
+Usage: ``python -m bench.early_results [--rows N] [--keys N] [--batches N] [--check]``. Keys are texts; a file is some seconds of
+event time, in disorder, and windows are minutes, so most of what a batch brings is of windows that batches before have shown.
+``spark`` gives each changed window in update mode. ``batch`` does so with ``EachBatch``, ``changelog`` takes the result before
+back as well, ``second`` shows a window a second of the clock after its first new row, and once more at its end. With ``--check``
+the last results of all closed windows are compared with DuckDB's answer instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SYSTEMS = ("spark", "batch", "changelog", "second")
+_SECOND = 1_000_000
+_FIRST_FILE = 1_704_067_200
+_WATERMARK = "10 seconds"
+
+
+def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int) -> None:
+    """Write a file a batch: some seconds of event time, in disorder."""
+    draw = np.random.default_rng(7)
+    cards = pa.array([f"card-{number:032}" for number in range(keys)])
+    for number in range(batches):
+        start = (_FIRST_FILE + number * seconds) * _SECOND
+        times = start + draw.integers(0, seconds * _SECOND, rows)
+        chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
+        table = pa.table(
+            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
+        )
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+
+
+def run(system: str, folder: Path, checks: bool) -> None:
+    """Run one system over the files, and print its figures, or how its results compare."""
+    from bench.systems.spark_job import session
+
+    spark = session()
+    schema = "card string, at timestamp, amount long"
+    payments = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    with tempfile.TemporaryDirectory() as work:
+        writer = _results(system, payments).writeStream.outputMode("update" if system == "spark" else "append")
+        found = Path(work) / "found"
+        if checks:
+            writer = writer.foreachBatch(lambda shown, number: shown.write.parquet(str(found / f"{number}")))
+        else:
+            writer = writer.format("noop")
+        query = writer.option("checkpointLocation", f"{work}/checkpoint").trigger(availableNow=True).start()
+        query.awaitTermination()
+        if checks:
+            print(f"{system:9}  {_differing(folder, found)} closed windows differ from DuckDB's", flush=True)
+            return
+    progress = [each for each in query.recentProgress if each.numInputRows]
+    seconds = [each.durationMs["triggerExecution"] / 1000 for each in progress]
+    steady = statistics.median(seconds[len(seconds) // 2 :])
+    out = sum(each.observedMetrics["out"].n for each in query.recentProgress if "out" in each.observedMetrics)
+    print(f"{system:9}  {steady:6.2f} s a batch  {out:>12,} rows out  {seconds}", flush=True)
+
+
+def _results(system: str, payments: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    import windowpane as wp
+
+    if system == "spark":
+        windows = payments.withWatermark("at", _WATERMARK).groupBy("card", F.window("at", "1 minute"))
+        found = windows.agg(F.count(F.lit(1)).alias("n"), F.sum("amount").alias("total"), F.max("amount").alias("top"))
+        found = found.select("card", F.col("window.start").alias("window_start"), "n", "total", "top")
+    else:
+        keyed = wp.stream(payments, event_time="at", watermark=_WATERMARK).key_by("card")
+        trigger = wp.EarlyAndFinal(delay="1 second") if system == "second" else wp.EachBatch()
+        windows = keyed.window(wp.TumblingEventTimeWindows.of("1 minute")).trigger(trigger)
+        if system == "changelog":
+            windows = windows.accumulation("retracting")
+        found = windows.aggregate(n=wp.count(), total=wp.sum("amount"), top=wp.max("amount")).df
+    return found.observe("out", F.count(F.lit(1)).alias("n"))
+
+
+def _differing(folder: Path, found: Path) -> int:
+    """Return how many windows that the watermark has closed differ from DuckDB's; an open one may lack its last rows."""
+    import duckdb
+
+    minute = 60 * _SECOND
+    shown = f"""
+        select card, epoch_us(window_start) as start, max(n) as n, max_by(total, n) as total, max_by(top, n) as top
+        from read_parquet('{found}/*/*.parquet') group by all
+    """
+    right = f"""
+        select card, epoch_us("at") // {minute} * {minute} as start, count(*) as n, sum(amount) as total, max(amount) as top
+        from '{folder}/*.parquet'
+        group by all
+        having start + {minute} < (select max(epoch_us("at")) from '{folder}/*.parquet') - 10 * {_SECOND}
+    """
+    rows = duckdb.execute(
+        f"""
+        select count(*) from ({right}) a left join ({shown}) b using (card, start)
+        where (a.n, a.total, a.top) is distinct from (b.n, b.total, b.top)
+        """
+    ).fetchall()
+    return int(rows[0][0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, default=18)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--system", choices=SYSTEMS)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    if given.system is not None and given.folder is not None:
+        run(given.system, given.folder, given.check)
+        return
+    folder = Path(tempfile.mkdtemp())
+    try:
+        write_batches(folder, given.rows, given.keys, given.batches, given.seconds)
+        for system in SYSTEMS:
+            command = [sys.executable, "-m", "bench.early_results", "--system", system, "--folder", str(folder)]
+            subprocess.run([*command, *(["--check"] if given.check else [])], check=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
