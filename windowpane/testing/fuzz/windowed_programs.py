@@ -177,12 +177,9 @@ def random_clock_tree(draw: Random) -> composable.ComposableTrigger:
         return composable.AfterProcessingTime(draw.randint(1, 12))
 
     def early() -> composable.ComposableTrigger:
-        several: list[Callable[..., composable.ComposableTrigger]] = [
-            composable.AfterAny,
-            composable.AfterAll,
-            composable.AfterEach,
-        ]
-        return draw.choice([delay, lambda: draw.choice(several)(delay(), delay())])()
+        one, other = delay(), delay()
+        made = [one, one, one, composable.AfterAny(one, other), composable.AfterAll(one, other), composable.AfterEach(one, other)]
+        return draw.choice(made)
 
     makers: list[Callable[[], composable.ComposableTrigger]] = [
         lambda: composable.EarlyAndFinal(delay=draw.randint(1, 12)),
