@@ -22,6 +22,7 @@ from tests.engines.columnar_programs import (
     rows_of,
     table_of,
 )
+from windowpane.engines.panes.store import SHARD_ROWS
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
@@ -32,6 +33,7 @@ from windowpane.planning.engines import combiner_of, combiner_refusal, make_engi
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_programs import random_clock_tree, random_composable_panes, random_timeout, random_tree
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.pane_settings import PaneSettings
 
 event_time_sessions = st.one_of(
@@ -240,6 +242,21 @@ def test_what_is_refused_is_refused_by_name(trigger, evictor, reason):
     assert refusal(program) == reason
     with pytest.raises(InvalidSpecError, match="cannot run this program"):
         program_of(TEN, trigger, evictor, engine="triggers")
+
+
+def test_timers_of_global_windows_wait_while_other_keys_come():
+    """The keys of a bucket are in several shards, and a batch touches a few: the others are due all the same."""
+    trigger, panes = wp.Repeatedly(wp.AfterProcessingTime(5)), PaneSettings("discarding")
+    program = program_of(wp.GlobalWindows.create(), trigger, None, panes=panes, aggregates={"n": wp.count()})
+    assert program.engine == "triggers"
+    engine, store, outputs = make_engine(program), MemoryBlobStore(), []
+    with given_sizes({SHARD_ROWS: 2}):
+        for clock in range(5):
+            rows = tuple((f"{key} of {clock}", 1, 1) for key in range(1 if clock else 40))
+            outputs.append(engine.run(store, [table_of(Batch(0, clock, rows))], Clock(0, clock)))
+        outputs += [engine.run(store, [], Clock(0, clock)) for clock in range(5, 10)]
+    assert [output.next_processing_time for output in outputs] == [5, 5, 5, 5, 5, 6, 7, 8, 9, None]
+    assert [output.counters.firings for output in outputs] == [0, 0, 0, 0, 0, 40, 1, 1, 1, 1]
 
 
 def test_rows_fold_before_the_shuffle_where_only_clocks_fire():

@@ -36,6 +36,11 @@ class DueTimers:
         self._changed |= self._times.get(segment) != (event_time, processing_time)
         self._times[segment] = event_time, processing_time
 
+    def bring_forward(self, segment: int, event_time: int, processing_time: int) -> None:
+        """Note when first timers of a segment are due, beside those that are known: the earlier counts."""
+        known = self._times.get(segment, (MAX, MAX))
+        self.note(segment, min(known[0], event_time), min(known[1], processing_time))
+
     def covers(self, present: Sequence[int], written: Sequence[int]) -> bool:
         """Whether these segments are those that are known, but for some that were just written."""
         return not (self._times.keys() ^ set(present)) - set(written)

@@ -76,6 +76,7 @@ from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 _STANDING, _SHOWN = hidden("standing"), hidden("shown")
 _BEFORE = hidden("before_")
 """Before the name of a partial: that of the last pane."""
+_ALL_SHARDS = 0
 
 
 class TriggersEngine(PanesEngine):
@@ -443,19 +444,30 @@ class _Batch(ColumnarBatch):
         self._panes.write(kept, segments)
 
     def _note_due(self, kept: pa.Table, standings: Integers, segments: list[int]) -> None:
-        """Note when the first timers of the segments are due; global windows, whose shards are cut anew, have one entry."""
+        """Note when the first timers of the segments are due."""
         if self._windows.is_global:
-            kept_segments, segments = np.zeros(len(standings), np.int64), [0]
-        else:
-            kept_segments = kept[SEGMENT].to_numpy()
-        last_instants = np.full(len(standings), MAX) if self._windows.is_global else kept_segments - 1
-        firsts = [self._standings.first_times(standings, last_instants, event_time) for event_time in (True, False)]
+            self._note_due_in_shards(standings, segments)
+            return
+        kept_segments = kept[SEGMENT].to_numpy()
+        firsts = self._firsts(standings, kept_segments - 1)
         for segment in segments:
             here = kept_segments == segment
             if here.any():
                 self._due.note(segment, *(int(times[here].min()) for times in firsts))
             else:
                 self._due.drop(segment)
+
+    def _note_due_in_shards(self, standings: Integers, shards: list[int]) -> None:
+        """Note when the first timers of the global window are due: one entry, for shards are cut anew."""
+        is_everything = not set(self._panes.segments()) - set(shards)
+        if is_everything:
+            self._due.drop(_ALL_SHARDS)
+        if len(standings):
+            firsts = self._firsts(standings, np.full(len(standings), MAX))
+            self._due.bring_forward(_ALL_SHARDS, *(int(times.min()) for times in firsts))
+
+    def _firsts(self, standings: Integers, last_instants: Integers) -> list[Integers]:
+        return [self._standings.first_times(standings, last_instants, event_time) for event_time in (True, False)]
 
     def close(self) -> BucketOutput:
         self._panes.flush()
