@@ -189,6 +189,8 @@ def test_windows_close_when_the_stream_has_stopped(spark: Any, tmp_path: Path, q
     assert observed(queries[0].lastProgress)["watermark_held_by"] == "the clock; less 2 seconds"
     feed.add([("a", now, 4)])
     wait_for(lambda: len(collected.batches["late"]) == 1)
+    ((batch, _),) = collected.batches["late"]
+    wait_for(lambda: queries[0].lastProgress["batchId"] >= batch)  # stopped before it ends, it would come again
     queries.pop().stop()
 
     feed.add([("a", now, 8), ("c", datetime.now(UTC), 16)])
