@@ -9,6 +9,7 @@ import pytest
 from windowpane.sql import Session
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
+from windowpane.windowing.assigners.session import EventTimeSessionWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 
@@ -17,13 +18,15 @@ COLUMNS = "k int, name text, v int, big bigint, x double, price numeric(10, 2), 
 MINUTE = 60_000_000
 
 
+SESSION = "session({} PARTITION BY k, DESCRIPTOR(at), INTERVAL '{}')"
+
+
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
     with Session() as made:
         made.run(f"CREATE SOURCE s ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') {WITH}")
         made.run(f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY {WITH}")
         made.run(f"CREATE SOURCE months ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '1 month') {WITH}")
-        made.run(f"CREATE SOURCE fine ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 microseconds') {WITH}")
         made.run(f"CREATE SOURCE early (at timestamp NOT NULL, WATERMARK FOR at AS at) {WITH}")
         yield made
 
@@ -70,6 +73,17 @@ def test_groups_that_change_are_a_window_program_that_takes_back(session: Sessio
     assert found.lines[2] == "  groups: window program, engine updates, by k and window, each batch takes back what it changes"
 
 
+def test_groups_of_sessions_are_a_window_program(session: Session) -> None:
+    kept = SESSION.format("(SELECT * FROM s WHERE v > 2)", "10 microseconds")
+    found = planned(session, groups("count(*) AS n", kept, "window_start, k, window_end"))
+    assert isinstance(found, StreamedGroups)
+    assert found.assigner == EventTimeSessionWindows.with_gap(10)
+    assert [column.name for column, _ in found.keys] == ["k"]
+    assert found.lines[2] == "  groups: window program, engine sessions, by k and window, folded before the shuffle"
+    changing = groups("count(*) AS n", kept).removesuffix(" EMIT ON WINDOW CLOSE")
+    assert isinstance(planned(session, changing), StreamedGroups)
+
+
 def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> None:
     hop = "hop(s, at, INTERVAL '1 minute', INTERVAL '3 minutes', INTERVAL '10 seconds')"
     found = planned(session, groups("count(*) AS n", hop, "window_end"))
@@ -106,12 +120,13 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
         (groups("max(window_end) AS n"), "reads window_start or window_end"),
         (groups("count(*) AS n", "tumble(t, at, INTERVAL '1 minute')"), "'t' is a table, whose rows are stored"),
         (groups("count(*) AS n", "tumble(months, at, INTERVAL '1 minute')"), "AS that column less an interval"),
-        (groups("count(*) AS n", "tumble(fine, at, INTERVAL '1 minute')"), "Spark's watermark has milliseconds"),
-        (groups("count(*) AS n", "tumble(s, at, INTERVAL '100 microseconds')"), "Spark's watermark has milliseconds"),
         (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
         (groups("count(*) AS n", "tumble(s, at, INTERVAL '1 month')"), "stay with SQL"),
         (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "share their start"),
-        (groups("count(*) AS n", "session(s, at, INTERVAL '1 minute')", "window_end"), "is none of the plans that are"),
+        (groups("count(*) AS n", SESSION.format("TABLE s", "1 month"), "k, window_end"), "SESSION by at, gap 1 mon"),
+        (groups("count(*) AS n", SESSION.format("TABLE s", "1 s") + " WHERE v > 2", "k, window_end"), "left out behind SESSION"),
+        (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "k, v, window_end"), "has other columns than SESSION has"),
+        (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "window_end"), "has other columns than SESSION has"),
         (
             "SELECT k, at, lag(v) OVER (PARTITION BY k ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE",
             "is none of the plans that are",

@@ -45,6 +45,12 @@ VIEWS = {
         GROUP BY k, lower(name), window_start, window_end HAVING sum(v) < 4""",
     "busy": """SELECT window_start, count(*) AS n, min(price) AS low FROM tumble(trades, at, INTERVAL '2 minutes')
         WHERE v > 0 AND at IS NOT NULL GROUP BY window_start""",
+    "visits": """SELECT k, name, window_start, window_end, count(*) AS n, sum(big) AS b, avg(price) AS p, min(at) AS first
+        FROM session((SELECT * FROM trades WHERE v < 2) PARTITION BY name, k, DESCRIPTOR(at), INTERVAL '1 minute')
+        GROUP BY k, name, window_start, window_end EMIT ON WINDOW CLOSE""",
+    "growing": """SELECT upper(name) AS u, window_start, count(v) AS n, max(at) AS last
+        FROM session((SELECT * FROM trades WHERE v > 0) PARTITION BY name, DESCRIPTOR(at), INTERVAL '59.9995 seconds')
+        GROUP BY name, window_start HAVING count(*) > 1""",
 }
 
 Row = tuple[int | None, str | None, int | None, int | None, Decimal | None, datetime | None]

@@ -120,7 +120,8 @@ class BuiltProgram:
     @property
     def time_mode(self) -> str:
         """Spark's time mode for the stateful operators."""
-        if self.plan.uses_processing_time or self.source.stream_watermark is not None:
+        own = self.source.stream_watermark
+        if self.plan.uses_processing_time or (own is not None and not own.waits_for_rows_alone):
             return "ProcessingTime"
         is_sparks = self.source.own_watermark is None and not self.source.follows_watermark
         return "EventTime" if self.has_watermark and is_sparks else "None"

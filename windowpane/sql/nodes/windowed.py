@@ -9,17 +9,23 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes.base import Order, Unary, listed
 from windowpane.sql.windows.over_calls import OverNodeCall, over_sql
+from windowpane.windowing.assigners.base import WindowAssigner
 
 
 @dataclass(frozen=True)
 class SessionWindows(Unary):
-    """Each row with the bounds of its session: rows of a partition that follow one another in the gap at most, as in Flink."""
+    """Each row with the bounds of its session: rows of a partition that follow one another in the gap at most, as in Flink.
+
+    ``assigner`` is the same for the window engines, ``None`` where they have no such gap.
+    """
 
     partition: tuple[str, ...] = field(kw_only=True)
     time: str = field(kw_only=True)
     gap: str = field(kw_only=True)
     text: str = field(kw_only=True)
+    assigner: WindowAssigner | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "SessionWindows"
+    kind: ClassVar[str] = "SESSION"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         start, end = self.columns[-2:]

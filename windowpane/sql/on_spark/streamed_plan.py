@@ -1,7 +1,7 @@
 """Views that are one streaming query, from their source to their result: which plans are, and what of them runs where.
 
-Today that is GROUP BY over TUMBLE, HOP or CUMULATE of a source: with EMIT ON WINDOW CLOSE, or as groups change. What handles each
-row alone runs as DuckDB on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
+Today that is GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of a source: with EMIT ON WINDOW CLOSE, or as groups change. What
+handles each row alone runs as DuckDB on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
 A plan is taken only where the result is the one of the embedded engine; for every other the reason is given.
 """
 
@@ -16,11 +16,11 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BIGINT, SqlType
-from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Fold, Node, Project, Scan, TimeWindows
+from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Fold, Node, Project, Scan, SessionWindows, TimeWindows
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.optimize.conditions import conjuncts
 from windowpane.sql.streaming.deltas import WEIGHT
-from windowpane.windowing.assigners.base import WindowAssigner
+from windowpane.windowing.assigners.base import MergingWindowAssigner, WindowAssigner
 
 _SPARK_TYPES = {
     "boolean": "boolean",
@@ -34,7 +34,6 @@ _SPARK_TYPES = {
 }
 """Types whose equality and order are the same in the window engines."""
 
-_MILLISECOND = 1000
 _ROOM = 9
 """Digits that a sum needs beside those of its values: it has room for a billion rows of a group and slice."""
 
@@ -72,7 +71,7 @@ class StreamedGroups:
         scan: what is read of the source.
         rows: the rows that are grouped, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
         time: the column in ``rows`` with the time of the row.
-        delay: microseconds that Spark's watermark stays behind it.
+        delay: microseconds that the watermark stays behind it.
         keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
         bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
         assigner: the windows.
@@ -93,10 +92,15 @@ class StreamedGroups:
     result: str
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether the windows are sessions, whose bounds are of any microsecond."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
     def lines(self) -> list[str]:
         """What EXPLAIN says."""
         keys = ", ".join(column.name for column, _ in self.keys)
-        engine = "engine slices" if self.closes else "engine updates"
+        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine updates"
         ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
         return [
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
@@ -131,7 +135,7 @@ class _Parts:
     above: Sequence[Node]
     groups: Aggregate
     below: Sequence[Node]
-    windows: TimeWindows
+    windows: TimeWindows | SessionWindows
     first: Sequence[Node]
     scan: Scan
 
@@ -143,7 +147,8 @@ class _Parts:
             NotStreamed: it is of another form.
         """
         above, groups = _chain(node, (Project, Filter, CloseSort), Aggregate)
-        below, windows = _chain(groups.input, (Project, Filter), TimeWindows)
+        kinds: tuple[type[TimeWindows | SessionWindows], ...] = (TimeWindows, SessionWindows)
+        below, windows = _chain(groups.input, (Project, Filter), kinds)
         first, scan = _chain(windows.input, (Project, Filter), Scan)
         return cls(above, groups, below, windows, first, scan)
 
@@ -170,6 +175,8 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
     groups, windows = parts.groups, parts.windows
     delay = _delay(parts.scan, windows, tables)
     bounds = _bounds_through(parts.below, windows)
+    if isinstance(windows, SessionWindows):
+        _check_partition(parts, windows, bounds)
     grouped = [name for name in bounds if name in groups.groups]
     # Windows of CUMULATE share their start.
     closes = _closes(parts.above, grouped, bounds[1:] if windows.kind == "CUMULATE" else bounds)
@@ -195,18 +202,34 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
 _N = TypeVar("_N", bound=Node)
 
 
-def _chain(node: Node, steps: tuple[type[Node], ...], last: type[_N]) -> tuple[list[Node], _N]:
+def _chain(node: Node, steps: tuple[type[Node], ...], last: type[_N] | tuple[type[_N], ...]) -> tuple[list[Node], _N]:
     """Return the nodes above the first of a kind, outermost first, and that one."""
     passed: list[Node] = []
     while not isinstance(node, last):
         if not isinstance(node, steps):
-            raise NotStreamed(f"{node.label} is none of the plans that are: GROUP BY over TUMBLE, HOP or CUMULATE of one source")
+            raise NotStreamed(
+                f"{node.label} is none of the plans that are: GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of one source"
+            )
         passed.append(node)
         node = node.inputs[0]
     return passed, node
 
 
-def _delay(scan: Scan, windows: TimeWindows, tables: Mapping[str, TableInfo]) -> int:
+def _check_partition(parts: _Parts, windows: SessionWindows, bounds: tuple[str, str]) -> None:
+    """Refuse sessions that are made of other rows than those of their group."""
+    if any(isinstance(step, Filter) for step in parts.below):
+        raise NotStreamed("rows are left out behind SESSION, and its windows are made of all of them")
+    names = {quoted(name): quoted(name) for name in windows.partition}
+    for step in reversed(parts.below):
+        if isinstance(step, Project):
+            items = {item: quoted(column.id) for item, column in zip(step.items, step.columns, strict=True)}
+            names = {name: items.get(at, "") for name, at in names.items()}
+    keys = {quoted(name) for name in parts.groups.groups if name not in bounds}
+    if keys != set(names.values()):
+        raise NotStreamed("GROUP BY has other columns than SESSION has in PARTITION BY")
+
+
+def _delay(scan: Scan, windows: TimeWindows | SessionWindows, tables: Mapping[str, TableInfo]) -> int:
     """Return the delay of the watermark, where the rows of a source and the windows are such as a stream can have."""
     table = tables.get(scan.relation)
     if table is None or "connector" not in table.options:
@@ -225,14 +248,11 @@ def _delay(scan: Scan, windows: TimeWindows, tables: Mapping[str, TableInfo]) ->
     if watermark.type.name not in ("timestamp", "timestamptz"):
         raise NotStreamed(f"the time is of type {watermark.type}")
     if windows.assigner is None:
-        raise NotStreamed(f"windows of {windows.kind} {windows.text} stay with SQL")
-    lengths = [value for name in ("size", "slide", "max_size", "step", "offset") if (value := getattr(windows.assigner, name, 0))]
-    if any(value % _MILLISECOND for value in (delay, *lengths)):
-        raise NotStreamed("Spark's watermark has milliseconds, and a length is no multiple of one")
+        raise NotStreamed(f"windows of {windows.detail} stay with SQL")
     return delay
 
 
-def _bounds_through(below: Sequence[Node], windows: TimeWindows) -> tuple[str, str]:
+def _bounds_through(below: Sequence[Node], windows: TimeWindows | SessionWindows) -> tuple[str, str]:
     """Return the ids that the bounds of windows have above some nodes, which must let them pass unread."""
     start, end = (column.id for column in windows.columns[-2:])
     for step in reversed(below):

@@ -1,9 +1,9 @@
 """The streaming query of a view that is one: rows of the source -> a window program -> changes of the view, as blobs.
 
 Late rows are those behind the watermark before the batch, as in a table: the driver knows it to the microsecond, tells it to the
-tasks of the batch, and the tasks report how far the rows raise it and how many were late. Spark's watermark, of milliseconds,
-closes the windows, whose ends are whole milliseconds. Rows that are filtered out, or late, still move it: each task adds one
-heartbeat with its latest time.
+tasks of the batch, and the tasks report how far the rows raise it and how many were late. The window operator makes the same
+watermark itself, for that of Spark has milliseconds, and closes windows in the batch that completes them. Rows that are filtered
+out, or late, still move it: each task adds one heartbeat with its latest time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from windowpane.state.compact import to_stream
 from windowpane.windowing import aggregates
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
 from windowpane.windowing.triggers.each_batch import EachBatch
+from windowpane.windowing.watermarks import Watermarks
 
 _TIME, _HEARTBEAT = "at", "heartbeat"
 _INSTANT = pa.timestamp("us", "UTC")
@@ -59,7 +60,7 @@ def streamed_changes(plan: StreamedGroups, table: TableInfo, rows: Any, exchange
     columns = [name for name in plan.scan.stored if name != ROW_ID]
     arriving = Arriving(plan, table, exchange.told, exchange.report)
     made = mapped(read_columns(rows, columns), arriving, _schema(plan))
-    keyed: Any = stream(made, _TIME, f"{plan.delay // 1000} milliseconds", _HEARTBEAT, name="windowpane_sql")
+    keyed: Any = stream(made, _TIME, _watermark(plan), _HEARTBEAT, name="windowpane_sql")
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
     calls = {f"r{number}": _aggregate(call.function, call.argument, number) for number, call in enumerate(plan.calls)}
@@ -67,6 +68,15 @@ def streamed_changes(plan: StreamedGroups, table: TableInfo, rows: Any, exchange
         windowed = windowed.trigger(EachBatch()).accumulation("retracting")
     result = windowed.aggregate(**(calls or {"r": aggregates.count()}))
     return result.df.mapInArrow(Leaving(plan).__call__, "blob binary")
+
+
+def _watermark(plan: StreamedGroups) -> Watermarks:
+    """Return the watermark of the operator.
+
+    In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
+    closed. So that of sessions stays a microsecond more behind.
+    """
+    return Watermarks.bounded(plan.delay + plan.has_sessions).at_once()
 
 
 def _aggregate(function: str, argument: str | None, number: int) -> Any:

@@ -528,7 +528,7 @@ class StreamedMaintenance(ViewMaintenance):
             self._fill_outboxes({view.relation.name: delta})
 
 
-_STREAMED = "One streaming query\n"
+_STREAMED = "One streaming query, with a watermark of its own\n"
 """How the kept plan of a view begins that is one."""
 
 

@@ -28,6 +28,7 @@ from windowpane.sql.windows.window_bounds import WindowBounds, calendar_bounds, 
 from windowpane.windowing.assigners.base import WindowAssigner
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
+from windowpane.windowing.assigners.session import EventTimeSessionWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
 from windowpane.windowing.assigners.tumbling import TumblingEventTimeWindows
 from windowpane.windowing.intervals import Interval
@@ -272,6 +273,7 @@ class TableFunctions:
         watermarks = {name: node.watermarks[name] for name in partition if name in node.watermarks}
         if moment.id in node.watermarks:
             watermarks[bounds[1].id] = node.watermarks[moment.id]
+        micros = None if gap.days and bounds[0].type.name == "timestamptz" else length(gap)  # days are those of the zone
         return SessionWindows(
             (*node.columns, *bounds),
             key,
@@ -282,4 +284,5 @@ class TableFunctions:
             time=moment.id,
             gap=interval_sql(gap),
             text=f"SESSION by {time.name}, gap {gap}",
+            assigner=None if micros is None else EventTimeSessionWindows.with_gap(micros),
         )

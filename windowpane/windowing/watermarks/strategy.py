@@ -128,8 +128,8 @@ class Watermarks:
         """Let rows close windows in the micro-batch that brings them, not in the one after.
 
         Rows are judged as before, by the watermark of the batches before them; then the one that they make is in force. Results
-        are the same, and come one trigger interval sooner. Windowpane makes such a watermark itself, so the query runs a batch at
-        each trigger, and a bucket works twice in one whose rows move the watermark.
+        are the same, and come one trigger interval sooner. Windowpane makes such a watermark itself, so a bucket works twice in a
+        batch whose rows move it. With ``with_idleness`` or ``not_behind_now`` the query runs a batch at each trigger.
 
         Example:
             >>> wp.Watermarks.bounded("5 minutes").at_once()
@@ -168,6 +168,11 @@ class Watermarks:
     def is_sparks(self) -> bool:
         """Whether Spark makes the watermark: the latest of a column, less a delay."""
         return self.source is None and self.behind_now is None and not self.of_each_key and not self.is_at_once
+
+    @property
+    def waits_for_rows_alone(self) -> bool:
+        """Whether nothing is left to do behind a batch until rows come: they close windows at once, and no clock does."""
+        return self.is_at_once and self.behind_now is None and self.idleness is None
 
     def __repr__(self) -> str:
         begun = f"bounded({format_micros(self.delay)!r})" if self.delay else "monotonous()"
