@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from windowpane.sql import Session
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
+from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan, streamed
+from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows
 from windowpane.windowing.assigners.sliding import SlidingEventTimeWindows
@@ -21,6 +22,9 @@ MINUTE = 60_000_000
 SESSION = "session({} PARTITION BY k, DESCRIPTOR(at), INTERVAL '{}')"
 
 
+LAST = "SELECT k, at, {} OVER (PARTITION BY {} ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE"
+
+
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
     with Session() as made:
@@ -31,7 +35,7 @@ def session() -> Iterator[Session]:
         yield made
 
 
-def planned(session: Session, query: str) -> StreamedGroups | str:
+def planned(session: Session, query: str) -> StreamedPlan | str:
     session.run(f"CREATE MATERIALIZED VIEW tried AS {query}")
     try:
         catalog = session._catalog
@@ -73,6 +77,12 @@ def test_groups_that_change_are_a_window_program_that_takes_back(session: Sessio
     assert found.lines[2] == "  groups: window program, engine updates, by k and window, each batch takes back what it changes"
 
 
+def test_groups_of_months_are_a_window_program(session: Session) -> None:
+    found = planned(session, groups("count(*) AS n", "hop(s, at, INTERVAL '1 month', INTERVAL '3 months')", "k, window_end"))
+    assert isinstance(found, StreamedGroups)
+    assert found.assigner == CalendarWindows.of("3 months", "UTC", slide="1 month")
+
+
 def test_groups_of_sessions_are_a_window_program(session: Session) -> None:
     kept = SESSION.format("(SELECT * FROM s WHERE v > 2)", "10 microseconds")
     found = planned(session, groups("count(*) AS n", kept, "window_start, k, window_end"))
@@ -82,6 +92,17 @@ def test_groups_of_sessions_are_a_window_program(session: Session) -> None:
     assert found.lines[2] == "  groups: window program, engine sessions, by k and window, folded before the shuffle"
     changing = groups("count(*) AS n", kept).removesuffix(" EMIT ON WINDOW CLOSE")
     assert isinstance(planned(session, changing), StreamedGroups)
+
+
+def test_calls_that_look_back_are_an_over_program(session: Session) -> None:
+    query = "SELECT v, x - lag(x) OVER w AS d, sum(v) OVER w AS s FROM s WHERE v > 1 WINDOW w AS (PARTITION BY k ORDER BY at)"
+    found = planned(session, f"{query} EMIT ON WINDOW CLOSE")
+    assert isinstance(found, StreamedOver)
+    assert found.closes
+    assert found.delay == 5_000_000
+    assert [call.function for call in found.over.calls] == ["lag", "sum"]
+    assert found.lines[2].startswith("  rows: OVER program, lag(")
+    assert found.lines[2].endswith(" by k, once a row is final")
 
 
 def test_groups_of_hopping_windows_and_of_none_but_windows(session: Session) -> None:
@@ -121,16 +142,14 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
         (groups("count(*) AS n", "tumble(t, at, INTERVAL '1 minute')"), "'t' is a table, whose rows are stored"),
         (groups("count(*) AS n", "tumble(months, at, INTERVAL '1 minute')"), "AS that column less an interval"),
         (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
-        (groups("count(*) AS n", "tumble(s, at, INTERVAL '1 month')"), "stay with SQL"),
         (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "share their start"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 month"), "k, window_end"), "SESSION by at, gap 1 mon"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s") + " WHERE v > 2", "k, window_end"), "left out behind SESSION"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "k, v, window_end"), "has other columns than SESSION has"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s"), "window_end"), "has other columns than SESSION has"),
-        (
-            "SELECT k, at, lag(v) OVER (PARTITION BY k ORDER BY at) AS l FROM s EMIT ON WINDOW CLOSE",
-            "is none of the plans that are",
-        ),
+        (LAST.format("lead(v)", "k"), "lead"),
+        (LAST.format("sum(v)", "x"), "PARTITION BY 'x'"),
+        (LAST.format("lag(v)", "k").removesuffix(" EMIT ON WINDOW CLOSE"), "OVER without EMIT ON WINDOW CLOSE"),
     ],
 )
 def test_what_is_no_streaming_query_says_why(session: Session, query: str, reason: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -51,6 +51,9 @@ VIEWS = {
     "growing": """SELECT upper(name) AS u, window_start, count(v) AS n, max(at) AS last
         FROM session((SELECT * FROM trades WHERE v > 0) PARTITION BY name, DESCRIPTOR(at), INTERVAL '59.9995 seconds')
         GROUP BY name, window_start HAVING count(*) > 1""",
+    "steps": """SELECT k, name, at, v - lag(v) OVER w AS d, row_number() OVER w AS n, rank() OVER w AS r, price,
+        sum(big / 8) OVER w AS s, avg(price) OVER (PARTITION BY k, upper(name) ORDER BY at ROWS 3 PRECEDING) AS p
+        FROM trades WHERE v IS NULL OR v <> 3 WINDOW w AS (PARTITION BY k, upper(name) ORDER BY at) EMIT ON WINDOW CLOSE""",
 }
 
 Row = tuple[int | None, str | None, int | None, int | None, Decimal | None, datetime | None]
@@ -127,6 +130,38 @@ def test_views_hold_what_the_embedded_engine_has_over_restarts_and_a_batch_that_
         assert expected[1] not in (None, "0")
 
 
+def test_days_of_a_zone_are_those_of_the_embedded_engine(spark, tmp_path: Path) -> None:
+    choices, zone = random.Random(6), "timezone => 'Europe/Berlin'"
+    views = {
+        "days": f"tumble(trips, at, INTERVAL '1 day', {zone})",
+        "so_far": f"cumulate(trips, at, INTERVAL '5 hours', INTERVAL '1 day', {zone})",
+        "weeks": f"hop(trips, at, INTERVAL '1 day', INTERVAL '7 days', {zone})",
+    }
+    closes = {"days": "EMIT ON WINDOW CLOSE", "so_far": "EMIT ON WINDOW CLOSE", "weeks": ""}
+    (tmp_path / "in").mkdir()
+    for number in range(3):  # the clocks change on 2024-03-31
+        since = datetime(2024, 3, 29 + number, tzinfo=UTC)
+        times = [since + timedelta(minutes=choices.randrange(0, 3000)) for _ in range(40)]
+        table = pa.table({"k": [choices.choice("ab") for _ in times], "at": pa.array(times, pa.timestamp("us", "UTC"))})
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+    found = []
+    for of in (spark, None):
+        with Session(of) as session:
+            options = f"connector = 'parquet', path = '{tmp_path / 'in'}'" + (", maxFilesPerTrigger = '1'" if of else "")
+            watermark = "WATERMARK FOR at AS at - INTERVAL '1 day'"
+            session.run(f"CREATE SOURCE trips (k text, at timestamptz, {watermark}) WITH ({options})")
+            for name, windows in views.items():
+                query = f"SELECT k, window_start, window_end, count(*) AS n FROM {windows} WHERE at IS NOT NULL"
+                query += f" GROUP BY k, window_start, window_end {closes[name]}"
+                session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+                plan = session.query(f"EXPLAIN CREATE MATERIALIZED VIEW x AS {query}").rows()
+                assert ("One streaming query" in plan[0][0]) is (of is not None)
+            session.run("FLUSH")
+            found.append({name: sorted(session.query(f"SELECT * FROM {name}").text_rows()) for name in views})
+    assert found[0] == found[1]
+    assert all(found[0].values())
+
+
 def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_ones(spark, tmp_path: Path) -> None:
     write(tmp_path / "in", 1, [(1, "a", 1, 1, Decimal(1), minute(0)), (1, "b", 2, 1, Decimal(2), minute(1.5))])
     write(tmp_path / "in", 2, [(2, "c", 4, 1, Decimal(1), minute(9))])
@@ -183,6 +218,10 @@ MINUTES = """CREATE MATERIALIZED VIEW minutes AS SELECT k, name, window_end, cou
     FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY k, name, window_end EMIT ON WINDOW CLOSE"""
 
 
+STEPS = """CREATE MATERIALIZED VIEW steps AS SELECT k, at, v - lag(v) OVER (PARTITION BY k, name ORDER BY at) AS d
+    FROM trades EMIT ON WINDOW CLOSE"""
+
+
 def crashing(*_: object) -> None:
     raise RuntimeError("crash")
 
@@ -210,6 +249,7 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
             options = f"connector = 'parquet', path = '{folder}'" + ("" if of is None else ", maxFilesPerTrigger = '1'")
             session.run(SOURCE.format(options=options))
             session.run(MINUTES)
+            session.run(STEPS)
         return session
 
     def more(number: int) -> None:
@@ -218,9 +258,11 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
     def check() -> None:
         with opened(None) as session:
             session.run("FLUSH")
-            expected = sorted(session.query("SELECT * FROM minutes").rows(), key=repr)
+            expected, steps = (sorted(session.query(f"SELECT * FROM {of}").rows(), key=repr) for of in ("minutes", "steps"))
         assert expected
         assert sorted(server.read("SELECT k, name, window_end, n, a FROM minutes"), key=repr) == expected
+        assert steps
+        assert sorted(server.read("SELECT k, at, d FROM steps"), key=repr) == steps
 
     folder.mkdir()
     more(0)

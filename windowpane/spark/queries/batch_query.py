@@ -63,10 +63,15 @@ class BatchExchange:
         context = TaskContext.get()
         return None if context is None else context.getLocalProperty(_TOLD)
 
+    @property
+    def partition(self) -> int:
+        """The number of a task in its batch."""
+        context = TaskContext.get()
+        return 0 if context is None else int(context.partitionId())
+
     def report(self, seen: Any) -> None:
         """Report, on a task, once."""
-        context = TaskContext.get()
-        self._reports.add({0 if context is None else context.partitionId(): seen})
+        self._reports.add({self.partition: seen})
 
     @property
     def reports(self) -> list[Any]:

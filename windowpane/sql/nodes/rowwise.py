@@ -94,8 +94,7 @@ class TimeWindows(Unary):
     """Each row once for each of its windows, with their bounds: TUMBLE, HOP, CUMULATE.
 
     ``starts`` and ``ends`` are SQL; ``count`` is how many windows a row may have, and ``windowpane_n`` counts them. ``time`` is
-    the column they are made by, ``None`` if it is computed; ``assigner`` is the same windows for the window engines, ``None`` if
-    SQL alone makes them.
+    the column they are made by, ``None`` if it is computed; ``assigner`` is the same windows for the window engines.
     """
 
     kind: str = field(kw_only=True)
@@ -105,7 +104,7 @@ class TimeWindows(Unary):
     condition: str = field(kw_only=True)
     text: str = field(kw_only=True)
     time: str | None = field(default=None, kw_only=True)
-    assigner: WindowAssigner | None = field(default=None, kw_only=True)
+    assigner: WindowAssigner = field(kw_only=True)
     label: ClassVar[str] = "TimeWindows"
 
     def sql(self, *relations: str, extra: str = "") -> str:

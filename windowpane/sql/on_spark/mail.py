@@ -134,10 +134,18 @@ class Mail:
         """Note that a batch of a view is written."""
         self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
 
-    def took_streamed(self, name: str, batch: int, before: str | None, after: str | None) -> None:
-        """Note that a batch of a view is written that reads its source itself, and the watermarks before and behind it."""
+    def took_streamed(self, name: str, batch: int, before: str | None, after: str | None, ids: tuple[int, int]) -> None:
+        """Note that a batch of a view is written that reads its source itself.
+
+        Args:
+            name: of the view.
+            batch: its number.
+            before: the watermark before it.
+            after: the watermark behind it.
+            ids: the numbers at which ids of rows begin in it, and in the batch behind it.
+        """
         self.took(name, batch)
-        clock = json.dumps({"before": before, "after": after})
+        clock = json.dumps({"before": before, "after": after, "first_id": str(ids[0]), "next_id": str(ids[1])})
         self._storage.run("UPDATE windowpane.streams SET clock = ? WHERE name = ?", [clock, name])
 
     def answered(self, name: str) -> None:

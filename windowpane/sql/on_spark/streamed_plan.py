@@ -1,26 +1,42 @@
 """Views that are one streaming query, from their source to their result: which plans are, and what of them runs where.
 
-Today that is GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of a source: with EMIT ON WINDOW CLOSE, or as groups change. What
-handles each row alone runs as DuckDB on Spark's tasks, before and behind; the groups are the window program of ``wp.stream``.
+Today that is GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of a source, with EMIT ON WINDOW CLOSE or as groups change, and OVER
+with EMIT ON WINDOW CLOSE where calls look back by rows. What handles each row alone runs as DuckDB on Spark's tasks, before and
+behind; the groups are the window program of ``wp.stream``, the calls the OVER program of ``wp.over``.
 A plan is taken only where the result is the one of the embedded engine; for every other the reason is given.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BIGINT, SqlType
-from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Fold, Node, Project, Scan, SessionWindows, TimeWindows
+from windowpane.sql.nodes import (
+    Aggregate,
+    CloseSort,
+    Filter,
+    Fold,
+    Node,
+    Over,
+    Project,
+    Scan,
+    SessionWindows,
+    TimeWindows,
+    Watermark,
+)
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.optimize.conditions import conjuncts
 from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.over import over_spec
 from windowpane.windowing.assigners.base import MergingWindowAssigner, WindowAssigner
+from windowpane.windowing.over.frames import Units
 
 _SPARK_TYPES = {
     "boolean": "boolean",
@@ -33,6 +49,9 @@ _SPARK_TYPES = {
     "timestamptz": "timestamp",
 }
 """Types whose equality and order are the same in the window engines."""
+
+_KEPT_TYPES = {"double": "double", "real": "float"}
+"""Further types that the OVER engines keep as SQL does."""
 
 _ROOM = 9
 """Digits that a sum needs beside those of its values: it has room for a billion rows of a group and slice."""
@@ -63,54 +82,168 @@ class Call:
     result: Column
 
 
+class Carried(NamedTuple):
+    """A column of the rows that travel to the operator.
+
+    Args:
+        name: its name there.
+        sql: what it is of the rows.
+        spark: its type of Spark.
+    """
+
+    name: str
+    sql: str
+    spark: str
+
+
 @dataclass(frozen=True)
-class StreamedGroups:
-    """GROUP BY over windows of a source.
+class StreamedPlan(ABC):
+    """A plan that is one streaming query.
 
     Args:
         scan: what is read of the source.
-        rows: the rows that are grouped, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
+        rows: the rows for the operator, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
         time: the column in ``rows`` with the time of the row.
         delay: microseconds that the watermark stays behind it.
-        keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
-        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
-        assigner: the windows.
-        calls: the aggregates.
-        closes: whether a group comes out once, when its window is closed; else in each batch that changes it.
-        result: the result with weights, as SQL over ``INPUT``, which has the columns of the groups.
+        result: the result with weights, as SQL over ``INPUT``, which has the columns of the operator.
     """
 
     scan: Scan
     rows: str
     time: str
     delay: int
-    keys: tuple[tuple[Column, str], ...]
-    bounds: tuple[Column | None, Column | None]
-    assigner: WindowAssigner
-    calls: tuple[Call, ...]
-    closes: bool
     result: str
 
     @property
-    def has_sessions(self) -> bool:
-        """Whether the windows are sessions, whose bounds are of any microsecond."""
-        return isinstance(self.assigner, MergingWindowAssigner)
+    @abstractmethod
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns that travel to the operator, beside the time."""
+
+    @property
+    @abstractmethod
+    def results(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that the operator gives, by name, and those of the plan that they are."""
+
+    @property
+    @abstractmethod
+    def closes(self) -> bool:
+        """Whether a row comes out once, when it is final; else in each batch that changes it."""
+
+    @property
+    @abstractmethod
+    def operator_line(self) -> str:
+        """What EXPLAIN says of the operator."""
 
     @property
     def lines(self) -> list[str]:
         """What EXPLAIN says."""
-        keys = ", ".join(column.name for column, _ in self.keys)
-        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine updates"
-        ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
         return [
             f"One streaming query on Spark from source {self.scan.relation!r}; its rows are not stored",
             "  rows: DuckDB on the tasks",
-            f"  groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}",
+            f"  {self.operator_line}",
             "  result: DuckDB on the tasks",
         ]
 
 
-def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = None) -> StreamedGroups | str:
+@dataclass(frozen=True)
+class StreamedGroups(StreamedPlan):
+    """GROUP BY over windows of a source.
+
+    Args:
+        keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
+        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
+        assigner: the windows.
+        calls: the aggregates.
+        is_final: whether a group comes out once, when its window is closed.
+    """
+
+    keys: tuple[tuple[Column, str], ...]
+    bounds: tuple[Column | None, Column | None]
+    assigner: WindowAssigner
+    calls: tuple[Call, ...]
+    is_final: bool
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether the windows are sessions."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
+    def closes(self) -> bool:
+        """Whether a row comes out once, when it is final; else in each batch that changes it."""
+        return self.is_final
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns that travel to the operator, beside the time."""
+        keys = [Carried(f"k{number}", quoted(key.id), kind) for number, (key, kind) in enumerate(self.keys)]
+        arguments = [
+            Carried(f"a{number}", f"CAST({call.argument} AS {call.kind})", call.spark)
+            for number, call in enumerate(self.calls)
+            if call.argument is not None
+        ]
+        return (*keys, *arguments)
+
+    @property
+    def results(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that the operator gives, by name, and those of the plan that they are."""
+        bounds = zip(("window_start", "window_end"), self.bounds, strict=True)
+        found = [(name, column) for name, column in bounds if column is not None]
+        found += [(f"k{number}", column) for number, (column, _) in enumerate(self.keys)]
+        return (*found, *((f"r{number}", call.result) for number, call in enumerate(self.calls)))
+
+    @property
+    def operator_line(self) -> str:
+        """What EXPLAIN says of the operator."""
+        keys = ", ".join(column.name for column, _ in self.keys)
+        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine updates"
+        ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
+        return f"groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}"
+
+
+@dataclass(frozen=True)
+class StreamedOver(StreamedPlan):
+    """Calls OVER the rows of a source, once a row is final.
+
+    Args:
+        over: the node of the calls.
+        kinds: the types of Spark of its input's columns.
+    """
+
+    over: Over
+    kinds: tuple[str, ...]
+
+    @property
+    def closes(self) -> bool:
+        """Whether a row comes out once, when it is final; else in each batch that changes it."""
+        return True
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns that travel to the operator, beside the time."""
+        columns = zip(self.over.input.columns, self.kinds, strict=True)
+        return tuple(Carried(f"c{number}", quoted(column.id), kind) for number, (column, kind) in enumerate(columns))
+
+    @property
+    def results(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that the operator gives, by name, and those of the plan that they are."""
+        width = len(self.over.input.columns)
+        names = [f"c{number}" for number in range(width)] + [f"r{number}" for number in range(len(self.over.calls))]
+        return tuple(zip(names, self.over.columns, strict=True))
+
+    def name_of(self, column_id: str) -> str:
+        """Return the name that a column of the input travels by."""
+        return next(f"c{number}" for number, column in enumerate(self.over.input.columns) if column.id == column_id)
+
+    @property
+    def operator_line(self) -> str:
+        """What EXPLAIN says of the operator."""
+        calls = ", ".join(call.text for call in self.over.calls)
+        keys = ", ".join(self.over.input.column(name).name for name in self.over.partition)
+        return f"rows: OVER program, {calls}{f' by {keys}' if keys else ''}, once a row is final"
+
+
+def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = None) -> StreamedPlan | str:
     """Return how a plan is one streaming query, or why it is none.
 
     Args:
@@ -118,14 +251,60 @@ def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = No
         tables: tables and sources by name.
         runs: the same plan with the SQL that is to run, where this is another.
     """
+    is_over = isinstance(_first_of(node, (Over, Aggregate, CloseSort)), Over)
     try:
-        found = _groups(_Parts.of(node), tables)
+        found = _over(_OverParts.of(node), tables) if is_over else _groups(_Parts.of(node), tables)
     except NotStreamed as reason:
         return str(reason)
     if runs is None:
         return found
-    parts = _Parts.of(runs)
+    parts = _OverParts.of(runs) if is_over else _Parts.of(runs)
     return replace(found, rows=parts.rows_sql(), result=parts.result_sql())
+
+
+def _first_of(node: Node, kinds: tuple[type[Node], ...]) -> Node | None:
+    """Return the first node of some kinds below those that handle each row alone."""
+    while not isinstance(node, kinds):
+        if not isinstance(node, Project | Filter):
+            return None
+        node = node.input
+    return node
+
+
+@dataclass(frozen=True)
+class _OverParts:
+    """A plan of OVER with EMIT ON WINDOW CLOSE, taken apart: nodes of each part outermost first."""
+
+    above: Sequence[Node]
+    over: Over
+    sort: CloseSort
+    first: Sequence[Node]
+    scan: Scan
+
+    @classmethod
+    def of(cls, node: Node) -> _OverParts:
+        """Take a plan apart.
+
+        Raises:
+            NotStreamed: it is of another form.
+        """
+        above, over = _chain(node, (Project, Filter), Over)
+        if not over.closes:
+            raise NotStreamed("OVER without EMIT ON WINDOW CLOSE stays with SQL")
+        sort = over.input
+        if not isinstance(sort, CloseSort):
+            raise NotStreamed("OVER has windows of several kinds")
+        first, scan = _chain(sort.input, (Project, Filter), Scan)
+        return cls(above, over, sort, first, scan)
+
+    def rows_sql(self) -> str:
+        """Return the rows as SQL; those without a time are never final."""
+        rows = _applied(self.first, self.scan.sql(INPUT))
+        return f"SELECT * FROM ({rows}) WHERE {quoted(self.sort.by[0])} IS NOT NULL"
+
+    def result_sql(self) -> str:
+        """Return the result as SQL, with weights."""
+        return _applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
 
 
 @dataclass(frozen=True)
@@ -171,9 +350,36 @@ def _applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
     return sql
 
 
+def _over(parts: _OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
+    over, (time,) = parts.over, parts.sort.by
+    delay = _delay(parts.scan, parts.sort.input.watermarks.get(time), tables)
+    for call, asked in zip(over_spec(over).calls, over.calls, strict=True):
+        reach = call.reach
+        if reach.units is not Units.ROWS or reach.end.steps is None or reach.end.steps > 0:
+            raise NotStreamed(
+                f"{asked.text} looks behind the current row: there the watermark would complete a row, in SQL rows do"
+            )
+    for name in over.partition:
+        _spark_type(over.input.column(name).type, f"PARTITION BY {over.input.column(name).name!r}")
+    kinds = tuple(_kept_type(column) for column in over.input.columns)
+    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), over, kinds)
+
+
+def _kept_type(column: Column) -> str:
+    """Return the type that Spark keeps a column in."""
+    if column.type.name == "numeric":
+        return column.type.duckdb.lower()
+    found = (_SPARK_TYPES | _KEPT_TYPES).get(column.type.name)
+    if found is None:
+        raise NotStreamed(f"column {column.name!r} is of type {column.type}, which Spark does not keep as SQL does")
+    return found
+
+
 def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
     groups, windows = parts.groups, parts.windows
-    delay = _delay(parts.scan, windows, tables)
+    if windows.assigner is None:
+        raise NotStreamed(f"windows of {windows.detail} stay with SQL")
+    delay = _delay(parts.scan, None if windows.time is None else windows.input.watermarks.get(windows.time), tables)
     bounds = _bounds_through(parts.below, windows)
     if isinstance(windows, SessionWindows):
         _check_partition(parts, windows, bounds)
@@ -184,18 +390,17 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
         _check_times(parts)
     keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
     start, end = (groups.column(name) if name in groups.groups else None for name in bounds)
-    assert windows.assigner is not None, "checked with the delay"
     return StreamedGroups(
         parts.scan,
         parts.rows_sql(),
         grouped[0],
         delay,
+        parts.result_sql(),
         tuple((key, _spark_type(key.type, f"GROUP BY {key.name!r}")) for key in keys),
         (start, end),
         windows.assigner,
         tuple(_calls(groups, bounds)),
         closes,
-        parts.result_sql(),
     )
 
 
@@ -207,9 +412,8 @@ def _chain(node: Node, steps: tuple[type[Node], ...], last: type[_N] | tuple[typ
     passed: list[Node] = []
     while not isinstance(node, last):
         if not isinstance(node, steps):
-            raise NotStreamed(
-                f"{node.label} is none of the plans that are: GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of one source"
-            )
+            forms = "GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of one source, OVER with EMIT ON WINDOW CLOSE"
+            raise NotStreamed(f"{node.label} is none of the plans that are: {forms}")
         passed.append(node)
         node = node.inputs[0]
     return passed, node
@@ -229,8 +433,8 @@ def _check_partition(parts: _Parts, windows: SessionWindows, bounds: tuple[str, 
         raise NotStreamed("GROUP BY has other columns than SESSION has in PARTITION BY")
 
 
-def _delay(scan: Scan, windows: TimeWindows | SessionWindows, tables: Mapping[str, TableInfo]) -> int:
-    """Return the delay of the watermark, where the rows of a source and the windows are such as a stream can have."""
+def _delay(scan: Scan, held: Watermark | None, tables: Mapping[str, TableInfo]) -> int:
+    """Return the delay of the watermark, where the rows of a source are such as a stream can have; ``held``: that of the time."""
     table = tables.get(scan.relation)
     if table is None or "connector" not in table.options:
         raise NotStreamed(f"{scan.relation!r} is no source with a connector")
@@ -242,13 +446,10 @@ def _delay(scan: Scan, windows: TimeWindows | SessionWindows, tables: Mapping[st
     delay = None if watermark is None else watermark.delay
     if watermark is None or delay is None:
         raise NotStreamed(f"{scan.relation!r} has no WATERMARK FOR a column AS that column less an interval")
-    held = None if windows.time is None else windows.input.watermarks.get(windows.time)
     if held is None or held.parts != ((scan.relation, "{w}"),):
         raise NotStreamed("the windows are not made by the column of the watermark")
     if watermark.type.name not in ("timestamp", "timestamptz"):
         raise NotStreamed(f"the time is of type {watermark.type}")
-    if windows.assigner is None:
-        raise NotStreamed(f"windows of {windows.detail} stay with SQL")
     return delay
 
 

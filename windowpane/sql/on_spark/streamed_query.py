@@ -1,17 +1,22 @@
-"""The streaming query of a view that is one: rows of the source -> a window program -> changes of the view, as blobs.
+"""The streaming query of a view that is one: rows of the source -> a window or OVER program -> changes of the view, as blobs.
 
 Late rows are those behind the watermark before the batch, as in a table: the driver knows it to the microsecond, tells it to the
-tasks of the batch, and the tasks report how far the rows raise it and how many were late. The window operator makes the same
+tasks of the batch, and the tasks report how far the rows raise it and how many were late. The operator makes the same
 watermark itself, for that of Spark has milliseconds, and closes windows in the batch that completes them. Rows that are filtered
 out, or late, still move it: each task adds one heartbeat with its latest time.
+
+The hidden id of a row is made from the number at which the ids of its batch begin, which the driver keeps with the watermark, its
+place in its task and the number of that: a batch that is run again gives ids that no other row has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
@@ -20,16 +25,45 @@ from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.on_spark.ingest import given_columns, read_sql
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.stages import INPUT
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups
+from windowpane.sql.on_spark.streamed_plan import StreamedOver, StreamedPlan
 from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.sql.streaming.over import over_spec
 from windowpane.state.compact import to_stream
 from windowpane.windowing import aggregates
 from windowpane.windowing.changes import CHANGE_TYPE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.expressions import Name
+from windowpane.windowing.over.calls import WindowCall
 from windowpane.windowing.triggers.each_batch import EachBatch
 from windowpane.windowing.watermarks import Watermarks
 
-_TIME, _HEARTBEAT = "at", "heartbeat"
+_TIME, _HEARTBEAT, _COUNTERS = "at", "heartbeat", "windowpane_sql"
 _INSTANT = pa.timestamp("us", "UTC")
+
+
+_PARTITIONS = 1 << 16
+"""Ids of rows that are set aside for each place in a task: one for each task."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """What the driver tells the tasks of a batch.
+
+    Args:
+        watermark: that before the batch, as SQL; ``None`` while there is none.
+        first_id: the number at which the ids of its rows begin.
+    """
+
+    watermark: str | None
+    first_id: int
+
+    def text(self) -> str:
+        """Return it as text."""
+        return json.dumps([self.watermark, self.first_id])
+
+    @classmethod
+    def of(cls, text: str | None) -> Begin:
+        """Return it from text; a batch that nobody told anything has no watermark."""
+        return cls(None, 0) if text is None else cls(*json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -39,13 +73,20 @@ class Report:
     Args:
         reached: the watermark that its rows alone would make, in microseconds; ``None`` without rows.
         late: how many rows were behind the watermark.
+        rows: how many rows there were.
     """
 
     reached: int | None
     late: int
+    rows: int
 
 
-def streamed_changes(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
+def next_id(first: int, reports: Iterable[Report]) -> int:
+    """Return the number at which the ids of the next batch begin."""
+    return first + max((report.rows for report in reports), default=0) * _PARTITIONS
+
+
+def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
     """Return the changes of the view as a DataFrame of blobs.
 
     Args:
@@ -55,28 +96,55 @@ def streamed_changes(plan: StreamedGroups, table: TableInfo, rows: Any, exchange
         exchange: the ``BatchExchange`` by which driver and tasks tell each other.
     """
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
-    from windowpane.stream import stream
 
     columns = [name for name in plan.scan.stored if name != ROW_ID]
-    arriving = Arriving(plan, table, exchange.told, exchange.report)
-    made = mapped(read_columns(rows, columns), arriving, _schema(plan))
-    keyed: Any = stream(made, _TIME, _watermark(plan), _HEARTBEAT, name="windowpane_sql")
+    carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
+    schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
+    made = mapped(read_columns(rows, columns), Arriving(plan, table, exchange), schema)
+    operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
+    return operated.mapInArrow(Leaving(plan).__call__, "blob binary")
+
+
+def _groups(plan: Any, made: Any) -> Any:
+    """Return the groups of windows: by a window program.
+
+    In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
+    closed. So the watermark of sessions stays a microsecond more behind.
+    """
+    from windowpane.stream import stream
+
+    watermark = Watermarks.bounded(plan.delay + plan.has_sessions).at_once()
+    keyed: Any = stream(made, _TIME, watermark, _HEARTBEAT, name=_COUNTERS)
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
     calls = {f"r{number}": _aggregate(call.function, call.argument, number) for number, call in enumerate(plan.calls)}
     if not plan.closes:
         windowed = windowed.trigger(EachBatch()).accumulation("retracting")
-    result = windowed.aggregate(**(calls or {"r": aggregates.count()}))
-    return result.df.mapInArrow(Leaving(plan).__call__, "blob binary")
+    return windowed.aggregate(**(calls or {"r": aggregates.count()})).df
 
 
-def _watermark(plan: StreamedGroups) -> Watermarks:
-    """Return the watermark of the operator.
+def _over(plan: StreamedOver, made: Any) -> Any:
+    """Return rows with the results of their calls: by an OVER program."""
+    from windowpane.over import over
 
-    In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
-    closed. So that of sessions stays a microsecond more behind.
-    """
-    return Watermarks.bounded(plan.delay + plan.has_sessions).at_once()
+    spec, name = over_spec(plan.over), plan.name_of
+    watermark, key = Watermarks.bounded(plan.delay).at_once(), [name(each) for each in spec.key]
+    window: Any = over(made, _TIME, watermark, key, _HEARTBEAT, name=_COUNTERS).order_by(_TIME)
+    calls = {
+        f"r{number}": WindowCall(
+            call.function,
+            tuple(Name(name(each)) for each in call.arguments),
+            call.frame,
+            offset=call.offset,
+            skips_nulls=call.ignore_nulls,
+            condition=None if call.filter is None else Name(name(call.filter)),
+            is_distinct=call.distinct,
+            parameters=call.parameters,
+        )
+        for number, call in enumerate(spec.calls)
+    }
+    names = [column.name for column in plan.carried]
+    return window.partition_by(*map(name, spec.partition_by)).select(*names, **calls).emit_on_window_close().df
 
 
 def _aggregate(function: str, argument: str | None, number: int) -> Any:
@@ -84,46 +152,41 @@ def _aggregate(function: str, argument: str | None, number: int) -> Any:
     return made() if argument is None else made(f"a{number}")
 
 
-def _schema(plan: StreamedGroups) -> str:
-    keys = [f"k{number} {kind}" for number, (_, kind) in enumerate(plan.keys)]
-    arguments = [f"a{number} {call.spark}" for number, call in enumerate(plan.calls) if call.argument is not None]
-    return ", ".join([f"{_TIME} timestamp", f"{_HEARTBEAT} boolean", *keys, *arguments])
-
-
 @dataclass(frozen=True)
 class Arriving:
-    """Makes the rows that are grouped from those of the source, without late ones.
+    """Makes the rows for the operator from those of the source, without late ones.
 
     Args:
         plan: the plan of the view.
         table: its source.
-        told: returns the watermark before the batch, as SQL; ``None`` while there is none.
-        report: takes what the task saw.
+        exchange: tells what the batch begins with, and takes what the task saw.
     """
 
-    plan: StreamedGroups
+    plan: StreamedPlan
     table: TableInfo
-    told: Callable[[], str | None]
-    report: Callable[[Report], None]
+    exchange: Any
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Take the rows of one partition."""
-        watermark, late = self.told(), 0
+        begin, late, rows = Begin.of(self.exchange.told()), 0, 0
         reached: int | None = None
         latest: int | None = None
         for batch in batches:
             arrived = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
             if not arrived.num_rows:
                 continue
-            made, seen = self._made(arrived, watermark)
-            late += seen[2]
+            first = begin.first_id + rows * _PARTITIONS + self.exchange.partition
+            made, seen = self._made(arrived, begin.watermark, first)
+            late, rows = late + seen[2], rows + arrived.num_rows
             reached, latest = _later(reached, seen[0]), _later(latest, seen[1])
             yield made
         if latest is not None:
             yield self._heartbeat(latest)
-        self.report(Report(reached, late))
+        self.exchange.report(Report(reached, late, rows))
 
-    def _made(self, arrived: pa.Table, watermark: str | None) -> tuple[pa.Table, tuple[int | None, int | None, int]]:
+    def _made(self, arrived: pa.Table, watermark: str | None, first: int) -> tuple[pa.Table, tuple[int | None, int | None, int]]:
+        ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
+        arrived = arrived.append_column(ROW_ID, pa.array(ids))
         storage, held = task_storage(), self.table.watermark
         assert held is not None
         column = quoted(held.column)
@@ -138,20 +201,17 @@ class Arriving:
 
     def _read(self, arrived: pa.Table) -> str:
         types: dict[str, SqlType] = {column.name: column.type for column in self.table.relation.columns}
-        names = [name for name in given_columns(self.table) if name in arrived.column_names]
+        names = [name for name in given_columns(self.table) if name in arrived.column_names and name != ROW_ID]
         items = [f"{read_sql(name, arrived.schema.field(name).type, types[name].duckdb)} AS {quoted(name)}" for name in names]
-        return ", ".join([*items, f"0::BIGINT AS {quoted(ROW_ID)}"])
+        return ", ".join([*items, quoted(ROW_ID)])
 
     def _items(self) -> str:
         items = [f"{quoted(self.plan.time)} AS {_TIME}", f"FALSE AS {_HEARTBEAT}"]
-        items += [f"{quoted(key.id)} AS k{number}" for number, (key, _) in enumerate(self.plan.keys)]
-        calls = [(number, call) for number, call in enumerate(self.plan.calls) if call.argument is not None]
-        return ", ".join([*items, *(f"CAST({call.argument} AS {call.kind}) AS a{number}" for number, call in calls)])
+        return ", ".join([*items, *(f"{column.sql} AS {column.name}" for column in self.plan.carried)])
 
     def _heartbeat(self, latest: int) -> pa.Table:
         """Return a row that moves Spark's watermark, and is in no window."""
-        names = [f"k{number}" for number in range(len(self.plan.keys))]
-        names += [f"a{number}" for number, call in enumerate(self.plan.calls) if call.argument is not None]
+        names = [column.name for column in self.plan.carried]
         columns = [pa.array([latest], pa.int64()).cast(_INSTANT), pa.array([True]), *(pa.nulls(1) for _ in names)]
         return pa.table(columns, names=[_TIME, _HEARTBEAT, *names])
 
@@ -162,9 +222,9 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Makes changes of the view from windows: those that are closed, or what a batch changes of all."""
+    """Makes changes of the view from what the operator gives: rows that are final, or what a batch changes of all."""
 
-    plan: StreamedGroups
+    plan: StreamedPlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take the windows of one partition."""
@@ -180,10 +240,5 @@ class Leaving:
                 yield pa.RecordBatch.from_arrays([pa.array(blobs, pa.binary())], ["blob"])
 
     def _items(self) -> Iterator[str]:
-        plan = self.plan
-        bounds = zip(("window_start", "window_end"), plan.bounds, strict=True)
-        found = [(name, column) for name, column in bounds if column is not None]
-        found += [(f"k{number}", column) for number, (column, _) in enumerate(plan.keys)]
-        found += [(f"r{number}", call.result) for number, call in enumerate(plan.calls)]
-        for name, column in found:
+        for name, column in self.plan.results:
             yield f"CAST({name} AS {column.type.duckdb}) AS {quoted(column.id)}"

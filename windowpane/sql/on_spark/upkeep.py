@@ -35,8 +35,8 @@ from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import changes_of, spread
 from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups, streamed
-from windowpane.sql.on_spark.streamed_query import streamed_changes
+from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
+from windowpane.sql.on_spark.streamed_query import Begin, next_id, streamed_changes
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
@@ -125,7 +125,7 @@ class StreamedMaintenance(ViewMaintenance):
     def _check_plan(self, view: ViewInfo) -> None:
         """Refuse to go on with state that another plan made: an operator would read what is another's."""
         stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
-        if isinstance(streamed(view.job.node, {table.relation.name: table for table in self._catalog.tables()}), StreamedGroups):
+        if isinstance(streamed(view.job.node, {table.relation.name: table for table in self._catalog.tables()}), StreamedPlan):
             plan = _STREAMED + plan
         if stream.spread and stream.plan != plan:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
@@ -252,7 +252,7 @@ class StreamedMaintenance(ViewMaintenance):
             UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
         """
         name = view.relation.name
-        if isinstance(self._streamed(view.job.node), StreamedGroups):
+        if isinstance(self._streamed(view.job.node), StreamedPlan):
             self._mail.open_streamed(name, _STREAMED + _plan_text(view.job.node))
             self._is_due = True
             return
@@ -265,7 +265,7 @@ class StreamedMaintenance(ViewMaintenance):
                 self._mail.post(name, source, rows, self._mail.number)
         self._is_due = True
 
-    def _streamed(self, node: Node, runs: Node | None = None) -> StreamedGroups | str:
+    def _streamed(self, node: Node, runs: Node | None = None) -> StreamedPlan | str:
         """Return how the plan of a new view is one streaming query, or why it is none; ``runs`` is the plan whose SQL runs."""
         if self._runs_here:
             return "streaming_parallelism is 1"
@@ -307,7 +307,7 @@ class StreamedMaintenance(ViewMaintenance):
         if self._runs_here:
             return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
         plan = self._streamed(node)
-        if isinstance(plan, StreamedGroups):
+        if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
             written = written if self._served is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
@@ -392,7 +392,7 @@ class StreamedMaintenance(ViewMaintenance):
         exchange, source = self._exchanges[name], self._source_of(name)
         node = view.job.node
         plan = streamed(node, {source.relation.name: source}, node if view.strict else tried_plan(node))
-        assert isinstance(plan, StreamedGroups)
+        assert isinstance(plan, StreamedPlan)
 
         def changes(spark: Any) -> Any:
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
@@ -419,11 +419,13 @@ class StreamedMaintenance(ViewMaintenance):
             raise
 
     def _tell(self, name: str, number: int) -> None:
-        """Tell the tasks of a batch the watermark before it; a batch that is run again gets the one that it had."""
+        """Tell the tasks of a batch how far its source was before it; a batch that is run again is told what it was."""
         stream, mark = self._mail.stream(name), self._source_of(name).watermark
-        before = stream.clock.get("after" if number > stream.batch else "before")
+        watermark, first_id = ("after", "next_id") if number > stream.batch else ("before", "first_id")
+        before = stream.clock.get(watermark)
         assert mark is not None
-        self._exchanges[name].tell(None if before is None else instant_sql(before, mark.type))
+        begin = Begin(None if before is None else instant_sql(before, mark.type), int(stream.clock.get(first_id, 0)))
+        self._exchanges[name].tell(begin.text())
 
     def _answer_streamed(self, name: str, batch: Any, number: int) -> None:
         """Run a batch of a view that reads its source itself, and write what it changed."""
@@ -464,7 +466,8 @@ class StreamedMaintenance(ViewMaintenance):
             with self._storage.transaction():
                 if not is_logged and self._has_readers(name):
                     return False
-                before = self._mail.stream(name).clock.get("after")
+                clock = self._mail.stream(name).clock
+                before, first_id = clock.get("after"), int(clock.get("next_id", 0))
                 reached = [report.reached for report in reports if report.reached is not None]
                 after = max([*reached, *([] if before is None else [int(before)])], default=None)
                 changes = self._queries.change_log(name).changes(number)
@@ -472,7 +475,8 @@ class StreamedMaintenance(ViewMaintenance):
                 if staging is not None:
                     assert self._served is not None
                     self._served.merge(view, number, staging)
-                self._mail.took_streamed(name, number, before, None if after is None else str(after))
+                ids = first_id, next_id(first_id, reports)
+                self._mail.took_streamed(name, number, before, None if after is None else str(after), ids)
                 clock_name = _clock_name(source.relation.name, name)
                 if after is not None:
                     literal = self._storage.value(f"SELECT CAST({instant_sql(str(after), source.watermark.type)} AS VARCHAR)")

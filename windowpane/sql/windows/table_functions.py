@@ -178,7 +178,8 @@ class TableFunctions:
         bounds: tuple[Column, Column],
     ) -> Node:
         is_calendar = bool(call.calendar) or any(each.months for each in lengths.values())
-        made = self._calendar_bounds(call, kind, lengths) if is_calendar else self._fixed_bounds(call, lengths)
+        calendar = self._calendar(call, kind, lengths) if is_calendar else None
+        made = self._fixed_bounds(call, lengths) if calendar is None else calendar_bounds(calendar)
         stamp = time.sql if kind == time.type else f"CAST({time.sql} AS TIMESTAMP)"
         micros, condition = micros_sql(stamp), made.condition
         if call.name != "tumble":
@@ -203,7 +204,7 @@ class TableFunctions:
             condition=condition.replace("{t}", micros),
             text=f"by {time.name}, {', '.join(shown)}",
             time=time.column if time.is_column else None,
-            assigner=None if is_calendar else self._assigner(call, lengths),
+            assigner=calendar or self._assigner(call, lengths),
         )
 
     def _assigner(self, call: TableCall, lengths: Mapping[str, Interval]) -> WindowAssigner:
@@ -226,8 +227,8 @@ class TableFunctions:
         offset = (length(lengths["offset"]) or 0) if "offset" in lengths else 0
         return fixed_bounds(call.name, size, step, offset)
 
-    def _calendar_bounds(self, call: TableCall, kind: SqlType, lengths: Mapping[str, Interval]) -> WindowBounds:
-        """Return the bounds of windows of a calendar: of the zone that is named, else of that of the session."""
+    def _calendar(self, call: TableCall, kind: SqlType, lengths: Mapping[str, Interval]) -> CalendarWindows:
+        """Return windows of a calendar: of the zone that is named, else of that of the session."""
         if "offset" in lengths:
             raise self._text.type_error(
                 call.lengths["offset"], "windows of a calendar have no offset: say origin => DATE '2024-04-01' instead."
@@ -251,7 +252,7 @@ class TableFunctions:
             raise self._text.type_error(call.tree, f"{call.name}: {str(error).removeprefix('CalendarWindows: ')}") from None
         if windows.slide > 1 and not windows.step and windows.size % windows.slide:
             raise self._text.type_error(call.tree, f"{call.name}: the size is a multiple of the {smaller}.")
-        return calendar_bounds(windows)
+        return windows
 
     def _constant(self, tree: exp.Expr, name: str) -> str:
         found = self._evaluate(tree, None)
