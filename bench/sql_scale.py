@@ -1,9 +1,10 @@
-"""``python -m bench.sql_scale [--rows N] [--store duckdb|postgres]``: a SQL view over many rows with a small driver.
+"""A SQL view over many rows with a small driver: ``python -m bench.sql_scale [--rows N] [--view minutes|steps] [--url URL]``.
 
-Parquet files with so many rows in all go through GROUP BY over minutes, EMIT ON WINDOW CLOSE, one file a batch. The JVM of the
-driver has 1 GB, and Spark refuses results of tasks above 64 MB together. Printed are the time, how many rows Spark has read, and
-the resident memory of the driver's Python behind the first quarter of the files, at its highest behind that, and at the end; the
-view is compared with DuckDB's own result. By hand, since it takes minutes: no CI runs it.
+Parquet files with so many rows in all go through GROUP BY over minutes or, as ``steps``, the difference from the row before by
+``lag``, with EMIT ON WINDOW CLOSE, one file a batch. The JVM of the driver has 1 GB, and Spark refuses results of tasks above
+64 MB together. Printed are the time, how many rows Spark has read, and the resident memory of the driver's Python behind the first
+quarter of the files, at its highest behind that, and at the end; the view is compared with DuckDB's own result. By hand, since it
+takes minutes: no CI runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -25,12 +26,40 @@ _ROWS = """SELECT 'sensor ' || lpad((hash(i) % {keys})::varchar, 6, '0') AS name
     (hash(i + 1) % 10000 / 100)::DECIMAL(10, 2) AS price,
     TIMESTAMP '2024-01-01' + to_microseconds(((i - {first}) * 3600000000 // {count}) + {number} * 3600000000) AS at
     FROM range({first}, {first} + {count}) AS t(i)"""
-_ORACLE = f"""WITH r AS (FROM '{{}}/*.parquet')
-    SELECT name, date_trunc('minute', "at") AS window_start, count(*) AS n, sum(price) AS total FROM r
-    WHERE date_trunc('minute', "at") + INTERVAL '1 minute' <= (SELECT max("at") - {_DELAY} FROM r) GROUP BY 1, 2"""
-_SUMMARY = """SELECT count(*), sum(n), sum(total * 100), sum(total * 100 * n), sum(n * extract(minute FROM window_start))
-    FROM {} AS minutes"""
-"""Sums of the result that a row twice, missing or elsewhere changes."""
+
+
+class View(NamedTuple):
+    """A view over the rows ``r``.
+
+    Args:
+        query: the view.
+        oracle: its rows as DuckDB has them, over files of rows.
+        summary: sums of the result that a row twice, missing or elsewhere changes.
+    """
+
+    query: str
+    oracle: str
+    summary: str
+
+
+VIEWS = {
+    "minutes": View(
+        "SELECT name, window_start, count(*) AS n, sum(price) AS total FROM tumble(r, at, INTERVAL '1 minute') "
+        "GROUP BY name, window_start EMIT ON WINDOW CLOSE",
+        f"""WITH r AS (FROM '{{}}/*.parquet')
+            SELECT name, date_trunc('minute', "at") AS window_start, count(*) AS n, sum(price) AS total FROM r
+            WHERE date_trunc('minute', "at") + INTERVAL '1 minute' <= (SELECT max("at") - {_DELAY} FROM r) GROUP BY 1, 2""",
+        "SELECT count(*), sum(n), sum(total * 100), sum(total * 100 * n), sum(n * extract(minute FROM window_start)) "
+        "FROM {} AS v",
+    ),
+    "steps": View(
+        "SELECT name, at AS moment, price - lag(price) OVER (PARTITION BY name ORDER BY at) AS d FROM r EMIT ON WINDOW CLOSE",
+        f"""WITH r AS (FROM '{{}}/*.parquet')
+            SELECT name, "at" AS moment, price - lag(price) OVER (PARTITION BY name ORDER BY "at") AS d FROM r
+            WHERE "at" < (SELECT max("at") - {_DELAY} FROM r)""",
+        "SELECT count(*), count(d), sum(d * 100), sum(d * 100 * extract(minute FROM moment)) FROM {} AS v",
+    ),
+}
 
 
 def made(folder: Path, rows: int, files: int, keys: int) -> None:
@@ -83,6 +112,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--view", choices=VIEWS, default="minutes")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--url", default="", help="of a PostgreSQL database, which is the store then")
     given = parser.parse_args()
@@ -94,6 +124,7 @@ def run(work: Path, given: argparse.Namespace) -> None:
     """Make the rows, let the view take them, and print what was seen."""
     from windowpane.sql import Session
 
+    view = VIEWS[given.view]
     made(work / "in", given.rows, given.files, given.keys)
     spark = session_of_spark(given.cores)
     memory = Memory()
@@ -106,12 +137,9 @@ def run(work: Path, given: argparse.Namespace) -> None:
             f"WITH (connector = 'parquet', path = '{work / 'in'}', maxFilesPerTrigger = '1')"
         )
         began = time.monotonic()
-        session.run(
-            "CREATE MATERIALIZED VIEW minutes AS SELECT name, window_start, count(*) AS n, sum(price) AS total FROM "
-            "tumble(r, at, INTERVAL '1 minute') GROUP BY name, window_start EMIT ON WINDOW CLOSE; FLUSH"
-        )
+        session.run(f"CREATE MATERIALIZED VIEW v AS {view.query}; FLUSH")
         seconds = time.monotonic() - began
-        (query,) = (query for query in spark.streams.active if query.name == "windowpane minutes")
+        (query,) = (query for query in spark.streams.active if query.name == "windowpane v")
         progress = query.recentProgress
         read = sum(each.numInputRows for each in progress)
         later = [megabytes for at, megabytes in memory.seen if began + seconds / 4 < at <= began + seconds]
@@ -121,8 +149,9 @@ def run(work: Path, given: argparse.Namespace) -> None:
         print(f"{given.rows:,} rows in {given.files} files, {seconds:.0f} s, {given.rows / seconds:,.0f} rows a second")
         print(f"read by Spark: {read:,} rows, or files where Arrow reads them, in {len(progress)} batches")
         print(f"resident memory of Python: {later[0]} MB after a quarter, at most {max(later)} MB, {later[-1]} MB at the end")
-        found = [int(value) for value in session.query(_SUMMARY.format("minutes")).rows()[0]]
-        expected = [int(value) for value in duckdb.execute(_SUMMARY.format(f"({_ORACLE.format(work / 'in')})")).fetchall()[0]]
+        found = [int(value) for value in session.query(view.summary.format("v")).rows()[0]]
+        oracle = f"({view.oracle.format(work / 'in')})"
+        expected = [int(value) for value in duckdb.execute(view.summary.format(oracle)).fetchall()[0]]
         print(f"result rows: {found[0]:,}, {'as' if found == expected else 'NOT AS'} DuckDB has them")
     spark.stop()
 
