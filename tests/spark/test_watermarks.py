@@ -200,6 +200,15 @@ def test_windows_close_when_the_stream_has_stopped(spark: Any, tmp_path: Path, q
     assert reached == sorted(reached)
 
 
+def test_rows_that_close_windows_at_once_need_no_batch_behind_them(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
+    feed = Feed(tmp_path / "in").add([("a", 1, 1)], [("a", 25, 2)])
+    collected = started(counts(feed.stream(spark), wp.Watermarks.bounded("1 second").at_once()), tmp_path, queries)
+    queries[0].processAllAvailable()
+    assert fired(collected) == [("a", 0, 1)]
+    time.sleep(1.5)  # several intervals of the trigger
+    assert queries[0].lastProgress["batchId"] == 1
+
+
 def test_a_query_that_is_behind_takes_what_has_queued_up(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in").add([("a", 1, 1)], [("a", 2, 2)], [("a", 13, 4)], [("a", 14, 8)])  # years ago
     collected = run(counts(feed.stream(spark), wp.Watermarks.bounded("1 second").not_behind_now("1 hour")), "main", "late")
