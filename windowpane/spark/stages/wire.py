@@ -7,7 +7,7 @@ to unpack blobs. An instant's plain form is its microseconds, which PySpark's wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,9 @@ COUNTERS = (
 COUNTER_ROW = -1
 WATERMARK_ROW = -2
 """A row that reports the watermark of a bucket to the operator behind it, where Spark does not make it."""
+
+LARGEST_BLOB = 16 << 20
+"""Bytes of a table that travels as one blob, about: the JVM holds several copies of a blob on its heap."""
 
 _TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])
 _PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32())
@@ -94,7 +97,8 @@ class Wire:
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
     def _blob_rows(self, tables: Iterable[tuple[int, pa.Table]], counted: str) -> pa.Table:
-        rows = [*((number, pack(table)) for number, table in tables), (COUNTER_ROW, counted.encode())]
+        packed = [(number, pack(piece)) for number, table in tables for piece in _pieces(table)]
+        rows = [*packed, (COUNTER_ROW, counted.encode())]
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _TAGGED, strict=True)]
         nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
         return pa.table([*columns, *nulls], schema=self.schema)
@@ -103,6 +107,16 @@ class Wire:
         """Return the Columns that read ``names`` of the main output from its columns."""
         assert self.main is not None, "the caller asked"
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield a table in pieces of about ``LARGEST_BLOB``."""
+    step = max(1, table.num_rows * LARGEST_BLOB // max(1, table.nbytes))
+    if table.num_rows <= step:
+        yield table
+        return
+    for at in range(0, table.num_rows, step):
+        yield table.slice(at, step)
 
 
 def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
