@@ -106,6 +106,7 @@ class StreamedPlan(ABC):
         time: the column in ``rows`` with the time of the row.
         delay: microseconds that the watermark stays behind it.
         result: the result with weights, as SQL over ``INPUT``, which has the columns of the operator.
+        closes: whether a row comes out once, when it is final; else in each batch that changes it.
     """
 
     scan: Scan
@@ -113,6 +114,7 @@ class StreamedPlan(ABC):
     time: str
     delay: int
     result: str
+    closes: bool
 
     @property
     @abstractmethod
@@ -123,11 +125,6 @@ class StreamedPlan(ABC):
     @abstractmethod
     def results(self) -> tuple[tuple[str, Column], ...]:
         """The columns that the operator gives, by name, and those of the plan that they are."""
-
-    @property
-    @abstractmethod
-    def closes(self) -> bool:
-        """Whether a row comes out once, when it is final; else in each batch that changes it."""
 
     @property
     @abstractmethod
@@ -154,24 +151,17 @@ class StreamedGroups(StreamedPlan):
         bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
         assigner: the windows.
         calls: the aggregates.
-        is_final: whether a group comes out once, when its window is closed.
     """
 
     keys: tuple[tuple[Column, str], ...]
     bounds: tuple[Column | None, Column | None]
     assigner: WindowAssigner
     calls: tuple[Call, ...]
-    is_final: bool
 
     @property
     def has_sessions(self) -> bool:
         """Whether the windows are sessions."""
         return isinstance(self.assigner, MergingWindowAssigner)
-
-    @property
-    def closes(self) -> bool:
-        """Whether a row comes out once, when it is final; else in each batch that changes it."""
-        return self.is_final
 
     @property
     def carried(self) -> tuple[Carried, ...]:
@@ -212,11 +202,6 @@ class StreamedOver(StreamedPlan):
 
     over: Over
     kinds: tuple[str, ...]
-
-    @property
-    def closes(self) -> bool:
-        """Whether a row comes out once, when it is final; else in each batch that changes it."""
-        return True
 
     @property
     def carried(self) -> tuple[Carried, ...]:
@@ -272,10 +257,20 @@ def _first_of(node: Node, kinds: tuple[type[Node], ...]) -> Node | None:
 
 
 @dataclass(frozen=True)
-class _OverParts:
-    """A plan of OVER with EMIT ON WINDOW CLOSE, taken apart: nodes of each part outermost first."""
+class _Above:
+    """What stands above the operator of a plan, outermost first."""
 
     above: Sequence[Node]
+
+    def result_sql(self) -> str:
+        """Return the result as SQL, with weights."""
+        return _applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
+
+
+@dataclass(frozen=True)
+class _OverParts(_Above):
+    """A plan of OVER with EMIT ON WINDOW CLOSE, taken apart: nodes of each part outermost first."""
+
     over: Over
     sort: CloseSort
     first: Sequence[Node]
@@ -302,16 +297,11 @@ class _OverParts:
         rows = _applied(self.first, self.scan.sql(INPUT))
         return f"SELECT * FROM ({rows}) WHERE {quoted(self.sort.by[0])} IS NOT NULL"
 
-    def result_sql(self) -> str:
-        """Return the result as SQL, with weights."""
-        return _applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
-
 
 @dataclass(frozen=True)
-class _Parts:
+class _Parts(_Above):
     """A plan of groups, taken apart: nodes of each part outermost first."""
 
-    above: Sequence[Node]
     groups: Aggregate
     below: Sequence[Node]
     windows: TimeWindows | SessionWindows
@@ -339,10 +329,6 @@ class _Parts:
         rows = _applied(self.first, self.scan.sql(INPUT))
         return _applied(self.below, f"SELECT {', '.join(items)} FROM ({rows}) WHERE {time} IS NOT NULL")
 
-    def result_sql(self) -> str:
-        """Return the result as SQL, with weights."""
-        return _applied(self.above, f"SELECT * FROM {INPUT}", f", {quoted(WEIGHT)}")
-
 
 def _applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
     for step in reversed(steps):
@@ -362,7 +348,7 @@ def _over(parts: _OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
     for name in over.partition:
         _spark_type(over.input.column(name).type, f"PARTITION BY {over.input.column(name).name!r}")
     kinds = tuple(_kept_type(column) for column in over.input.columns)
-    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), over, kinds)
+    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, over, kinds)
 
 
 def _kept_type(column: Column) -> str:
@@ -396,11 +382,11 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
         grouped[0],
         delay,
         parts.result_sql(),
+        closes,
         tuple((key, _spark_type(key.type, f"GROUP BY {key.name!r}")) for key in keys),
         (start, end),
         windows.assigner,
         tuple(_calls(groups, bounds)),
-        closes,
     )
 
 

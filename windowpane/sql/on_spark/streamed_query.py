@@ -25,7 +25,7 @@ from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.on_spark.ingest import given_columns, read_sql
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.stages import INPUT
-from windowpane.sql.on_spark.streamed_plan import StreamedOver, StreamedPlan
+from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.over import over_spec
 from windowpane.state.compact import to_stream
@@ -101,11 +101,12 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
     schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
     made = mapped(read_columns(rows, columns), Arriving(plan, table, exchange), schema)
+    assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
     return operated.mapInArrow(Leaving(plan).__call__, "blob binary")
 
 
-def _groups(plan: Any, made: Any) -> Any:
+def _groups(plan: StreamedGroups, made: Any) -> Any:
     """Return the groups of windows: by a window program.
 
     In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
