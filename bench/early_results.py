@@ -10,7 +10,6 @@ the last results of all closed windows are compared with DuckDB's answer instead
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import statistics
 import subprocess
@@ -19,30 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from bench.payments import SECOND, write_batches
 
 SYSTEMS = ("spark", "batch", "changelog", "second")
-_SECOND = 1_000_000
-_FIRST_FILE = 1_704_067_200
 _WATERMARK = "10 seconds"
-
-
-def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int) -> None:
-    """Write a file a batch: some seconds of event time, in disorder."""
-    draw = np.random.default_rng(7)
-    cards = pa.array([f"card-{number:032}" for number in range(keys)])
-    for number in range(batches):
-        start = (_FIRST_FILE + number * seconds) * _SECOND
-        times = start + draw.integers(0, seconds * _SECOND, rows)
-        chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
-        table = pa.table(
-            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
-        )
-        path = folder / f"{number:03}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
 
 
 def run(system: str, folder: Path, checks: bool) -> None:
@@ -94,7 +73,7 @@ def _differing(folder: Path, found: Path) -> int:
     """Return how many windows that the watermark has closed differ from DuckDB's; an open one may lack its last rows."""
     import duckdb
 
-    minute = 60 * _SECOND
+    minute = 60 * SECOND
     shown = f"""
         select card, epoch_us(window_start) as start, max(n) as n, max_by(total, n) as total, max_by(top, n) as top
         from read_parquet('{found}/*/*.parquet') group by all
@@ -103,7 +82,7 @@ def _differing(folder: Path, found: Path) -> int:
         select card, epoch_us("at") // {minute} * {minute} as start, count(*) as n, sum(amount) as total, max(amount) as top
         from '{folder}/*.parquet'
         group by all
-        having start + {minute} < (select max(epoch_us("at")) from '{folder}/*.parquet') - 10 * {_SECOND}
+        having start + {minute} < (select max(epoch_us("at")) from '{folder}/*.parquet') - 10 * {SECOND}
     """
     rows = duckdb.execute(
         f"""

@@ -19,30 +19,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from bench.payments import write_batches
 
 SYSTEMS = ("spark", "hop", "exact", "both")
-_MINUTE = 60_000_000
-_FIRST_FILE = 1_704_067_200
 _WATERMARK = "2 minutes"
-
-
-def write_batches(folder: Path, rows: int, keys: int, batches: int, minutes: int) -> None:
-    """Write a file a batch: some minutes of event time, in disorder."""
-    draw = np.random.default_rng(7)
-    cards = pa.array([f"card-{number:032}" for number in range(keys)])
-    for number in range(batches):
-        start = _FIRST_FILE * 1_000_000 + number * minutes * _MINUTE
-        times = start + draw.integers(0, minutes * _MINUTE, rows)
-        chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
-        table = pa.table(
-            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
-        )
-        path = folder / f"{number:03}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
 
 
 def run(system: str, folder: Path) -> None:
@@ -114,7 +94,7 @@ def main() -> None:
         return
     folder = Path(tempfile.mkdtemp())
     try:
-        write_batches(folder, given.rows, given.keys, given.batches, given.minutes)
+        write_batches(folder, given.rows, given.keys, given.batches, 60 * given.minutes)
         for system in SYSTEMS if given.system is None else (given.system,):
             command = [sys.executable, "-m", "bench.rolling", "--system", system, "--folder", str(folder)]
             subprocess.run(command, check=True, start_new_session=True)

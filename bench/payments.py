@@ -1,0 +1,29 @@
+"""Payments by card, the input of the benchmarks of rolling features and of early results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SECOND = 1_000_000
+_FIRST_FILE = 1_704_067_200
+
+
+def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int) -> None:
+    """Write a file a batch: some seconds of event time, in disorder."""
+    draw = np.random.default_rng(7)
+    cards = pa.array([f"card-{number:032}" for number in range(keys)])
+    for number in range(batches):
+        start = (_FIRST_FILE + number * seconds) * SECOND
+        times = start + draw.integers(0, seconds * SECOND, rows)
+        chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
+        table = pa.table(
+            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
+        )
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
