@@ -124,16 +124,16 @@ def _read(script: str) -> tuple[str, str]:
 
 def _run_script(session: object, name: str, text: str, *, as_json: bool) -> None:
     from windowpane.sql import Session
-    from windowpane.sql.shell.printing import json_line, print_result
+    from windowpane.sql.shell.printing import Printer, json_line
 
     assert isinstance(session, Session)
-    console = Console()
+    printer = Printer(Console())
     with _refusals(name):
-        for result in session.steps(text):
+        for result in session.stream(text):
             if as_json:
                 typer.echo(json_line(result))
             elif result.has_rows:
-                print_result(result, console)
+                printer.print(result)
             else:
                 _ERRORS.print(result.tag, style="dim")
             if result.notice and not as_json:

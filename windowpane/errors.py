@@ -375,6 +375,19 @@ class OutOfMemoryError(SqlRunError, MemoryError):
     """A statement needs more memory than there is."""
 
 
+class ResultSizeError(OutOfMemoryError):
+    """The result of a query is larger than ``max_result_size``; ``most`` has its bytes, ``rows`` how many were read by then."""
+
+    def __init__(self, most: int, rows: int) -> None:
+        """Name the bound, and the ways out."""
+        super().__init__(
+            f"the result has more than {most:,} bytes, after {rows:,} rows, and max_result_size allows no more at once. "
+            "Read it in parts with Session.stream, ask for less (LIMIT, GROUP BY), or raise the bound: SET max_result_size = "
+            "'4GB', where 0 is no bound."
+        )
+        self.most, self.rows = most, rows
+
+
 class StaleViewError(WindowpaneError):
     """A statement was run and kept, but some views could not follow: they show the rows of their last good flush."""
 

@@ -26,6 +26,8 @@ class Result:
         ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
         notice: what a user should know although the statement went through, "" for nothing.
         zone: the time zone that instants are printed in.
+        first: how many rows of the statement came before these, where they come in parts.
+        more: whether another part follows.
     """
 
     tag: str
@@ -36,6 +38,8 @@ class Result:
     ordering: int = 0
     notice: str = ""
     zone: str = UTC
+    first: int = 0
+    more: bool = False
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows as Python values; text for infinity, years after 9999 and before Christ, which Python cannot hold."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -26,7 +26,8 @@ from windowpane.sql.embedded.view_maintenance import ViewMaintenance
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
 from windowpane.sql.failures.duck_words import types_without_meaning
-from windowpane.sql.nodes import Node, compile_plan, explain_plan
+from windowpane.sql.nodes import Node, explain_plan
+from windowpane.sql.parse.byte_sizes import read_size
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.parse.reader import read_statement, split
 from windowpane.sql.parse.statements import (
@@ -51,6 +52,11 @@ from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.values import zone
 from windowpane.sql.windows.continuous import refuse_pipeline
+
+T = TypeVar("T")
+
+MOST_BYTES = "max_result_size"
+"""The parameter that says how large the result of a query may be that is handed over as one table."""
 
 
 class Session:
@@ -101,7 +107,12 @@ class Session:
         served = None if server is None else ServedViews(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
-        self._parameters: dict[str, str] = {"rw_implicit_flush": "false", "streaming_parallelism": "0", STRICT_MODE: "false"}
+        self._parameters: dict[str, str] = {
+            "rw_implicit_flush": "false",
+            "streaming_parallelism": "0",
+            STRICT_MODE: "false",
+            MOST_BYTES: "1GB",
+        }
         self._maintenance = self._chosen_maintenance(spark, served)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._maintenance, self._parameters)
         try:
@@ -150,8 +161,41 @@ class Session:
                 result = self._execute(read_statement(cursor), Text(text))
             yield result
 
+    def stream(self, text: str, rows: int = 10_000) -> Generator[Result]:
+        """Run the statements of a script one by one, and yield the rows of queries in parts, as they are computed.
+
+        A SELECT is read no further than the parts are asked for, and its result may have any size. It shows what there was when
+        it began; other statements may run between its parts. A failure in the middle comes after the parts before it.
+
+        Args:
+            text: the script.
+            rows: how many rows a part has at most.
+
+        Yields:
+            the outcome of each statement; of a query its parts, ``more`` true in all but the last.
+
+        Example:
+            >>> session = Session()
+            >>> parts = session.stream("SELECT generate_series(1, 1000000000) AS n", rows=3)
+            >>> next(parts).rows()
+            [(1,), (2,), (3,)]
+            >>> parts.close()
+        """
+        for cursor in split(text):
+            with _reported(cursor.text_of_all(), cursor.place):
+                statement = read_statement(cursor)
+                if isinstance(statement, Query):
+                    yield from self._parts(statement, Text(text), rows)
+                    continue
+                result = self._execute(statement, Text(text))
+            yield result
+
     def query(self, text: str) -> Result:
-        """Run one statement and return its outcome."""
+        """Run one statement and return its outcome.
+
+        Raises:
+            ResultSizeError: its rows have more bytes than ``max_result_size``; ``stream`` reads any number of them.
+        """
         results = self.run(text)
         return results[-1] if results else Result("")
 
@@ -160,11 +204,14 @@ class Session:
 
         The columns are the view's, and ``_change_type``: insert, update_preimage, update_postimage, delete. A row appears at
         most once (an update as its two halves), and only if a value of it changed.
+
+        Raises:
+            ResultSizeError: the changes have more bytes than ``max_result_size``.
         """
         entry = self._catalog.entries.get(view)
         if not isinstance(entry, ViewInfo):
             raise SqlNameError(f"there is no materialized view {view!r}.", 1, 1)
-        return self._maintenance.changelog(entry)
+        return self._maintenance.changelog(entry, self._most_bytes)
 
     def relations(self) -> list[str]:
         """Return the names that can stand in FROM."""
@@ -198,6 +245,13 @@ class Session:
             Flush: self._flush_statement,
             SetParameter: self._set,
         }
+        result = self._within(statement, text, lambda: runners[type(statement)](statement, text))
+        if self._changes_views(statement):
+            self._deliver(statement)
+        return result
+
+    def _within(self, statement: Statement, text: Text, action: Callable[[], T]) -> T:
+        """Do what a statement says, at the clock and in the time zone of the session, as one transaction."""
         if self._now is not None:
             self._storage.set_clock(self._now())
         if isinstance(statement, Flush | CreateView | CreateSink):
@@ -206,7 +260,7 @@ class Session:
             self._maintenance.check_reads(statement)
         try:
             with zone.within(self._parameters.get("timezone", zone.UTC)):
-                result = self._maintenance.attempt(lambda: runners[type(statement)](statement, text))
+                return self._maintenance.attempt(action)
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
         except duckdb.BinderException as error:
@@ -214,9 +268,6 @@ class Session:
             if told is None:
                 raise
             raise SqlTypeError(told, statement.place.line, statement.place.column) from error
-        if self._changes_views(statement):
-            self._deliver(statement)
-        return result
 
     def _upcoming(self, statement: Statement, text: Text) -> Node | None:
         """Return the plan of the view that a statement makes, ``None`` if it makes none, or cannot: then it says so itself."""
@@ -305,21 +356,36 @@ class Session:
     # --- questions -------------------------------------------------------------------------------------
 
     def _select(self, statement: Query, text: Text) -> Result:
+        return self._answer(self._bound(statement, text))
+
+    def _bound(self, statement: Query, text: Text) -> BoundQuery:
         if statement.on_window_close:
             place = statement.place
             message = "EMIT ON WINDOW CLOSE in a SELECT is not supported. CREATE MATERIALIZED VIEW ... EMIT ON WINDOW CLOSE is."
             raise UnsupportedSqlError(message, place.line, place.column)
-        bound = self._definitions.binder(text).bind(statement.query)
-        return self._answer(bound)
+        return self._definitions.binder(text).bind(statement.query)
 
     def _answer(self, bound: BoundQuery) -> Result:
-        items = ", ".join(f"{_shown(column)} AS c{index}" for index, column in enumerate(bound.outputs))
-        keys = "".join(f", {quoted(item.column)} AS o{index}" for index, item in enumerate(bound.order))
-        order = f" ORDER BY {', '.join(item.sql for item in bound.order)}" if bound.order else ""
-        table = self._storage.arrow(f"SELECT {items}{keys} FROM (SELECT * FROM ({compile_plan(bound.node)}){order})")
-        names = tuple(column.name for column in bound.outputs)
-        types = tuple(column.type for column in bound.outputs)
-        return Result(f"SELECT {table.num_rows}", names, types, table, True, len(bound.order), zone=zone.current())
+        return _result(bound, self._storage.answer(_shown_sql(bound), self._most_bytes), zone.current())
+
+    def _parts(self, statement: Query, text: Text, rows: int) -> Iterator[Result]:
+        """Yield the rows of a query in parts: each as soon as it is known whether another follows."""
+        bound, shown_in = self._within(statement, text, lambda: (self._bound(statement, text), zone.current()))
+        with zone.within(shown_in):
+            query = _shown_sql(bound)
+        first, last = 0, None
+        with closing(self._storage.stream(query, rows)) as tables:
+            for table in tables:
+                if last is not None:
+                    yield replace(_result(bound, last, shown_in), first=first, more=True)
+                    first += last.num_rows
+                last = table
+        assert last is not None
+        yield replace(_result(bound, last, shown_in), first=first)
+
+    @property
+    def _most_bytes(self) -> int:
+        return read_size(self._parameters[MOST_BYTES]) or 0
 
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
@@ -350,6 +416,9 @@ class Session:
                 "error; in a materialized view it is NULL, and SHOW ERRORS lists it."
             )
             raise UnsupportedSqlError(message, statement.place.line, statement.place.column)
+        if statement.name == MOST_BYTES and read_size(statement.value) is None:
+            message = f"{MOST_BYTES} = {statement.value!r} is no size. Write bytes, with a unit or without: '512MB', '4GB', or 0."
+            raise SqlTypeError(message, statement.place.line, statement.place.column)
         self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
         return Result("SET_VARIABLE")
 
@@ -385,6 +454,19 @@ def _bad_values(table: pa.Table) -> Result:
 def _watermarks(table: pa.Table) -> Result:
     table = table.set_column(0, "c0", pa.array([shown_name(name) for name in table["c0"].to_pylist()], pa.string()))
     return Result(f"SELECT {table.num_rows}", ("Name", "Watermark", "Late Rows"), (VARCHAR, VARCHAR, BIGINT), table, True)
+
+
+def _shown_sql(bound: BoundQuery) -> str:
+    """Return a query as SQL: the columns that are shown, and behind them those that the rows are ordered by."""
+    items = ", ".join(f"{_shown(column)} AS c{index}" for index, column in enumerate(bound.outputs))
+    keys = "".join(f", {quoted(item.column)} AS o{index}" for index, item in enumerate(bound.order))
+    return f"SELECT {items}{keys} FROM ({tables.ordered_sql(bound)})"
+
+
+def _result(bound: BoundQuery, table: pa.Table, shown_in: str) -> Result:
+    names = tuple(column.name for column in bound.outputs)
+    types = tuple(column.type for column in bound.outputs)
+    return Result(f"SELECT {table.num_rows}", names, types, table, True, len(bound.order), zone=shown_in)
 
 
 def _shown(column: Column) -> str:

@@ -3,8 +3,8 @@
 Rows of both sides are put together and sorted by key and time, forwards or backwards; then the nearest row of the right side is
 the last one before a left row, which is a call over a window. So a right row that comes late, changes or goes corrects the
 left rows up to its neighbour, and with EMIT ON WINDOW CLOSE each row comes out once, when the watermarks of both sides have
-passed it. Source of the rules: RisingWave's ASOF JOIN; of right rows with equal keys and times the one with the greatest key
-of its own counts, which in a table without a primary key is the last that was inserted.
+passed it. Source of the rules: RisingWave's ASOF JOIN; of right rows with equal keys and times the one with the smallest key
+of its own counts, as there. In a table without a primary key, where RisingWave leaves it open, the last that was inserted does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from sqlglot import exp
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.conditions import conjuncts, key_pair
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.catalog.entries import ROW_ID
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, quoted
 from windowpane.sql.expressions.operators import comparables
-from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_number
+from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_integer, is_number
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.over_calls import OverNodeCall
@@ -29,6 +30,8 @@ from windowpane.windowing.over.frames import UNBOUNDED_PRECEDING, Frame
 _BACKWARD = (exp.GTE, exp.GT)
 _STRICT = (exp.GT, exp.LT)
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
+_UPRIGHT = "tie"
+"""A part of a key that cannot be turned around, such as a text: the sort has to go the other way."""
 _INSTEAD = (
     "Its condition is equalities, and one of >=, >, <=, < between a time of the left side and one of the right: "
     "ON l.k = r.k AND l.at >= r.at. What else a row must be, a subquery or WHERE says."
@@ -128,7 +131,7 @@ class _Joining:
         one, two = nearness.times
         self._keys = [self._part("key", one.type, one, two) for one, two in nearness.keys]
         self._time = self._part("time", one.type, one, two)
-        self._ties = [self._part("tie", column.type, None, _expr(column)) for column in map(right.column, right.key)]
+        self._ties = [self._tie(column) for column in map(right.column, right.key)]
         self._lefts = {column.id: self._part(column.name, column.type, _expr(column), None) for column in left.columns}
         self._rights = {column.id: self._part(column.name, column.type, None, _expr(column)) for column in right.columns}
         self._nulls = {
@@ -139,6 +142,19 @@ class _Joining:
     def _part(self, name: str, kind: SqlType, left: Expr | None, right: Expr | None) -> _Part:
         return _Part(self._ids.column(name, kind), left, right)
 
+    def _tie(self, column: Column) -> _Part:
+        """Return what tells right rows of one time apart: the last one counts, so the smallest key stands last, if that can be.
+
+        A negative number would not do: the least integer has none.
+        """
+        value, kind = _expr(column), column.type
+        equal = [*(pair[1] for pair in self._nearness.keys), self._nearness.times[1]]
+        if column.name == ROW_ID or any(each.is_column and each.column == column.id for each in equal):
+            return self._part("number", kind, None, value)
+        if is_integer(kind):
+            return self._part("turned", kind, None, build(kind, "(~ {0})", value))
+        return self._part(_UPRIGHT, kind, None, value)
+
     def joined(self, scope: Scope, other: Scope, keeps_all: bool) -> tuple[Node, Scope]:
         """Return left rows with what was found, and what names mean in them."""
         rows = self._both()
@@ -147,8 +163,8 @@ class _Joining:
         nulls = {name: self._ids.column("null", BOOLEAN) for name in wanted}
         calls = [(values[name], self._nearest(self._rights[name].column)) for name in wanted]
         calls += [(nulls[name], self._nearest(self._nulls[name].column)) for name in wanted]
-        seen = plan.over(rows, [part.column.id for part in self._keys], self._order(), calls)
         *_, branch, _ = rows.columns
+        seen = plan.over(rows, [part.column.id for part in self._keys], self._order(branch), calls)
         is_left = f"{quoted(branch.id)} = {self._branches().index(True)}"
         found = f"{quoted(nulls[wanted[0]].id)} IS NOT NULL AND {quoted(self._time.column.id)} IS NOT NULL"
         kept = Expr(
@@ -192,8 +208,13 @@ class _Joining:
         """Return which branch is the left side: of rows of one time the branch comes first that the other one may find."""
         return (True, False) if self._nearness.strict else (False, True)
 
-    def _order(self) -> list[Order]:
-        return [Order(self._time.column.id, descending=not self._nearness.backward, nulls_first=False)]
+    def _order(self, branch: Column) -> list[Order]:
+        """Return how rows are sorted, before their key tells them apart."""
+        order = [Order(self._time.column.id, descending=not self._nearness.backward, nulls_first=False)]
+        if any(part.column.name == _UPRIGHT for part in self._ties):
+            order.append(Order(branch.id, descending=False, nulls_first=False))
+            order += [Order(each.column.id, descending=each.column.name == _UPRIGHT, nulls_first=True) for each in self._ties]
+        return order
 
     def _nearest(self, column: Column) -> OverNodeCall:
         frame = Frame.rows(UNBOUNDED_PRECEDING)

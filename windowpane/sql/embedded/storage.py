@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import StoreError
+from windowpane.errors import SqlRunError, StoreError
+from windowpane.sql.embedded.answers import parts_of, table_of
 from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.embedded.waiting import Waiting
 from windowpane.sql.failures.duck_words import in_sql_words
 from windowpane.sql.numerics.registry import register as register_numerics
+from windowpane.sql.scalar.registry import define as define_scalars
 from windowpane.sql.scalar.registry import register as register_scalars
 from windowpane.sql.values.far_instants import cells
 from windowpane.stores.duck_file import open_file
@@ -80,6 +82,8 @@ class Storage:
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
         register_scalars(self._connection)
+        self._streams: weakref.WeakSet[Generator[pa.Table]] = weakref.WeakSet()
+        self._is_closed = False
         self._lock = threading.RLock()
         self._depth = 0
         self._numbers = 0
@@ -90,7 +94,10 @@ class Storage:
         self._type_names: dict[str, str] = {}
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and what still reads it."""
+        self._is_closed = True
+        for stream in list(self._streams):
+            stream.close()
         self._connection.close()
 
     def run(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
@@ -107,6 +114,40 @@ class Storage:
         """Return the result of a query as an Arrow table."""
         with self._lock, self._our_words():
             return self._connection.sql(sql).to_arrow_table()
+
+    def answer(self, sql: str, most: int) -> pa.Table:
+        """Return the result of a user's query as an Arrow table of so many bytes at most, any number for 0.
+
+        Raises:
+            ResultSizeError: it has more.
+        """
+        with self._lock, self._our_words():
+            return table_of(self._connection, sql, most)
+
+    def stream(self, sql: str, rows: int) -> Generator[pa.Table]:
+        """Yield the result of a query in tables of so many rows at most, as it stands now, whatever changes meanwhile.
+
+        It is read on a connection of its own, outside of the transaction: others of this session may run beside it.
+
+        Raises:
+            SqlRunError: the store was closed before the end of the result.
+        """
+        parts = self._parts(sql, rows)
+        self._streams.add(parts)
+        with closing(parts):
+            yield from parts
+        if self._is_closed:
+            raise SqlRunError("the session was closed before all rows of the result were read.")
+
+    def _parts(self, sql: str, rows: int) -> Generator[pa.Table]:
+        with self._lock:
+            reader = self._connection.cursor()
+            _prepare(reader)
+            clock = self._connection.execute(f"SELECT CAST(getvariable('{NOW_VARIABLE}') AS VARCHAR)").fetchall()[0][0]
+        with closing(reader), self._our_words():
+            if clock is not None:
+                reader.execute(f"SET VARIABLE {NOW_VARIABLE} = TIMESTAMPTZ '{clock}'")
+            yield from parts_of(reader, sql, rows)
 
     @contextmanager
     def _our_words(self) -> Iterator[None]:
@@ -257,6 +298,13 @@ class Storage:
     def _end_temporaries(self) -> None:
         self._temporaries.clear()
         self._retained.clear()
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give a second connection what each has for itself: its time zone and its macros."""
+    for statement in ("SET TimeZone = 'UTC'", *MACROS):
+        connection.execute(statement)
+    define_scalars(connection)
 
 
 _PART_BYTES = 64 * 2**20

@@ -380,11 +380,15 @@ class ViewMaintenance:
             if changes is not None:
                 self._storage.release(changes)
 
-    def changelog(self, view: ViewInfo) -> pa.Table:
-        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``."""
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
+        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
+
+        Raises:
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
+        """
         relation = view.relation
         some = "" if relation.name in self._changes else " LIMIT 0"
-        changes = self._storage.arrow(f"SELECT * FROM {self._changes.get(relation.name) or whole(relation)}{some}")
+        changes = self._storage.answer(f"SELECT * FROM {self._changes.get(relation.name) or whole(relation)}{some}", most)
         return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
 
     def explain(self, node: Node) -> list[str]:

@@ -169,6 +169,26 @@ _VALUE_ERRORS = (
 )
 
 
+_KINDS: tuple[tuple[str, type[duckdb.Error]], ...] = (
+    ("Conversion Error", duckdb.ConversionException),
+    ("Out of Range Error", duckdb.OutOfRangeException),
+    ("Invalid Input Error", duckdb.InvalidInputException),
+    ("Not implemented Error", duckdb.NotImplementedException),
+    ("Mismatch Type Error", duckdb.TypeMismatchException),
+    ("Syntax Error", duckdb.SyntaxException),
+    ("Out of Memory Error", duckdb.OutOfMemoryException),
+    ("INTERRUPT Error", duckdb.InterruptException),
+    ("IO Error", duckdb.IOException),
+)
+"""How the text of an error begins, and its class."""
+
+
+def raised_while_reading(error: OSError) -> duckdb.Error:
+    """Return what Arrow makes of an error of DuckDB, while it reads a result, as that error again."""
+    said = str(error)
+    return next((kind for start, kind in _KINDS if said.startswith(start)), duckdb.Error)(said)
+
+
 def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
     """Return an error of DuckDB about values as one of ours, ``None`` if it is about anything else."""
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -198,16 +198,17 @@ class StreamedMaintenance(ViewMaintenance):
             self._fetch(sink.source)
         super().open_sink(sink, is_new=is_new)
 
-    def changelog(self, view: ViewInfo) -> pa.Table:
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         """Return what the last flush changed in a view.
 
         Raises:
             UnsupportedSqlError: tasks wrote it to PostgreSQL.
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
         """
         if view.relation.name in self._by_tasks():
             message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
             raise UnsupportedSqlError(message, 1, 1)
-        return super().changelog(view)
+        return super().changelog(view, most)
 
     def forget(self) -> None:
         """Drop what is only held in memory of a transaction that was rolled back."""

@@ -15,5 +15,10 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     create: Any = connection.create_function  # its types know enums where it takes their names
     for name, (kernel, result) in KERNELS.items():
         create(f"windowpane_{name}", kernel, None, result, type="arrow", null_handling="special")
+    define(connection)
+
+
+def define(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define the macros, on a further connection to a database whose functions are registered."""
     for macro in MACROS:
         connection.execute(macro)

@@ -13,20 +13,43 @@ from windowpane.sql.expressions.types import is_number
 from windowpane.sql.results import Result
 
 
+class Printer:
+    """Prints results one after the other; the parts of one result are one table, in columns as wide as the first part needs."""
+
+    def __init__(self, console: Console) -> None:
+        """Print to ``console``."""
+        self._console = console
+        self._widths: list[int] = []
+
+    def print(self, result: Result) -> None:
+        """Print the rows of a result, or of a part of one, as a table; numbers stand at the right, NULL is dim."""
+        rows = [[Text("NULL", style="dim") if cell is None else Text(cell) for cell in row] for row in result.text_rows()]
+        if result.first == 0:
+            heads = (Text(name) for name in result.names)
+            self._widths = [max(cell.cell_len for cell in column) for column in zip(heads, *rows, strict=True)]
+        table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_header=result.first == 0)
+        is_terminal = self._console.is_terminal
+        for name, kind, width in zip(result.names, result.types, self._widths, strict=True):
+            least = width if result.first or result.more else None
+            table.add_column(Text(name), justify="right" if is_number(kind) else "left", no_wrap=not is_terminal, min_width=least)
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
+        if not result.more:
+            count = result.first + len(result)
+            self._console.print(Text(f"({count} row{'' if count == 1 else 's'})", style="dim"))
+
+
 def print_result(result: Result, console: Console) -> None:
-    """Print the rows of a result as a table; numbers stand at the right, NULL is dim."""
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold")
-    for name, kind in zip(result.names, result.types, strict=True):
-        table.add_column(Text(name), justify="right" if is_number(kind) else "left", no_wrap=not console.is_terminal)
-    for row in result.text_rows():
-        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in row))
-    console.print(table)
-    count = len(result)
-    console.print(Text(f"({count} row{'' if count == 1 else 's'})", style="dim"))
+    """Print the rows of one result as a table."""
+    Printer(console).print(result)
 
 
 def json_line(result: Result) -> str:
-    """Return a result as one line of JSON: its tag, and columns, types and rows if it has any; values are text as printed."""
+    """Return a result as one line of JSON: its tag, and columns, types and rows if it has any; values are text as printed.
+
+    A part of a result says how many rows came before it (``first``), and whether another follows (``more``).
+    """
     body: dict[str, object] = {"tag": result.tag}
     if result.notice:
         body["notice"] = result.notice
@@ -34,4 +57,6 @@ def json_line(result: Result) -> str:
         body["columns"] = list(result.names)
         body["types"] = [str(kind) for kind in result.types]
         body["rows"] = result.text_rows()
+    if result.first or result.more:
+        body |= {"first": result.first, "more": result.more}
     return json.dumps(body, ensure_ascii=False)

@@ -15,7 +15,7 @@ from windowpane.errors import WindowpaneError
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.session import Session
-from windowpane.sql.shell.printing import print_result
+from windowpane.sql.shell.printing import Printer
 from windowpane.sql.windows.calls import NUMBERING
 from windowpane.sql.windows.table_functions import NAMES
 
@@ -140,9 +140,10 @@ def run_prompt(session: Session, console: Console, history: Path | None) -> None
     reader: PromptSession[str] = PromptSession(history=kept, completer=SqlCompleter(session), complete_while_typing=False)
     for text in _statements(reader):
         try:
-            for result in session.steps(text):
+            printer = Printer(console)
+            for result in session.stream(text):
                 if result.has_rows:
-                    print_result(result, console)
+                    printer.print(result)
                 else:
                     console.print(result.tag, style="dim")
                 if result.notice:
