@@ -45,7 +45,7 @@ pytest: lint
 	@$(WITH_JAVA) $(PY) -m pytest -q -m "spark and not slow"
 
 test-all: lint  ## Run every test, those that make test leaves out for time, too
-	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark"
+	@$(WITH_JAVA) WINDOWPANE_EXAMPLES=all $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark"
 	@$(WITH_JAVA) $(PY) -m pytest -q -m spark
 
 docs: setup  ## Build the documentation into site/: a broken link or a name without reference fails

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, evictors, fixed_assigners, lateness, program_of, table_of
+from tests.examples import examples
 from windowpane.engines.panes.counts import CountsEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -31,7 +32,7 @@ counting = st.builds(
 assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)
 
 
-@settings(max_examples=300, deadline=None, print_blob=True)
+@settings(max_examples=examples(300), deadline=None, print_blob=True)
 @given(assigners, counting, evictors, lateness, st.booleans(), batches(), st.sampled_from(["last", "each"]))
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, trigger, evictor, late, keyed, stream, refine):
     program = program_of(assigner, trigger, evictor, late, keyed, refine=refine)

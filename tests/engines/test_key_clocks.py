@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput
 from windowpane.errors import WindowpaneError
@@ -86,7 +87,7 @@ class OneKey:
         return [taken, moved]
 
 
-@settings(max_examples=120, deadline=None, print_blob=True)
+@settings(max_examples=examples(120), deadline=None, print_blob=True)
 @given(st.randoms(use_true_random=False))
 def test_a_bucket_of_many_keys_is_many_buckets_of_one(draw: Random) -> None:
     spec = random_spec(draw)

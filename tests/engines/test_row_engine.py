@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
@@ -61,7 +62,7 @@ def test_a_timer_behind_the_watermark_waits_for_its_next_move():
     assert fired == [[], [], [], [("a", 0, 10, "[1, 2]")]]
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(st.randoms(use_true_random=False))
 def test_random_programs_agree_with_the_reference_operator_batch_by_batch(draw):
     spec = random_spec(draw)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.columnar_programs import batches
+from tests.examples import examples
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
@@ -149,7 +150,7 @@ def run_both(engine, program: Program, stores, batch: Batch, rows: pa.Table) -> 
     same(engine(program).run(stores[1], halves, clock), expected)
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(engines, assigners, st.booleans(), st.sampled_from([0, 0, 3, 20]), st.sampled_from(["", "k", "kw"]), batches(), key_types)
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(engine, assigner, purging, lateness, keys, stream, key_type):
     program = program_of(assigner, default_trigger(assigner, purging), lateness, tuple(keys), key_type=key_type)
@@ -183,7 +184,7 @@ ORDERED = {
 }
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(engines, assigners, st.booleans(), st.sampled_from([0, 3, 20]), st.sampled_from(["", "k"]), batches())
 def test_aggregates_that_keep_values_hold_them_in_the_order_of_merged_sessions(engine, assigner, purging, lateness, keys, stream):
     program = program_of(assigner, default_trigger(assigner, purging), lateness, tuple(keys), aggregates=ORDERED)
@@ -194,7 +195,7 @@ def test_aggregates_that_keep_values_hold_them_in_the_order_of_merged_sessions(e
         run_both(engine, program, stores, batch, table_of(batch))
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(
     engines,
     assigners,

@@ -22,6 +22,7 @@ from tests.engines.columnar_programs import (
     rows_of,
     table_of,
 )
+from tests.examples import examples
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row import RowEngine
@@ -46,7 +47,7 @@ def engine_pair(program) -> Pair:
     return Pair(program, SlicesEngine, in_order=False)
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(fixed_assigners, purges, lateness, st.booleans(), batches())
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, purges, late, keyed, stream):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed)

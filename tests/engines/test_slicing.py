@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from tests.examples import examples
 from windowpane.engines.common.slicing import SharedSlices
 from windowpane.errors import TimestampOverflowError
 from windowpane.windowing.times import MAX, MIN
@@ -46,7 +47,7 @@ def assigners(draw: st.DrawFn) -> wp.WindowAssigner:
     return kinds[draw(st.integers(0, len(kinds) - 1))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(assigners(), instants)
 def test_the_windows_of_a_slice_are_those_of_its_elements(assigner: wp.WindowAssigner, instant: int) -> None:
     assert assigned_by_slices(assigner, instant) == assigned(assigner, instant)

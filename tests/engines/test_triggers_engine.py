@@ -22,6 +22,7 @@ from tests.engines.columnar_programs import (
     rows_of,
     table_of,
 )
+from tests.examples import examples
 from windowpane.engines.panes.store import SHARD_ROWS
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -60,7 +61,7 @@ def trees(draw: st.DrawFn):
     return random_tree(random), random_composable_panes(random)
 
 
-@settings(max_examples=250, deadline=None, print_blob=True)
+@settings(max_examples=examples(250), deadline=None, print_blob=True)
 @given(assigners, trees(), lateness, st.booleans(), batches())
 def test_random_trees_agree_with_the_row_engine_batch_by_batch(assigner, tree, late, keyed, stream):
     trigger, panes = tree
@@ -71,7 +72,7 @@ def test_random_trees_agree_with_the_row_engine_batch_by_batch(assigner, tree, l
         Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(assigners, trees(), batches())
 def test_aggregates_that_keep_values_agree(assigner, tree, stream):
     trigger, panes = tree
@@ -79,7 +80,7 @@ def test_aggregates_that_keep_values_agree(assigner, tree, stream):
     Pair(program, TriggersEngine, in_order=False).run_all(stream)
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(assigners, trees(), batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_judged_alike(assigner, tree, stream, upstream):
     program = program_of(assigner, tree[0], None, 3, upstream=upstream, panes=tree[1])
@@ -87,7 +88,7 @@ def test_rows_of_an_earlier_window_are_judged_alike(assigner, tree, stream, upst
         Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(fixed_assigners, st.integers(0, 3), st.integers(0, 2**32), st.sampled_from([0, 3]), batches())
 def test_timeouts_agree(assigner, kind, seed, late, stream):
     of_clock = wp.ContinuousProcessingTimeTrigger.of(7)
@@ -97,7 +98,7 @@ def test_timeouts_agree(assigner, kind, seed, late, stream):
     Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=200, deadline=None, print_blob=True)
+@settings(max_examples=examples(200), deadline=None, print_blob=True)
 @given(sessions, st.integers(0, 4), st.booleans(), st.sampled_from(["each", "last"]), st.sampled_from([0, 3, 20]), batches())
 def test_flinks_triggers_on_sessions_agree(assigner, kind, purges, refine, late, stream):
     of_clock, of_watermark = wp.ContinuousProcessingTimeTrigger.of(7), wp.ContinuousEventTimeTrigger.of(6)
@@ -122,7 +123,7 @@ def test_a_session_that_has_put_out_panes_is_deleted_where_it_merges():
     ]
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(event_time_windows, trees(), lateness, batches(), st.data())
 def test_where_batches_end_does_not_matter(assigner, tree, late, stream, data):
     """Rows under one standing of the clocks, in one batch or in several: the same panes come out."""
@@ -278,7 +279,7 @@ def test_rows_fold_before_the_shuffle_where_only_clocks_fire():
     ]
 
 
-@settings(max_examples=150, deadline=None, print_blob=True)
+@settings(max_examples=examples(150), deadline=None, print_blob=True)
 @given(event_time_assigners, st.randoms(use_true_random=False), st.booleans(), batches(), st.data())
 def test_folded_rows_agree_with_the_row_engine(assigner, random, keyed, stream, data):
     panes = random_composable_panes(random)
@@ -322,7 +323,7 @@ def apart(old, new):
     return abs((new["w"] or 0) - (old["w"] or 0))
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners), st.integers(0, 4), st.booleans(), batches())
 def test_triggers_that_look_at_rows_agree(assigner, threshold, times_out, stream):
     by_rows = wp.DeltaTrigger.of(threshold, apart)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, fixed_assigners, lateness, program_of, table_of
+from tests.examples import examples
 from windowpane.engines.panes.updates import UpdatesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
@@ -46,7 +47,7 @@ def changelog_of(program, stream):
     return shown
 
 
-@settings(max_examples=200, deadline=None, print_blob=True)
+@settings(max_examples=examples(200), deadline=None, print_blob=True)
 @given(assigners, panes, lateness, st.booleans(), batches())
 def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, said, late, keyed, stream):
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=said)
@@ -119,7 +120,7 @@ def test_sessions_that_grow_or_meet_are_deleted_and_inserted_anew():
     ]
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(sessions, panes, lateness, st.booleans(), batches())
 def test_random_sessions_agree_with_the_row_engine_batch_by_batch(assigner, said, late, keyed, stream):
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=said)

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from windowpane.kernels.sessions.islands import find_islands
 from windowpane.kernels.sessions.session_order import holding_order, offsets_of
 from windowpane.operators.window.merging_window_set import MergingWindowSet
@@ -39,7 +40,7 @@ def held_by_the_set(rows) -> dict[tuple[int, TimeWindow], list[int]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(elements)
 def test_elements_stand_as_the_merging_window_set_holds_them(rows):
     keys, starts = (np.array(column, np.int64) for column in zip(*rows, strict=True))

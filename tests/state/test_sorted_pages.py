@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.examples import examples
 from windowpane.errors import PageLimitError, UnknownStateFormatError, UnreadableStateError
 from windowpane.state import MemoryBlobStore, SortedPages, encode_key, prefix_end
 from windowpane.state.codec import encode_int64, frame, unframe
@@ -156,7 +157,7 @@ class PagesAgainstADict(RuleBasedStateMachine):
         assert self.pages.byte_size == size_of(self.flushed.items())
 
 
-PagesAgainstADict.TestCase.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+PagesAgainstADict.TestCase.settings = settings(max_examples=examples(120), stateful_step_count=25, deadline=None)
 TestPagesAgainstADict = PagesAgainstADict.TestCase
 
 
