@@ -181,6 +181,9 @@ def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | 
     return None
 
 
+_LISTS = ("array_agg", "string_agg", "listagg")
+
+
 class _AggregateCall:
     """The parts of a parsed call of an aggregate."""
 
@@ -229,12 +232,25 @@ class _AggregateCall:
             return AGGREGATES["count"]([])
         return AGGREGATES[self.name]([binder.bind(argument) for argument in self.arguments])
 
+    def _sorted_by(self) -> exp.Expr | None:
+        """Return what a call sorts by although nobody says so: what it gives then does not depend on the order of its rows.
+
+        So does PostgreSQL, which sorts to find values that are equal: ``mode`` of a tie is the smallest one.
+        """
+        if self.name == "mode" and self.within is not None:
+            by: exp.Expr = self.within.expressions[0].this
+            return by
+        return self.arguments[0] if self.distinct and not self.order and self.name in _LISTS else None
+
     def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
         """Return the ORDER BY inside and the FILTER behind the call as SQL."""
         items = []
         for item in self.order:
             column = computed.column(settled(binder.bind(item.this)))
             items.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
+        sorted_by = self._sorted_by()
+        if sorted_by is not None:
+            items.append(Order(computed.column(settled(binder.bind(sorted_by))).id, descending=False, nulls_first=False).sql)
         order = f" ORDER BY {', '.join(items)}" if items else ""
         if self.condition is None:
             return order, ""

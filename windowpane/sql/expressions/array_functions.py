@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
-from windowpane.sql.expressions.operators import is_element, same_type, with_element
+from windowpane.sql.expressions.operators import concatenated, is_element, same_type, with_element
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -105,7 +105,7 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
                 return with_element(value, element, prepends=prepends)
     one, other = same_type(one, other)
     _element_of(one)
-    return build(one.type, "list_concat({0}, {1})", one, other)
+    return concatenated(one, other)
 
 
 def _to_string(arguments: Sequence[Expr]) -> Expr:

@@ -154,8 +154,9 @@ class ScalarBinder:
             return None
         if isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE):
             return rows_ordered(self.bind, _COMPARISONS[type(tree)], parts, other)
-        equal = rows_equal(self.bind, parts, other)
-        return equal if isinstance(tree, exp.EQ) else operators.logical("NOT", equal)
+        is_safe = isinstance(tree, exp.NullSafeEQ | exp.NullSafeNEQ)
+        equal = rows_equal(self.bind, parts, other, "IS NOT DISTINCT FROM" if is_safe else "=")
+        return equal if isinstance(tree, exp.EQ | exp.NullSafeEQ) else operators.logical("NOT", equal)
 
     def column(self, tree: exp.Expr) -> Expr:
         """Return the column that a name means."""

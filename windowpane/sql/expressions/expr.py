@@ -320,7 +320,7 @@ def cast(expr: Expr, kind: SqlType) -> Expr:
     if expr.type == kind or (is_instant(expr.type) and is_instant(kind)):
         return convert(expr, kind)
     if expr.type == TIME and kind == INTERVAL:
-        return build(kind, "((DATE '2000-01-01' + {0}) - TIMESTAMP '2000-01-01')", expr, name=expr.name)
+        return build(kind, "to_microseconds(epoch_us({0}))", expr, name=expr.name)
     if expr.type == INTERVAL and kind == TIME:
         moved = "(TIMESTAMP '2000-01-01' + to_microseconds(windowpane_interval_micros({0})))"
         return build(kind, f"CAST({moved} AS TIME)", expr, name=expr.name)

@@ -75,8 +75,8 @@ def row_values(tree: exp.Expr) -> list[exp.Expr] | None:
     return list(tree.expressions) if is_row else None
 
 
-def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
-    """Return whether two rows are equal, part by part.
+def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr, operator: str = "=") -> Expr:
+    """Return whether two rows are equal, part by part, or by ``IS NOT DISTINCT FROM``.
 
     Raises:
         MismatchError: the other is no row of that many parts.
@@ -84,7 +84,7 @@ def rows_equal(bind: Bind, one: Sequence[exp.Expr], other: exp.Expr) -> Expr:
     parts = row_values(other)
     if parts is None or len(parts) != len(one):
         raise MismatchError(f"a row of {len(one)} values is compared with rows of {len(one)} values.")
-    equal = [operators.compare("=", bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
+    equal = [operators.compare(operator, bind(left), bind(right)) for left, right in zip(one, parts, strict=True)]
     result = equal[0]
     for condition in equal[1:]:
         result = operators.logical("AND", result, condition)

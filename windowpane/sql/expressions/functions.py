@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
 from windowpane.sql.expressions.operators import arithmetic, power, same_type
-from windowpane.sql.expressions.types import DATE, DOUBLE, UNKNOWN, VARCHAR, is_exact, is_integer, is_number, numeric
+from windowpane.sql.expressions.types import DATE, DOUBLE, UNKNOWN, VARCHAR, is_exact, is_number, numeric
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
@@ -34,7 +34,7 @@ def _number(result: str, exact: str = "") -> Builder:
 def _whole(name: str, of_floats: str) -> Builder:
     """Return ``round``, ``ceil``, ``floor`` or ``trunc``; the first and the last take a number of places, too.
 
-    Integers become doubles, as in PostgreSQL.
+    Integers and reals become doubles, as in PostgreSQL.
     """
 
     def bind(arguments: Sequence[Expr]) -> Expr:
@@ -44,8 +44,7 @@ def _whole(name: str, of_floats: str) -> Builder:
             return to_places(name)((value, arguments[1]))
         if value.type.name == "numeric":
             return to_integer(name)((value,))
-        value = convert(value, DOUBLE) if is_integer(value.type) else value
-        return build(value.type, f"CAST({of_floats} AS {value.type.duckdb})", value)
+        return build(DOUBLE, f"CAST({of_floats} AS DOUBLE)", convert(value, DOUBLE))
 
     return bind
 

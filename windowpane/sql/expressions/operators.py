@@ -205,7 +205,7 @@ def _difference(operator: str, left: Expr, right: Expr) -> Expr | None:
         first, second = same_type(left, right)
         return build(INTERVAL, "({0} - {1})", first, second)
     if operator == "-" and one == other == TIME:
-        return build(INTERVAL, "((DATE '2000-01-01' + {0}) - (DATE '2000-01-01' + {1}))", left, right)
+        return build(INTERVAL, "to_microseconds(epoch_us({0}) - epoch_us({1}))", left, right)
     return None
 
 
@@ -263,8 +263,12 @@ def _joined_arrays(left: Expr, right: Expr) -> Expr:
             if other.type == UNKNOWN and (other.literal is None or other.literal.strip().startswith("{")):
                 break
             return with_element(one, other, prepends=prepends)
-    one, other = same_type(left, right)
-    return build(one.type, "list_concat({0}, {1})", one, other)
+    return concatenated(*same_type(left, right))
+
+
+def concatenated(one: Expr, other: Expr) -> Expr:
+    """Return an array with the elements of another behind its own: one that is NULL has none, and both are NULL together."""
+    return build(one.type, "CASE WHEN {0} IS NOT NULL OR {1} IS NOT NULL THEN list_concat({0}, {1}) END", one, other)
 
 
 def is_element(kind: SqlType, arrays: SqlType) -> bool:

@@ -39,6 +39,12 @@ _NAMES = {
     "millennium": "mil mils millennia",
 }
 _FIELDS = {other: name for name, others in _NAMES.items() for other in others.split()}
+_BEFORE_CHRIST = {
+    "year": "CASE WHEN {0} > 0 THEN {0} ELSE {0} - 1 END",
+    "isoyear": "CASE WHEN {0} > 0 THEN {0} ELSE {0} - 1 END",
+    "decade": "floor(date_part('year', {{0}}) / 10)",
+}
+"""DuckDB's year before year 1 is 0, PostgreSQL's is -1; and a decade begins, as any other, with a year that 10 divides."""
 _FRACTIONS = {"second": 6, "millisecond": 3}
 _DAY_MICROS = 86_400_000_000
 
@@ -67,7 +73,10 @@ def extract(field: str, value: Expr) -> Expr:
         return build(numeric(0), "CAST(date_part('microsecond', {0}) * 1000 AS DECIMAL(38, 0))", value)
     if part in _FRACTIONS:
         return _in_millionths("date_part('microsecond', {0})", value, _FRACTIONS[part])
-    return build(numeric(0), f"CAST(date_part('{part}', {{0}}) AS DECIMAL(38, 0))", value)
+    amount = f"date_part('{part}', {{0}})"
+    if value.type != INTERVAL and part in _BEFORE_CHRIST:
+        amount = _BEFORE_CHRIST[part].format(amount)
+    return build(numeric(0), f"CAST({amount} AS DECIMAL(38, 0))", value)
 
 
 def _in_millionths(micros: str, value: Expr, places: int) -> Expr:

@@ -66,7 +66,7 @@ def _pad(name: str) -> str:
     size = _short("size", "INTEGER", f"s IS NOT NULL AND {_PADDED}", _PADDED)
     return _macro(
         f"{name}(s, size, fill)",
-        f"CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0)) ELSE {name}(s, {size}, fill) END",
+        f"CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) ELSE {name}(s, {size}, fill) END",
     )
 
 
@@ -150,12 +150,13 @@ MACROS = (
     _macro("wrapped(x, size)", "(x % size + size + size // 2) % size - size // 2"),
     _macro(
         "shift_left(x, n, bits)",
-        f"CASE WHEN n < 0 OR n >= bits THEN CAST({_NO_SHIFT} AS HUGEINT) ELSE "
+        f"CASE WHEN x IS NOT NULL AND (n < 0 OR n >= bits) THEN CAST({_NO_SHIFT} AS HUGEINT) ELSE "
         "windowpane_wrapped(CAST(x AS HUGEINT) * (CAST(1 AS HUGEINT) << CAST(n AS INTEGER)), CAST(1 AS HUGEINT) << bits) END",
     ),
     _macro(
         "shift_right(x, n, bits)",
-        f"CASE WHEN n < 0 OR n >= bits THEN CAST({_NO_SHIFT} AS HUGEINT) ELSE CAST(x >> CAST(n AS INTEGER) AS HUGEINT) END",
+        f"CASE WHEN x IS NOT NULL AND (n < 0 OR n >= bits) THEN CAST({_NO_SHIFT} AS HUGEINT) "
+        "ELSE CAST(x >> CAST(n AS INTEGER) AS HUGEINT) END",
     ),
     # --- doubles
     _macro(
@@ -186,7 +187,8 @@ MACROS = (
     # --- times
     _macro(
         "years_floor(x, years)",
-        "date_trunc('year', x) - to_years(CAST((((year(x) - 1) % years) + years) % years AS INTEGER))",
+        "CASE WHEN NOT isfinite(x) THEN x "
+        "ELSE date_trunc('year', x) - to_years(CAST((((year(x) - 1) % years) + years) % years AS INTEGER)) END",
     ),
     # PostgreSQL's dates; DuckDB has some more, and days beyond its last one come round to its first.
     _macro(

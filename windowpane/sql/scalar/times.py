@@ -148,7 +148,9 @@ def _to_char(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 2)
     if not is_instant(arguments[0].type):
         raise MismatchError(f"to_char takes a timestamp, not {arguments[0].type}. Cast the argument.")
-    return postgres_format(arguments[1]).printed(arguments[0])
+    return build(
+        VARCHAR, "CASE WHEN isfinite({1}) THEN {0} END", postgres_format(arguments[1]).printed(arguments[0]), arguments[0]
+    )
 
 
 def _date_format(arguments: Sequence[Expr]) -> Expr:
