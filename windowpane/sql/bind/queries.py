@@ -26,6 +26,7 @@ from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.parse.frame_reader import constant_as
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS
+from windowpane.sql.windows.gap_fill import gap_fill
 from windowpane.sql.windows.series import one_row, set_in_from, unnest
 from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
 
@@ -259,15 +260,21 @@ class QueryBinder:
         name = str(tree.this).lower()
         if name in SETS:
             return set_in_from(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
+        if name == "gap_fill" and tree.expressions:
+            node, scope = self._first_argument(tree.expressions[0], tables)
+            return gap_fill(tree, node, scope, self.evaluate, self.text, self.ids)
         if name not in NAMES:
-            known = ", ".join((*NAMES, *SETS))
+            known = ", ".join((*NAMES, "gap_fill", *SETS))
             raise self.text.unsupported(tree, f"the table function {name}", f"There are {known}.")
         call = read_call(tree, self.text)
-        source = call.relation
+        node, scope = self._first_argument(call.relation, tables)
+        return TableFunctions(self.text, self.ids, self.evaluate, self.now).bind(call, node, scope)
+
+    def _first_argument(self, source: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+        """Return the relation that a table function is called on; its name was parsed as that of a column."""
         if isinstance(source, exp.Column):
             source = exp.Table(this=source.this, db=source.args.get("table"))
-        node, scope = self.relation(source, tables)
-        return TableFunctions(self.text, self.ids, self.evaluate, self.now).bind(call, node, scope)
+        return self.relation(source, tables)
 
     def _values(self, tree: exp.Values) -> BoundQuery:
         binder = SelectBinder(self.text, Scope(), "VALUES", self.now)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.sql.values import (
@@ -64,6 +65,18 @@ def _interval_parts(text: str) -> list[int]:
     return [found.months, found.days, found.micros]
 
 
+def _ramp(kind: type[np.floating[Any]]) -> Callable[..., list[float]]:
+    """Return what makes the numbers between two, each the sum of the one before it and a step."""
+
+    def ramp(first: float, last: float, steps: int) -> list[float]:
+        summands = np.full(steps, (kind(last) - kind(first)) / kind(steps), kind)
+        summands[0] += kind(first)
+        found: list[float] = np.add.accumulate(summands, dtype=kind)[:-1].tolist()
+        return found
+
+    return ramp
+
+
 KERNELS: dict[str, tuple[Kernel, str]] = {
     "refused": (_each(_refused, pa.string()), "VARCHAR"),
     "jsonb": (_each(json_values.canonical, pa.string()), "VARCHAR"),
@@ -101,6 +114,8 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "real_text": (_each(float_text.real_text, pa.string()), "VARCHAR"),
     "bucket_value": (_each(sketches.bucket_value, pa.float64()), "DOUBLE"),
     "calendar_bound": (calendar_bounds.bound, "BIGINT"),
+    "ramp": (_each(_ramp(np.float64), pa.list_(pa.float64())), "DOUBLE[]"),
+    "ramp_of_reals": (_each(_ramp(np.float32), pa.list_(pa.float32())), "FLOAT[]"),
     "array_json": (_each(array_text.as_json, pa.string()), "VARCHAR"),
 }
 """Name, kernel, and type of the result as DuckDB names it."""

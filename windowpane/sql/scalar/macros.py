@@ -205,10 +205,11 @@ MACROS = (
         "year(y)",
         f"CASE WHEN y = 0 THEN CAST({_NO_YEAR} AS BIGINT) WHEN y < 0 THEN y + 1 ELSE y END",
     ),
-    _macro("interval_months(i)", "(datepart('year', i) * 12 + datepart('month', i))"),
+    # The fields of a NULL that stands in the query are doubles to DuckDB.
+    _macro("interval_months(i)", "CAST(datepart('year', i) * 12 + datepart('month', i) AS BIGINT)"),
     _macro(
         "interval_micros(i)",
-        "(datepart('hour', i) * 3600000000 + datepart('minute', i) * 60000000 + datepart('microsecond', i))",
+        "CAST(datepart('hour', i) * 3600000000 + datepart('minute', i) * 60000000 + datepart('microsecond', i) AS BIGINT)",
     ),
     # The interval of the same length whose days are fewer than 30 and whose clock is below 24 hours, if there is one.
     _macro(

@@ -129,7 +129,7 @@ class SqlCompleter(Completer):
                 yield column, f"column of {relation}"
         for keyword in _KEYWORDS:
             yield keyword, "keyword"
-        for function in dict.fromkeys([*AGGREGATES, *NUMBERING, "lag", "lead", "nth_value", *FUNCTIONS, *NAMES]):
+        for function in dict.fromkeys([*AGGREGATES, *NUMBERING, "lag", "lead", "nth_value", *FUNCTIONS, *NAMES, "gap_fill"]):
             yield function, "function"
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import close_sort
-from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Watermark
+from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Unnest, Watermark
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.streaming.over import over_spec
 from windowpane.windowing.over.closing_delays import check_closes
@@ -54,7 +54,7 @@ def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mappi
     if isinstance(node, Project):
         closed = _with_closing_windows(node.input, text, query, places)
         return replace(node, input=closed, append_only=closed.append_only, watermarks=_kept(node, closed))
-    if isinstance(node, Filter):
+    if isinstance(node, Filter | Unnest):
         closed = _with_closing_windows(node.input, text, query, places)
         return replace(node, input=closed, append_only=closed.append_only, watermarks=closed.watermarks)
     if isinstance(node, Unary | UnionAll | Join) and _has_over(node):
