@@ -182,3 +182,56 @@ def test_a_version_that_fails_the_condition_is_none():
     bucket = Bucket(match=AsOfMatch(), how="left", condition=wp.right("v") > 0)
     bucket.run(MIN, [(15, "a", 5)], [(9, "a", 3), (10, "a", -1)])
     assert bucket.run(20) == [(5, None)]
+
+
+def _changes(bucket: Bucket) -> list[tuple[Any, ...]]:
+    """Return the changelog of the last batch."""
+    main = [row for number, table in bucket.output.tables if number == MAIN for row in table.to_pylist()]
+    return [(row["_change_type"], row["left.v"], row["right.v"]) for row in main]
+
+
+WORDED = JoinSide(("k",), SIDE.columns.append(pa.field("_change_type", pa.string())), ("v",))
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_a_left_row_comes_at_once_and_is_corrected_until_it_is_final(engine: str, how: str):
+    bucket = Bucket(match=AsOfMatch(), how=how, right=WORDED, updates=True)
+    bucket.program = with_engine(bucket.program, engine)
+
+    def changes(watermark: int, left: list[Any] = [], right: list[Any] = []) -> list[tuple[Any, ...]]:  # noqa: B006
+        bucket.take(watermark, left, right)
+        return _changes(bucket)
+
+    is_left = how == "left"
+    assert changes(MIN, [(10, "a", 1), (20, "a", 2), (10, None, 3)]) == (
+        [("insert", 1, None), ("insert", 2, None), ("insert", 3, None)] if is_left else []
+    )
+    # One correction a batch, whatever came in between; a version behind both corrects neither.
+    came = [("update_preimage", 1, None), ("update_postimage", 1, 7)] if is_left else [("insert", 1, 7)]
+    also = [("update_preimage", 2, None), ("update_postimage", 2, 7)] if is_left else [("insert", 2, 7)]
+    assert changes(MIN, [], [(5, "a", 6, "insert"), (5, "a", 7, "insert"), (30, "a", 8, "insert")]) == [*came, *also]
+    # The first row is final at 10, so only the second one is corrected; a version that is shown alike corrects nothing.
+    assert changes(10, [], [(10, "a", 9, "insert"), (15, "a", 9, "insert")]) == [
+        ("update_preimage", 2, 7),
+        ("update_postimage", 2, 9),
+    ]
+    assert changes(10, [], [(16, "a", 9, "insert")]) == []
+    gone = [("update_preimage", 2, 9), ("update_postimage", 2, None)] if is_left else [("delete", 2, 9)]
+    assert changes(10, [(25, "a", 4)], [(18, "a", 0, "delete")]) == [*gone, *([("insert", 4, None)] if is_left else [])]
+    assert changes(20) == []
+    assert changes(MAX) == []
+    assert bucket.output.counters.held_left == 0
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+def test_the_nearest_row_is_corrected_from_both_sides(engine: str):
+    bucket = Bucket(match=AsOfMatch("nearest", tolerance=5), how="left", updates=True)
+    bucket.program = with_engine(bucket.program, engine)
+    bucket.take(MIN, [(10, "a", 1)], [(14, "a", 4), (16, "a", 6)])
+    assert _changes(bucket) == [("insert", 1, 4)]
+    bucket.take(MIN, [], [(6, "a", 5)])  # of two that are equally far the earlier one
+    assert _changes(bucket) == [("update_preimage", 1, 4), ("update_postimage", 1, 5)]
+    bucket.take(13, [], [(14, "a", 8)])  # nothing that comes after 13 is nearer than 4 behind
+    assert _changes(bucket) == []
+    assert bucket.output.counters.held_left == 0

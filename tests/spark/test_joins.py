@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from tests.spark.helpers import Feed, rows, run, table
+from tests.spark.helpers import Feed, failure, rows, run, table
 from windowpane.errors import (
     ChangelogInputError,
     ConditionError,
@@ -112,6 +112,29 @@ def test_a_join_as_of_an_instant_goes_on_from_its_checkpoint(spark: Any, tmp_pat
     streams.finish()
     second = run(valued(), checkpoint=tmp_path / "checkpoint")
     assert (first.rows(), second.rows()) == ([("a", 1, 11), ("b", 2, None)], [("a", 4, 44), ("z", 1, 6)])
+
+
+def test_a_join_as_of_an_instant_on_update_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
+    clicks = Feed(tmp_path / "clicks", "k string, at timestamp, v long, beat boolean").add([("a", 10, 1, False)])
+    rates = Feed(tmp_path / "rates", "k string, at timestamp, w int, beat boolean").add([("a", 30, 8, False)])
+
+    def rated() -> wp.AsOfJoin:
+        sides = side(clicks.stream(spark)), side(rates.stream(spark))
+        return wp.as_of(*sides).on("k").match().select("v", "w").emit_on_update(key="v")
+
+    first = run(rated(), checkpoint=tmp_path / "checkpoint")
+    clicks.add([("a", 31, 2, False)], [(None, 1000, None, True)])
+    rates.add([("a", 9, 7, False)], [(None, 1000, None, True)])
+    second = run(rated(), checkpoint=tmp_path / "checkpoint")
+    assert first.columns["main"] == ["v", "w", "_change_type"]
+    assert first.rows() == [(1, None, "insert")]
+    assert second.rows() == [(1, 7, "update_postimage"), (1, None, "update_preimage"), (2, 8, "insert")]
+    assert second.counted("held_left")[-1] == 0
+    assert "on update" in rated().explain()
+    assert "results are a changelog" in rated().explain()
+    clicks.add([("a", 2000, 3, False)])
+    once = wp.as_of(side(clicks.stream(spark)), side(rates.stream(spark))).on("k").match().select("v", "w")
+    assert "ChangedPlanError" in failure(once, checkpoint=tmp_path / "checkpoint")
 
 
 def test_a_join_by_arrival_needs_no_watermark_and_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
@@ -282,6 +305,10 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: near.where(wp.left("v") + 1).df, ConditionError, "its type is int64"),
         (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
         (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
+        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="w").df, UnknownColumnError, "of the left side"),
+        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key=()), InvalidSpecError, "tell left rows apart"),
+        (lambda: wp.as_of(clicks, buys).on("k").by_arrival().emit_on_update(key="v"), UnsupportedJoinError, "final"),
+        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="v").key_by("k"), InvalidSpecError, "a changelog"),
         (lambda: hour.trigger(wp.CountTrigger.of(1)).df, UnsupportedJoinError, "trigger.*co_group"),
         (lambda: hour.evictor(wp.CountEvictor.of(1)).df, UnsupportedJoinError, "evictor.*co_group"),
         (lambda: hour.refine("each").df, UnsupportedJoinError, "refine.*co_group"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -240,7 +240,35 @@ class IntervalJoin(Join):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AsOfJoin(Join):
-    """A join as of an instant, ready to run: each left row once, with the right row that was valid at its time."""
+    """A join as of an instant, ready to run: each left row once, with the right row that was valid at its time.
+
+    After ``emit_on_update`` it is a changelog, with a last column ``_change_type``.
+    """
+
+    def emit_on_update(self, key: str | Sequence[str]) -> Self:
+        """Let a left row come out at once, with the right row that is known, and correct it until it is final.
+
+        The output is a changelog: ``insert`` when a left row comes, the pair ``update_preimage``, ``update_postimage`` when
+        another right row is the one, and ``delete`` where an inner join has none any more. A batch gives the net of what it
+        changes. Applied, the changelog of a row ends with what it would have given once. No watermark is passed on.
+
+        Args:
+            key: column(s) of the result that tell left rows apart, for the sink: ``wp.apply_changes(..., key=...)``.
+
+        Raises:
+            InvalidSpecError: no name, or a name that is none.
+            UnsupportedJoinError: after ``by_arrival``, whose rows are final when they come.
+            UnknownColumnError: when the join is built, and its result has no such column of the left side.
+
+        Source: windowpane's own; a materialized view of RisingWave is corrected like that.
+
+        Example:
+            >>> wp.as_of(trades, quotes).on("sym").match().emit_on_update(key="trade_id")
+        """
+        names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else ()
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InvalidSpecError(f"emit_on_update(key={key!r}): it takes the names of columns that tell left rows apart.")
+        return self._with(updates=names)
 
 
 def _positional(column: Any) -> tuple[str, Expression | None]:

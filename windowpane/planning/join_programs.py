@@ -57,6 +57,7 @@ def compile_join(
         window_bound=bound,
         upstream=upstream,
         co_group=None if declared is None else _co_group(request, declared),
+        updates=bool(request.updates),
     )
     program = with_engine(program, request.settings.engine)
     return dataclasses.replace(program, description=_description(program))
@@ -104,9 +105,11 @@ def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
             "evictor": describe(group.evictor),
         }
     )
+    emits = {"emit": "on update"} if program.updates else {}
     return description(
         program.engine,
         **grouped,
+        **emits,
         join=program.how,
         match=describe(program.match),
         left_keys=", ".join(program.left.keys),

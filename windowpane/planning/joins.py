@@ -51,6 +51,7 @@ class JoinRequest:
         trigger: when windows fire; co_group only.
         evictor: which rows leave a firing window; co_group only.
         refine: whether late rows of a batch fire a window once or one by one; co_group only.
+        updates: the columns of the left side that tell its rows apart, where they come out at once and are corrected; else none.
     """
 
     on: tuple[tuple[str, str], ...]
@@ -67,6 +68,7 @@ class JoinRequest:
     trigger: Trigger | None = None
     evictor: Evictor | None = None
     refine: Refine = "last"
+    updates: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse parts that do not go together, once all are said.
@@ -87,6 +89,8 @@ class JoinRequest:
         """Refuse what cannot work before any DataFrame is looked at."""
         if not isinstance(self.match, WindowMatch):
             check_join(self.match, self.how)
+        if isinstance(self.match, ArrivalMatch) and self.updates:
+            raise UnsupportedJoinError("by_arrival", "left rows come out at once and are final: leave out emit_on_update")
         if isinstance(self.match, ArrivalMatch) and (any(self.late) or self.settings.allowed_lateness):
             raise UnsupportedJoinError(
                 "by_arrival", "no row of a join by arrival is late: leave out side_output_late_data and allowed_lateness"
@@ -122,7 +126,8 @@ class JoinPlan:
     def retracts(self) -> bool:
         """Whether later results take earlier ones back."""
         request = self.request
-        return isinstance(request.match, WindowMatch) and request.settings.allowed_lateness > 0 and request.co_group is None
+        corrects = isinstance(request.match, WindowMatch) and request.settings.allowed_lateness > 0 and request.co_group is None
+        return corrects or bool(request.updates)
 
     @property
     def uses_processing_time(self) -> bool:
@@ -145,6 +150,11 @@ class JoinPlan:
             "match": str(request.match),
             **({} if request.condition is None else {"condition": repr(request.condition)}),
             **self._times(),
+            **(
+                {}
+                if not request.updates
+                else {"emit": f"on update: rows of {', '.join(request.updates)} are corrected until final"}
+            ),
             **self._held(program),
             "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
             "passed on": _passed_text(program),

@@ -10,6 +10,9 @@ State: pages ``l`` of left rows and ``r`` of versions, by time, of which a batch
 can be final; and pages ``a`` of anchors, by key, of which it reads those of the keys that it needs an anchor of. A version moves
 to the anchors once no left row to come is older. An anchor that is too old goes when its page is read, at the latest when half of
 the page is; until then it is counted as held, and matches nothing.
+
+Where left rows come out at once (``updates``), a batch reads all of them that wait, and their versions, since a version may
+correct any of them.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.join.batch import Held, Rows, integers
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, PagedBatch, SidePages, hashes_of
 from windowpane.engines.join.program import DROPPED, JoinProgram
+from windowpane.engines.join.shown import NOTHING, Shown
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME
@@ -36,6 +40,9 @@ from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.times import MAX, MIN, add_clamped
+
+_ANY_TIME = MAX - 1
+"""Rows up to it are read key by key."""
 
 
 def refusal(program: JoinProgram) -> str | None:
@@ -82,11 +89,18 @@ class _AsOfBatch(PagedBatch):
         """Read what may be final, the versions that it may match, the anchors of the same keys, and where new rows go."""
         late = horizon(self.watermark, self.program.allowed_lateness)
         until = self._matched_until(late)
-        left = self._read("left", arrived["left"], late)
+        left = self._read("left", arrived["left"], _ANY_TIME if self.program.updates else late)
         right = self._read("right", arrived["right"], until)
         anchors = self._read_anchors([left, right, *(table for table in arrived.values() if table.num_rows)], until)
         self.rows = {"left": Rows(left, left.num_rows), "right": Rows(pa.concat_tables([anchors, right]), 0)}
         self.rows["right"].new = self.rows["right"].table.num_rows
+        self._shown = self._shown_before() if self.program.updates else None
+
+    def _shown_before(self) -> Shown:
+        """Return what the batches before have shown of the left rows that wait."""
+        versions, of = self.rows["right"].table, self.program.right
+        every = np.arange(self.rows["left"].table.num_rows)
+        return Shown(versions, self._matched(every, self._best()[1]), of.passed, self.program.pads_left)
 
     def _read(self, side: Side, arrived: pa.Table, until: int) -> pa.Table:
         pages = self.side_pages[side]
@@ -109,6 +123,8 @@ class _AsOfBatch(PagedBatch):
 
     def write_held(self) -> Held:
         """Write the pages that changed, versions that have become anchors among the anchors."""
+        if self._shown is not None:
+            self._correct(np.arange(self.rows["left"].table.num_rows), self._best()[1])
         right = self.rows["right"].table
         place, orders = integers(right[PLACE]), integers(right[ORDER])
         is_anchor = (place < -1) | (integers(right[TIME]) <= self._since(self.watermark))
@@ -130,7 +146,9 @@ class _AsOfBatch(PagedBatch):
         return PageSummary(int(np.partition(ends, len(ends) // 2)[len(ends) // 2]), page.num_rows)
 
     def _matched_until(self, late: int) -> int:
-        """Return the time of the last version that may decide what is final at ``late``."""
+        """Return the time of the last version that may decide what is final at ``late``, or what is shown of other rows."""
+        if self.program.updates:
+            return MAX if late == MAX else _ANY_TIME
         if self._match.direction == "backward" or late in (MIN, MAX):
             return late
         return MAX if self._match.tolerance is None else add_clamped(late, self._match.tolerance)
@@ -148,6 +166,9 @@ class _AsOfBatch(PagedBatch):
         return self.program.match
 
     def take(self) -> None:
+        if self._shown is not None:
+            left = self.rows["left"]
+            self._shown.take(left.table.num_rows - left.new)
         for _, of in self.parts():
             of.new = of.table.num_rows
 
@@ -197,16 +218,25 @@ class _AsOfBatch(PagedBatch):
         late = horizon(self.watermark, self.program.allowed_lateness)
         left, right = self.rows["left"], self.rows["right"]
         if left.table.num_rows and late != MIN:
-            left_codes, right_codes = self.codes(left.table, right.table)
-            places = Places.of(right_codes, right.times)
-            found = self._candidates(left_codes, left.times, places, right.times)
+            found, chosen = self._best()
             final = self._final(left.times, found, right.times, late)
-            self._match_final(final, self._chosen(left.times, found, right.times))
+            if self._shown is None:
+                self._match_final(final, chosen)
+            else:
+                self._correct(np.flatnonzero(final), chosen)
+                self._shown.keep(~final)
             self.rows["left"] = left.kept(~final)
         if late != MIN:
             self.rows["right"] = right.kept(self._needed(late))
 
     # What a left row is joined with.
+
+    def _best(self) -> tuple[_Candidates, Integers]:
+        """Return the candidates of each left row, and the one that is chosen, -1 for none."""
+        left, right = self.rows["left"], self.rows["right"]
+        left_codes, right_codes = self.codes(left.table, right.table)
+        found = self._candidates(left_codes, left.times, Places.of(right_codes, right.times), right.times)
+        return found, self._chosen(left.times, found, right.times)
 
     def _candidates(self, codes: Integers, times: Integers, places: Places, versions: Integers) -> _Candidates:
         """Return the candidates of left rows; of versions of one time the last to arrive."""
@@ -258,15 +288,40 @@ class _AsOfBatch(PagedBatch):
 
     def _match_final(self, final: Mask, chosen: Integers) -> None:
         left, right = self.rows["left"], self.rows["right"]
-        lefts = np.flatnonzero(final & (chosen >= 0))
-        lefts = lefts[self._is_live(right.table)[chosen[lefts]]]
-        lefts = lefts[self.passing(lefts, chosen[lefts], left.table, right.table)]
+        rows = np.flatnonzero(final)
+        lefts = rows[self._matched(rows, chosen) != NOTHING]
         versions = right.table.take(pa.array(chosen[lefts]))
         self.emit(left.table.take(pa.array(lefts)), versions, left.times[lefts])
         if self.program.pads_left:
             final[lefts] = False
             self.emit(left.table.filter(pa.array(final)), None, left.times[final])
             final[lefts] = True
+
+    def _matched(self, rows: Integers, chosen: Integers) -> Integers:
+        """Return the version that left rows match: the chosen one, unless it is a tombstone or fails the condition."""
+        right = self.rows["right"].table
+        found = chosen[rows]
+        places = np.flatnonzero(found >= 0)
+        places = places[self._is_live(right)[found[places]]]
+        places = places[self.passing(rows[places], found[places], self.rows["left"].table, right)]
+        matched = np.full(len(rows), NOTHING)
+        matched[places] = found[places]
+        return matched
+
+    def _correct(self, rows: Integers, chosen: Integers) -> None:
+        """Let come out how left rows are shown otherwise than before."""
+        assert self._shown is not None, "left rows come out at once"
+        left, right = self.rows["left"], self.rows["right"].table
+        changes = self._shown.changes(rows, right, self._matched(rows, chosen))
+        if not changes.words:
+            return
+        is_alone, words = changes.versions == NOTHING, pa.array(changes.words, pa.string())
+        came = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
+        self.count("pairs", int((came & ~is_alone).sum()))
+        self.count("padded", int((came & is_alone).sum()))
+        versions = pa.concat_tables([self._shown.versions, right]).take(pa.array(changes.versions, mask=is_alone))
+        lefts = left.table.take(pa.array(changes.lefts))
+        self.put(lefts, versions, left.times[changes.lefts], **{CHANGE_TYPE: words})
 
     # What is held of the right side.
 

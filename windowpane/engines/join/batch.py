@@ -248,7 +248,11 @@ class JoinBatch(ABC):
         if not count:
             return
         self.count("pairs" if left is not None and right is not None else "padded", count)
-        program = self.program
+        self.put(left, right, times, **columns)
+
+    def put(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
+        """Let results come out that are not counted here; else as ``emit``."""
+        program, count = self.program, len(times)
         delay = program.held_back
         judged = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
         found: dict[str, Any] = {TIME: pa.array(times), JUDGING_WATERMARK: pa.array(np.full(count, judged)), **columns}

@@ -86,6 +86,7 @@ class JoinProgram:
         window_bound: type of the bounds of windows.
         upstream: where rows come from; ``WINDOW`` if one side comes from an operator.
         co_group: what windows are given to in place of the join of their rows; results have the left keys then.
+        updates: whether left rows of a join as of an instant come out at once, and are corrected until they are final.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -102,13 +103,19 @@ class JoinProgram:
     window_bound: pa.DataType = pa.timestamp("us", "UTC")  # noqa: RUF009 (types of Arrow are values)
     upstream: Upstream = Upstream.SOURCE
     co_group: CoGroup | None = None
+    updates: bool = False
     engine: str = ""
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
 
     @property
     def retracts(self) -> bool:
-        """Whether results may be taken back: windows that fire once more, corrected by late rows."""
+        """Whether results may be taken back: by late rows of a window that has fired, or until they are final."""
+        return self.updates or self.corrects
+
+    @property
+    def corrects(self) -> bool:
+        """Whether late rows correct what windows have put out."""
         return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0 and self.co_group is None
 
     @property

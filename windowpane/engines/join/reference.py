@@ -31,7 +31,7 @@ from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.lateness import horizon
@@ -78,7 +78,7 @@ class _Batch:
         if isinstance(match, ArrivalMatch):
             return ArrivalJoinOperator(program.pads_left, self._rows, self._matches)
         assert isinstance(match, AsOfMatch), "windows have an engine of their own"
-        return AsOfJoinOperator(match, program.pads_left, program.allowed_lateness, self._rows, self._matches)
+        return AsOfJoinOperator(match, program.pads_left, program.allowed_lateness, self._rows, self._matches, program.updates)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         before = self._header.watermark
@@ -155,7 +155,8 @@ class _Batch:
         before = self._header.watermark
         BucketHeader(self._program.description, watermark, now, held).write(self._store)
         late = {side: len(rows) for side, rows in self._late.items()}
-        pairs = sum(each.left is not None and each.right is not None for each in results)
+        came = [each for each in results if each.change in APPEARING]
+        pairs = sum(each.left is not None and each.right is not None for each in came)
         counters = JoinCounters(
             late_elements=sum(late.values()),
             late_dropped=sum(row[DROPPED] for rows in self._late.values() for row in rows),
@@ -164,7 +165,7 @@ class _Batch:
             left_late=late["left"],
             right_late=late["right"],
             pairs=pairs,
-            padded=len(results) - pairs,
+            padded=len(came) - pairs,
         )
         is_idle = not held and self._program.upstream is Upstream.SOURCE
         return BucketOutput(list(self._tables(results, before)), counters, is_idle)
@@ -185,4 +186,4 @@ class _Batch:
 def _named(joined: Joined) -> dict[str, Any]:
     left = {passed_name("left", name): value for name, value in (joined.left or {}).items()}
     right = {passed_name("right", name): value for name, value in (joined.right or {}).items()}
-    return {**left, **right, TIME: joined.time}
+    return {**left, **right, TIME: joined.time, CHANGE_TYPE: joined.change}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.times import MAX, add_clamped
 
@@ -24,10 +25,11 @@ class _Version(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A left row whose match is not final."""
+    """A left row whose match is not final, and the results that stand for it: none, or the one that was shown last."""
 
     time: int
     row: Row
+    shown: tuple[Joined, ...] = ()
 
 
 class AsOfJoinOperator:
@@ -39,14 +41,24 @@ class AsOfJoinOperator:
         allowed_lateness: how long rows behind the watermark are waited for.
         rows: the state.
         matches: what a left row and its version must fulfil besides; a version that does not is no match, and hides older ones.
+        updates: whether left rows come out at once, and are corrected until they are final.
     """
 
-    def __init__(self, match: AsOfMatch, pads: bool, allowed_lateness: int, rows: KeyedRows, matches: Matches) -> None:
+    def __init__(
+        self,
+        match: AsOfMatch,
+        pads: bool,
+        allowed_lateness: int,
+        rows: KeyedRows,
+        matches: Matches,
+        updates: bool = False,
+    ) -> None:
         self._match = match
         self._pads = pads
         self._lateness = allowed_lateness
         self._rows = rows
         self._matches = matches
+        self._updates = updates
         self._touched: dict[bytes, Any] = {}
 
     def advance(self, watermark: int) -> Iterator[Joined]:
@@ -63,13 +75,16 @@ class AsOfJoinOperator:
             if final > watermark:
                 waits.append(left)
                 self._rows.look_again(final)
-                continue
-            match = self._chosen(left, before, after)
-            if match is not None or self._pads:
-                yield Joined(left.row, match, left.time)
-        self._rows.write(_LEFT, waits)
+            else:
+                yield from _corrected(left.shown, self._joined(left, versions))
         kept = self._kept(versions, watermark)
         self._rows.write(_VERSIONS, kept)
+        if self._updates:
+            for number, left in enumerate(waits):
+                now = self._joined(left, kept)
+                yield from _corrected(left.shown, now)
+                waits[number] = left._replace(shown=now)
+        self._rows.write(_LEFT, waits)
         end = self._end_of_oldest(kept)
         if end is not None and max(end, watermark) < MAX:
             self._rows.look_again(max(end, watermark + 1))
@@ -117,6 +132,11 @@ class AsOfJoinOperator:
         return not older or time >= older[-1]
 
     # The match.
+
+    def _joined(self, left: _Waiting, versions: list[_Version]) -> tuple[Joined, ...]:
+        """Return the result that a left row has with these versions, if it has one."""
+        match = self._chosen(left, self._before(left.time, versions), self._after(left.time, versions))
+        return (Joined(left.row, match, left.time),) if match is not None or self._pads else ()
 
     def _before(self, time: int, versions: list[_Version]) -> _Version | None:
         found = [each for each in versions if each.time < time or (each.time == time and self._match.allow_exact)]
@@ -177,3 +197,11 @@ class AsOfJoinOperator:
             return edge
         end = self._end_of(first.time)
         return None if end is None else max(end, edge)
+
+
+def _corrected(shown: tuple[Joined, ...], now: tuple[Joined, ...]) -> Iterator[Joined]:
+    """Yield what turns the result that was shown of a left row into that of now."""
+    if shown == now:
+        return
+    yield from (each._replace(change=UPDATE_PREIMAGE if now else DELETE) for each in shown)
+    yield from (each._replace(change=UPDATE_POSTIMAGE if shown else INSERT) for each in now)

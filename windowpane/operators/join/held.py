@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import TimerQueue
+from windowpane.windowing.changes import INSERT
 
 Row = Mapping[str, Any]
 """A row by the names of its columns, those of the key among them."""
@@ -41,11 +42,13 @@ class Joined(NamedTuple):
         left: its left row, ``None`` if it is a right row without a match.
         right: its right row, ``None`` if it is a left row by itself.
         time: its event time.
+        change: what it does to the results, where they are a changelog.
     """
 
     left: Row | None
     right: Row | None
     time: int
+    change: str = INSERT
 
 
 class KeyedRows:

@@ -48,10 +48,12 @@ class JoinNames:
         self._windowed = isinstance(request.match, WindowMatch)
         all_columns = dict(self._all())
         chosen = [each for name, given in request.columns for each in self._chosen(name, given, all_columns)]
-        _refuse_twice(
-            [name for name, _ in chosen]
-            + ([CHANGE_TYPE] if request.settings.allowed_lateness and self._windowed and request.co_group is None else [])
-        )
+        corrects = bool(request.settings.allowed_lateness) and self._windowed and request.co_group is None
+        _refuse_twice([name for name, _ in chosen] + ([CHANGE_TYPE] if corrects or request.updates else []))
+        of_left = [name for name, expression in chosen if isinstance(expression, SideName) and expression.side == "left"]
+        for name in request.updates:
+            if name not in of_left:
+                raise UnknownColumnError(name, "emit_on_update: columns of the left side in the result", of_left)
         used = [part for _, expression in chosen for part in sides_in(expression)]
         self._check(used, "select")
         self.passed: dict[Side, tuple[str, ...]] = {side: _of(side, used) for side in ("left", "right")}

@@ -1,6 +1,7 @@
 """Kind ``joins``: joins of two streams, batch by batch, and DuckDB's join of the rows that were taken.
 
 A join runs on the engine that planning chooses and on the reference, which must agree after every batch.
+One whose rows come out at once, and are corrected, must end with what it gives when they come out once.
 What came out in all must be what DuckDB makes of the rows that were taken: interval joins, and joins of windows that DuckDB can
 compute; as-of joins where no version came late. The engine is made anew from bytes before every batch.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -30,7 +31,7 @@ from windowpane.windowing.assigners import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from windowpane.windowing.changes import APPEARING, CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.expressions import Constant, Operation, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import MAX, MIN
@@ -49,7 +50,8 @@ def run(seed: int) -> Outcome:
     drawn = Random(seed)
     program = random_program(drawn)
     steps = [*_random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
-    text = f"{program.match} {program.how}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
+    kind = f"{program.how} on update" if program.updates else program.how
+    text = f"{program.match} {kind}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
     try:
         with drawn_sizes(seed):
             return Outcome(seed, text, program.engine, list(_differences(program, steps)))
@@ -87,6 +89,7 @@ def random_program(drawn: Random) -> JoinProgram:
         allowed_lateness=0 if isinstance(match, ArrivalMatch) else drawn.choice([0, 0, 3, 10]),
         time_of=drawn.choice(["max", "left", "right"]),
         window_bound=pa.int64(),
+        updates=isinstance(match, AsOfMatch) and drawn.random() < 0.4,
     )
     return with_engine(program)
 
@@ -165,7 +168,7 @@ class _Run:
             for row in table.to_pylist():
                 if number == MAIN:
                     result = (*(row.get(name) for name in _IDS), row[TIME])
-                    results[result] += -1 if row.get(CHANGE_TYPE) == DELETE else 1
+                    results[result] += 1 if row.get(CHANGE_TYPE, INSERT) in APPEARING else -1
                 else:
                     missed = tuple((each["start"], each["end"]) for each in row.get(WINDOWS_MISSED) or ())
                     late[number, row["id"], missed, row.get(DROPPED, True)] += 1
@@ -190,6 +193,14 @@ def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
         for what, one, other in zip(("results", "late rows"), got, wanted, strict=True):
             if _net(one) != _net(other):
                 yield f"step {number}, {what}: {_net(one)}, the reference has {_net(other)}"
+        if any(count < 0 for count in running.results.values()):
+            yield f"step {number}: rows were taken back that had not come out"
+    if program.updates:
+        closing = _Run(with_engine(replace(program, updates=False), _REFERENCE))
+        for step in steps:
+            closing.step(step)
+        if _net(closing.results) != _net(running.results):
+            yield f"in all: {_net(running.results)}, each row once gives {_net(closing.results)}"
     answer = _answer(program, steps, running.late)
     if answer is not None and _net(answer) != (found := _net(_cut(running))):
         yield f"in all: {found}, DuckDB has {_net(answer)}"

@@ -1,0 +1,97 @@
+"""What results say of left rows that wait: which version each was last shown with, and the changes that correct it.
+
+Nothing of it is stored. What a waiting left row is shown with follows from the versions that are held between two batches, so a
+batch works it out before it takes rows, and again at its end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.arrays import Integers, Mask
+from windowpane.kernels.keys.codes import comparable
+from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+
+NOTHING = -1
+"""In place of a version: the left row has none."""
+_UNSEEN = -2
+"""In place of a version: the left row has not come out yet."""
+
+
+class Changes(NamedTuple):
+    """Rows of a changelog, both halves of an update beside each other.
+
+    Attributes:
+        lefts: the left row of each.
+        versions: its version, of ``tables`` one after the other; ``NOTHING`` where it has none.
+        words: what kind of change it is.
+    """
+
+    lefts: Integers
+    versions: Integers
+    words: list[str]
+
+
+class Shown:
+    """The version that each left row is shown with.
+
+    Args:
+        versions: the versions as they were before the batch.
+        matched: for each left row the number of its version there, ``NOTHING`` for none.
+        compared: the columns of a version that come out.
+        pads: whether a left row without a version comes out.
+    """
+
+    def __init__(self, versions: pa.Table, matched: Integers, compared: tuple[str, ...], pads: bool) -> None:
+        self.versions = versions
+        self._matched = matched
+        self._compared = compared
+        self._pads = pads
+
+    def take(self, count: int) -> None:
+        """Take so many left rows, which have not come out yet."""
+        self._matched = np.concatenate([self._matched, np.full(count, _UNSEEN)])
+
+    def keep(self, mask: Mask) -> None:
+        """Forget the left rows that are not in a mask."""
+        self._matched = self._matched[mask]
+
+    def changes(self, rows: Integers, versions: pa.Table, matched: Integers) -> Changes:
+        """Return the changes that show left rows with other versions.
+
+        Args:
+            rows: the left rows.
+            versions: the versions as they are now.
+            matched: the version of each of ``rows`` there, ``NOTHING`` for none.
+        """
+        before = self._matched[rows]
+        was = (before >= 0) | (before == NOTHING) if self._pads else before >= 0
+        now = np.full(len(rows), True) if self._pads else matched >= 0
+        differs = ~(was & now) | ~self._same(before, versions, matched)
+        went, came = np.flatnonzero(was & differs), np.flatnonzero(now & differs)
+        places = np.concatenate([went, came])
+        halves = np.repeat([0, 1], [len(went), len(came)])
+        order = np.lexsort((halves, places))
+        moved = np.where(matched >= 0, matched + self.versions.num_rows, NOTHING)
+        found = np.concatenate([before[went], moved[came]])[order]
+        is_update = (was & now)[places]
+        words = np.where(is_update, halves + 2, halves)[order]
+        named = [DELETE, INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE]
+        return Changes(rows[places[order]], found, [named[word] for word in words.tolist()])
+
+    def _same(self, before: Integers, versions: pa.Table, matched: Integers) -> Mask:
+        """Return which left rows have the same to show as before."""
+        same: Mask = (before == NOTHING) & (matched == NOTHING)
+        both = np.flatnonzero((before >= 0) & (matched >= 0))
+        if not self._compared:
+            same[both] = True
+        elif len(both):
+            old, new = self.versions.take(pa.array(before[both])), versions.take(pa.array(matched[both]))
+            columns = [pa.chunked_array([*old[name].chunks, *new[name].chunks]) for name in self._compared]
+            codes = key_codes([comparable(column) for column in columns], 2 * len(both))
+            same[both] = codes[: len(both)] == codes[len(both) :]
+        return same
