@@ -83,6 +83,68 @@ def test_rows_come_out_once_when_both_watermarks_have_passed() -> None:
         assert session.query("SELECT v, p FROM latest ORDER BY v").rows() == [(1, 160), (2, None), (3, None), (4, 200), (5, 400)]
 
 
+VERSIONED = """
+    CREATE TABLE l (k int, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY;
+    CREATE TABLE r (k int, since timestamp, p int, WATERMARK FOR since AS since - INTERVAL '5 seconds') APPEND ONLY;
+    CREATE MATERIALIZED VIEW kept AS SELECT v, w.p AS p FROM l LEFT JOIN r FOR SYSTEM_TIME AS OF l.at AS w ON l.k = w.k;
+    CREATE MATERIALIZED VIEW found AS SELECT v, p FROM l JOIN r FOR SYSTEM_TIME AS OF l.at ON l.k = r.k;
+    CREATE MATERIALIZED VIEW before AS
+        SELECT v, p FROM l JOIN r FOR SYSTEM_TIME AS OF l.at - INTERVAL '6 seconds' ON l.k = r.k;
+    CREATE MATERIALIZED VIEW once AS SELECT at, v, p FROM l LEFT JOIN r FOR SYSTEM_TIME AS OF l.at ON l.k = r.k
+        EMIT ON WINDOW CLOSE;
+"""
+
+
+def test_the_version_that_was_valid_at_a_time_of_the_left_side() -> None:
+    with Session(":memory:") as session:
+        session.run(VERSIONED)
+        session.run("""
+            INSERT INTO l VALUES (1, '2024-01-01 00:00:10', 1), (2, '2024-01-01 00:00:10', 2), (NULL, '2024-01-01 00:00:10', 3);
+            INSERT INTO r VALUES (1, '2024-01-01 00:00:04', 40), (1, '2024-01-01 00:00:11', 110); FLUSH
+        """)
+        views = ("kept", "found", "before")
+        shown = [sorted(session.query(f"SELECT v, p FROM {view}").rows()) for view in views]
+        assert shown == [[(1, 40), (2, None), (3, None)], [(1, 40)], [(1, 40)]]
+        # A version of a time in between corrects what stands, as Flink's temporal join would have it.
+        session.run("INSERT INTO r VALUES (1, '2024-01-01 00:00:10', 100); FLUSH")
+        shown = [sorted(session.query(f"SELECT v, p FROM {view}").rows()) for view in views]
+        assert shown == [[(1, 100), (2, None), (3, None)], [(1, 100)], [(1, 40)]]
+        assert session.query("SELECT v, p FROM once").rows() == []
+        session.run(
+            "INSERT INTO l VALUES (9, '2024-01-01 00:01:00', 4); INSERT INTO r VALUES (9, '2024-01-01 00:01:00', 0); FLUSH"
+        )
+        assert sorted(session.query("SELECT v, p FROM once").rows()) == [(1, 100), (2, None), (3, None)]
+
+
+def test_the_condition_of_a_match_stands_before_on_too() -> None:
+    with Session(":memory:") as session:
+        session.run(LATE_AND_LATER)
+        session.run(
+            "INSERT INTO l VALUES (1, '2024-01-01 00:00:10', 1); INSERT INTO r VALUES (1, '2024-01-01 00:00:09', 5); FLUSH"
+        )
+        query = "SELECT v, p FROM l ASOF LEFT JOIN r MATCH_CONDITION (l.at >= r.at) ON l.k = r.k"
+        assert session.query(query).rows() == [(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME AS OF l.at ON l.k = v.k", "A table with a PRIMARY KEY keeps the newest"),
+        ("SELECT 1 FROM l JOIN r FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01' ON l.k = r.k", "AS OF a constant"),
+        ("SELECT 1 FROM l JOIN r FOR SYSTEM_TIME AS OF l.at ON l.k = r.k AND r.p > 1", "r.p > 1 in the condition"),
+        ("SELECT 1 FROM l RIGHT JOIN r FOR SYSTEM_TIME AS OF l.at ON l.k = r.k", "JOIN and LEFT JOIN with ON are"),
+        ("SELECT 1 FROM l JOIN n FOR SYSTEM_TIME AS OF l.at ON l.k = n.k", "each version a row, with one WATERMARK"),
+    ],
+)
+def test_versions_that_are_not_there_are_refused(query: str, words: str) -> None:
+    with Session(":memory:") as session:
+        session.run(VERSIONED)
+        session.run("CREATE TABLE v (k int PRIMARY KEY, since timestamp, WATERMARK FOR since AS since)")
+        session.run("CREATE TABLE n (k int, since timestamp) APPEND ONLY")
+        with pytest.raises(UnsupportedSqlError, match=words):
+            session.run(query)
+
+
 @pytest.mark.parametrize(
     ("join", "error", "words"),
     [

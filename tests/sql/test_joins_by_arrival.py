@@ -96,6 +96,7 @@ def test_rows_that_are_spread_over_buckets_meet_what_is_there(spread_session: Se
         ("SELECT 1 FROM v JOIN l FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = v.k", "must be APPEND ONLY"),
         ("SELECT 1 FROM l RIGHT JOIN v FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = v.k", "JOIN and LEFT JOIN with ON are"),
         ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME AS OF '2024-01-01' ON l.k = v.k", "gives another result"),
+        ("SELECT 1 FROM l JOIN v FOR SYSTEM_TIME BETWEEN 1 AND 2 ON l.k = v.k", "FOR SYSTEM_TIME AS OF is"),
     ],
 )
 def test_what_it_is_not_for_is_refused(query: str, words: str) -> None:

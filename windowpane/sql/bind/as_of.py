@@ -1,5 +1,6 @@
 """ASOF joins: each row of the left side with the one row of the right side that is nearest in time, and not on the other side.
 
+A join FOR SYSTEM_TIME AS OF a time of the left side is one of them: each row of the right side is a version, valid from its time.
 Rows of both sides are put together and sorted by key and time, forwards or backwards; then the nearest row of the right side is
 the last one before a left row, which is a call over a window. So a right row that comes late, changes or goes corrects the
 left rows up to its neighbour, and with EMIT ON WINDOW CLOSE each row comes out once, when the watermarks of both sides have
@@ -80,6 +81,47 @@ def as_of_join(
         UnsupportedSqlError: a condition that says something else.
     """
     nearness = _nearness(join, binder, {column.id for column in left.columns}, {column.id for column in right.columns})
+    return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
+
+
+def version_join(
+    left: Node,
+    right: Node,
+    scope: Scope,
+    other: Scope,
+    join: exp.Expr,
+    moment: tuple[exp.Expr, Expr, Column],
+    binder: ScalarBinder,
+    ids: Ids,
+) -> tuple[Node, Scope]:
+    """Return rows of the left side with the version that was valid at a time of theirs: ``FOR SYSTEM_TIME AS OF l.at``.
+
+    Args:
+        left: the left side.
+        right: the right side, each version a row.
+        scope: what names mean in the left side.
+        other: what they mean in the right side.
+        join: the join as it was parsed, whose condition is equalities.
+        moment: the time as it was parsed, the time of left rows, and the column from which on a version is valid.
+        binder: binds the condition, over both scopes.
+        ids: gives columns their ids.
+
+    Raises:
+        UnsupportedSqlError: a condition that is no equality of both sides.
+    """
+    ours, theirs = ({column.id for column in side.columns} for side in (left, right))
+    keys = []
+    for part in conjuncts(join.args["on"]):
+        pair = key_pair(part, binder, ours, theirs)
+        if pair is None:
+            raise binder.text.unsupported(
+                part,
+                f"{part.sql()} in the condition of a join FOR SYSTEM_TIME AS OF",
+                "It is equalities of both sides, the key of the versions. What else a row must be, a subquery or WHERE says.",
+            )
+        keys.append(pair)
+    place, at, since = moment
+    nearness = _Nearness(tuple(keys), _times(place, at, _expr(since), binder.text), backward=True, strict=False)
     return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
 
 

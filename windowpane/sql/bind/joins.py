@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.as_of import as_of_join
+from windowpane.sql.bind.as_of import as_of_join, version_join
 from windowpane.sql.bind.correlation import outputs_of
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
@@ -46,7 +46,7 @@ class Joins:
             return self._lateral(node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Unnest):
             return self._unnest(node, scope, join)
-        relation, by_arrival = self._without_version(join)
+        relation, moment = self._without_version(join)
         right, other = self.apply(*self._query.relation(relation, self._tables), closer)
         shared = set(scope.tables()) & set(other.tables()) - {""}
         if shared:
@@ -54,8 +54,10 @@ class Joins:
         if method == "ASOF":
             binder = ScalarBinder(self._text, scope + other, "ASOF JOIN", self._query.now)
             return as_of_join(node, right, scope, other, join, binder, self._query.ids)
-        if by_arrival:
+        if moment is not None and moment.sql().upper() == "PROCTIME()":
             return self._by_arrival(node, right, scope + other, join, _KINDS[side]), scope + other
+        if moment is not None:
+            return self._of_versions(node, right, scope, other, join, moment)
         names = self._shared_names(scope, other, join)
         if names:
             return self._using(node, right, scope, other, _KINDS[side], names, join)
@@ -68,22 +70,41 @@ class Joins:
         bound = ScalarBinder(self._text, both, "JOIN ON", self._query.now).boolean(condition)
         return plan.join(node, right, _KINDS[side], (), bound, self._query.ids), both
 
-    def _without_version(self, join: exp.Expr) -> tuple[exp.Expr, bool]:
-        """Return the relation that is joined, and whether as of the time at which rows come."""
+    def _without_version(self, join: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+        """Return the relation that is joined, and as of which moment; ``None`` as it is."""
         version = join.this.args.get("version")
         if version is None:
-            return join.this, False
-        if str(version.args.get("kind")).upper() != "AS OF" or version.expression.sql().upper() != "PROCTIME()":
-            raise self._text.unsupported(
-                version,
-                "FOR SYSTEM_TIME with anything but AS OF PROCTIME()",
-                "For the row that was valid at a time of the left side, keep each version as a row with its time, and write "
-                "ASOF JOIN ... ON l.k = r.k AND l.at >= r.at. A join without it gives another result: when a row of this side "
-                "changes, results that stand already change with it.",
-            )
+            return join.this, None
+        if str(version.args.get("kind")).upper() != "AS OF":
+            raise self._text.unsupported(version, f"FOR SYSTEM_TIME {version.args.get('kind')}", "FOR SYSTEM_TIME AS OF is.")
         relation = join.this.copy()
         relation.set("version", None)
-        return relation, True
+        return relation, version.expression
+
+    def _of_versions(
+        self, left: Node, right: Node, scope: Scope, other: Scope, join: exp.Expr, moment: exp.Expr
+    ) -> tuple[Node, Scope]:
+        """Join each row with the version of its key that was valid at a time of the row."""
+        version = join.this.args["version"]
+        if (join.args.get("side") or "").upper() not in ("", "LEFT") or join.args.get("on") is None:
+            raise self._text.unsupported(join, "FOR SYSTEM_TIME AS OF in this join", "JOIN and LEFT JOIN with ON are.")
+        times = [each.column for each in other.visible if each.column.id in right.watermarks]
+        if not right.append_only or len(times) != 1:
+            raise self._text.unsupported(
+                version,
+                "FOR SYSTEM_TIME AS OF a time of the left side for a table that has not each version as a row",
+                "A table with a PRIMARY KEY keeps the newest version alone. Make it APPEND ONLY, each version a row, with one "
+                "WATERMARK FOR the time from which it is valid. A join without FOR SYSTEM_TIME gives another result: when a row "
+                "of this side changes, results that stand already change with it.",
+            )
+        binder = ScalarBinder(self._text, scope, "FOR SYSTEM_TIME AS OF", self._query.now)
+        at = binder.bind(moment)
+        if not at.columns:
+            raise self._text.unsupported(
+                version, "FOR SYSTEM_TIME AS OF a constant", "Write a time of the left side, or PROCTIME()."
+            )
+        both = ScalarBinder(self._text, scope + other, "JOIN ON", self._query.now)
+        return version_join(left, right, scope, other, join, (moment, at, times[0]), both, self._query.ids)
 
     def _by_arrival(self, left: Node, right: Node, both: Scope, join: exp.Expr, kind: str) -> Node:
         """Join each row with those of a table at the time when it comes. Source of the rules: RisingWave's temporal join."""

@@ -180,7 +180,7 @@ class Definitions:
         bound = binder.bind(statement.query)
         node = planned(bound.node, binder.ids)
         if statement.on_window_close:
-            node = emit_on_close(node, text, statement.query, binder.window_places)
+            node = emit_on_close(node, text, statement.query, binder.window_places, binder.ids)
         if is_new:
             views.check_streamable(node, binder, statement, text)
         return replace(views.view_plan(statement, bound, node, text), reads=binder.names_read())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
 
 
@@ -103,12 +104,14 @@ class TimeBound:
         sql: over columns of that input.
         watermark: follows from that of the other input.
         column: the column that ``sql`` is, ``None`` if it is none.
+        kind: the type of ``sql``.
     """
 
     frees: int
     sql: str
     watermark: Watermark
     column: str | None
+    kind: SqlType
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,9 @@ class Parser(RisingWaveParser):
         "CEIL": lambda parser: parser._parse_rounded("ceil"),
     }
 
+    ID_VAR_TOKENS: ClassVar[set[TokenType]] = {*RisingWaveParser.ID_VAR_TOKENS, TokenType.MATCH_CONDITION}
+    TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {TokenType.MATCH_CONDITION}
+
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = dict.fromkeys(exp.DType, _typed_literal)
 
     def _parse_rounded(self, name: str) -> exp.Expr:
@@ -93,10 +96,14 @@ class WindowpaneDialect(RisingWave):
     INDEX_OFFSET = 0
 
     class Tokenizer(RisingWave.Tokenizer):
-        """Takes no statement for opaque text, and Flink's backquotes for quotes of names."""
+        """Takes no statement for opaque text, and Flink's backquotes for quotes of names; knows Snowflake's MATCH_CONDITION."""
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **RisingWave.Tokenizer.KEYWORDS,
+            "MATCH_CONDITION": TokenType.MATCH_CONDITION,
+        }
 
     Parser = Parser
 

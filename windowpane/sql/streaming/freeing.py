@@ -138,7 +138,8 @@ def _past(node: Join, index: int, clock: Clock) -> str:
     ]
     for bound in node.bounds:
         limit = clock.of(bound.watermark) if bound.frees == index and bound.watermark.final else None
-        conditions.append(None if limit is None else f"{bound.sql} < {limit}")
+        # Where the bound of a row is NULL, the row matches nothing.
+        conditions.append(None if limit is None else f"({bound.sql} < {limit} OR {bound.sql} IS NULL)")
     matched = _any(iter(conditions))
     if not matched or source.append_only:
         return matched

@@ -2,8 +2,9 @@
 
 An OVER window gets a sort on its order column below it, and emits by itself; it then has no watermark for what comes after.
 Any other plan gets a sort at its root: a row comes out as soon as one of its columns is behind that column's watermark, which
-is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). Source of
-the rules: RisingWave's planner, which takes the first of such columns.
+is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). A join without
+such a column in its result waits for what says that its rows are final (``close_joins``). Source of the rules: RisingWave's
+planner, which takes the first of such columns.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from sqlglot import exp
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.bind.build_plan import close_sort
+from windowpane.sql.bind.scope import Ids
 from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Unnest, Watermark
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.streaming.over import over_spec
+from windowpane.sql.windows.close_joins import closing_join
 from windowpane.windowing.over.closing_delays import check_closes
 
 _NEEDED = "Declare WATERMARK FOR on the time column of the table, and keep or group by that column or a window of it."
 
 
-def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr]) -> Node:
+def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr], ids: Ids) -> Node:
     """Return a plan that emits on window close.
 
     Args:
@@ -31,6 +34,7 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
         text: the text it was written in.
         query: the whole query, for places.
         places: where calls over windows stand, by id of their column.
+        ids: gives columns their ids.
 
     Raises:
         SqlError: the plan cannot emit on window close, with the place of what prevents it.
@@ -40,6 +44,9 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
     by = [column.id for column in node.columns if column.id in node.watermarks]
     if by:
         return close_sort(node, by)
+    joined = closing_join(node, ids)
+    if joined is not None:
+        return joined
     raise text.unsupported(query, "EMIT ON WINDOW CLOSE without a watermark column in the result", _NEEDED)
 
 

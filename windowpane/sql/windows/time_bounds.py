@@ -38,5 +38,5 @@ def _bound(low: Expr, high: Expr, left: Node, right: Node) -> TimeBound | None:
         risen = low.rises_with
         if risen is not None and risen in other.watermarks and low.columns == {risen} and high.columns and high.columns <= ids:
             watermark = other.watermarks[risen].through(low.sql.replace(quoted(risen), "{w}"))
-            return TimeBound(index, high.sql, watermark, high.column if high.is_column else None)
+            return TimeBound(index, high.sql, watermark, high.column if high.is_column else None, high.type)
     return None
