@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import settings
+from py4j.protocol import Py4JError
 
+from tests.brief_jvm import BRIEF
 from tests.conformance_path import ABSENT, find_conformance_root
+from tests.forked_workers import forked_driver_workers
 from tests.slow import SLOW
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
     "spark.ui.enabled": "false",
     # Most tests are of rows that Spark hands over; tests/spark/test_parquet_files.py is of those that Arrow reads.
@@ -33,6 +37,12 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+
+# Hadoop's newer interface to local files, which checkpoints use by default, starts a process for each look at a file.
+FILE_MANAGERS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",  # since Spark 4.1
+    "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+)
 
 pytest_plugins = ["windowpane.testing.pytest_plugin"]
 
@@ -64,22 +74,40 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A classic local Spark session with two cores, stopped at the end of the test process."""
     from pyspark.sql import SparkSession
 
-    # Workers run the interpreter of the tests, activated or not.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
     scratch = folder / "tmp"
     scratch.mkdir()
     paths: dict[str, bool | float | int | str | None] = {
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        # Queries that name no checkpoint put theirs into the JVM's own tmpdir. Queries this small never repay an optimizing JVM.
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Queries that name no checkpoint put theirs into the JVM's own tmpdir.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {BRIEF}",
     }
-    builder = SparkSession.builder.master("local[2]").appName("windowpane-tests")
-    session = builder.config(map=SETTINGS | paths).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    builder = SparkSession.builder.master("local[2]").appName("windowpane-tests").config(map=SETTINGS | paths)
+    with forked_driver_workers() as python:
+        # Workers run the interpreter of the tests, activated or not.
+        with pytest.MonkeyPatch.context() as patch:
+            if "PYSPARK_PYTHON" not in os.environ:
+                patch.setenv("PYSPARK_PYTHON", python)
+            session = builder.getOrCreate()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of sessions of other processes
+        session.sparkContext.setLogLevel("ERROR")
+        _lighten_checkpoints(session)
+        yield session
+        session.stop()
+
+
+def _lighten_checkpoints(session: SparkSession) -> None:
+    """Have checkpoints written without a file of checksums beside each file, and without a process for each look at a file."""
+    jvm = cast(Any, session)._jvm
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(session.sparkContext._jsc.hadoopConfiguration()).setWriteChecksum(False)
+    newer, older = FILE_MANAGERS
+    try:
+        jvm.java.lang.Class.forName(newer)
+        manager = newer
+    except Py4JError:
+        manager = older
+    session.conf.set("spark.sql.streaming.checkpointFileManagerClass", manager)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""How many examples a random test draws: a share in ``make test``, which are others in every run, all in ``make test-all``."""
+"""How many examples a random test draws: one in four in ``make test``, all in ``make test-all``."""
 
 from __future__ import annotations
 
