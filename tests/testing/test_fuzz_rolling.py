@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.examples import examples
 from windowpane.testing.fuzz import rolling
 from windowpane.testing.fuzz.__main__ import report
 from windowpane.windowing.rolling.spec import RollingEmit
@@ -12,10 +13,11 @@ PROGRAMS = 200
 
 
 def test_random_features_agree() -> None:
+    programs = examples(PROGRAMS)
     lines: list[str] = []
-    failed = report((rolling.run(seed) for seed in range(PROGRAMS)), lines.append, "rolling")
+    failed = report((rolling.run(seed) for seed in range(programs)), lines.append, "rolling")
     assert failed == 0, "\n".join(lines)
-    assert lines[-1] == f"{PROGRAMS} passed, 0 failed"
+    assert lines[-1] == f"{programs} passed, 0 failed"
 
 
 def test_programs_have_every_part() -> None:
