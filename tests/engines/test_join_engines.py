@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pyarrow as pa
@@ -89,7 +90,7 @@ def test_results_of_a_hot_key_leave_in_chunks():
     rows = [(number, "a", number) for number in range(20)]
     with standing_in(lambda size: 10 if size.name == "pairs made at once" else size.usual):
         assert len(bucket.run(MIN, rows, rows)) == 20 * 21 // 2
-    assert max(table.num_rows for _, table in bucket.output.tables) <= 2 * 20
+        assert max(table.num_rows for _, table in bucket.output.tables) <= 2 * 20
 
 
 def test_rows_of_an_operator_are_judged_by_the_watermark_before():
@@ -235,3 +236,40 @@ def test_the_nearest_row_is_corrected_from_both_sides(engine: str):
     bucket.take(13, [], [(14, "a", 8)])  # nothing that comes after 13 is nearer than 4 behind
     assert _changes(bucket) == []
     assert bucket.output.counters.held_left == 0
+
+
+@pytest.mark.parametrize("how", ["inner", "full", "semi", "anti"])
+def test_pairs_of_a_hot_key_are_made_while_they_are_read(how: str):
+    bucket = Bucket(match=IntervalMatch(-1000, 1000), how=how)
+    rows = [(number, "a", number) for number in range(2000)]
+    tracemalloc.start()
+    try:
+        bucket.take(MIN, rows, rows)
+        pairs = sum(table.num_rows for _, table in bucket.output.tables)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    near = sum(min(n + 1001, 2000) - max(n - 1000, 0) for n in range(2000))
+    assert pairs == {"inner": near, "full": near, "semi": 2000, "anti": 0}[how]
+    assert peak < 64 << 20  # numpy's arrays of all pairs would be 90 MB
+
+
+WINDOWS = {
+    "tumbling": (wp.TumblingEventTimeWindows.of(10), [(2, 1), (1, 0), (0, 0)]),
+    "sliding": (wp.SlidingEventTimeWindows.of(10, 5), [(2, 1), (1, 0), (0, 0)]),
+    "session": (wp.EventTimeSessionWindows.with_gap(5), [(2, 1), (1, 0), (0, 0)]),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize("lateness", [0, 1])
+def test_rows_of_each_side_are_counted_while_windows_hold_them(kind: str, lateness: int):
+    assigner, expected = WINDOWS[kind]
+    bucket = Bucket(match=WindowMatch(assigner), how="left", allowed_lateness=lateness, window_bound=pa.int64())
+    held = []
+    for watermark, left, right in ((MIN, [(3, "a", 1), (11, "b", 2)], [(4, None, 3)]), (10, [(1, "a", 4)], []), (MAX, [], [])):
+        bucket.take(watermark, left, right)
+        held.append((bucket.output.counters.held_left, bucket.output.counters.held_right))
+    # The row engine, which corrects what came out, holds a row once in each window that it is in.
+    assert held == ([(4, 2), (2, 0), (0, 0)] if kind == "sliding" and lateness else expected)
+    assert bucket.output.counters.open_windows == 0

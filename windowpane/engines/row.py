@@ -11,7 +11,7 @@ Where each key has a watermark of its own, rows are taken under those of the bat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -42,24 +42,25 @@ class RowEngine:
 
     name = "row"
 
-    def __init__(self, program: Program) -> None:
-        """Run ``program``."""
+    def __init__(self, program: Program, make_state: Callable[[SortedPages], KeyedState] = KeyedState) -> None:
+        """Run ``program``; ``make_state`` makes the keyed state of a batch."""
         self._program = program
+        self._make_state = make_state
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        return _Batch(self._program, store).run(rows, clock)
+        return _Batch(self._program, store, self._make_state).run(rows, clock)
 
 
 class _Batch:
     """One batch of one bucket: state opened, run, written back."""
 
-    def __init__(self, program: Program, store: BlobStore) -> None:
+    def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
         self._program = program
         self._store = store
         self._header = BucketHeader.read(store, program.description)
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
-        self._state = KeyedState(self._pages[0])
+        self._state = make_state(self._pages[0])
         self._timers = self._timer_service()
         self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
         self._collector = OutputCollector(program, self._timers)

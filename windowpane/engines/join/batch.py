@@ -11,7 +11,7 @@ the right ones. Fed by an operator it takes rows first, under the watermark of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.join.pairs import passing, results
+from windowpane.engines.join.pieces import Pieces, Tables
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, Upstream
@@ -98,7 +99,7 @@ class JoinBatch(ABC):
     store: BlobStore
     kept_beside: pa.Schema = field(init=False)
     """Columns that the kind of join keeps beside a row."""
-    outputs: list[tuple[int, pa.Table]] = field(default_factory=list)
+    outputs: list[tuple[int, pa.Table] | Callable[[], Tables]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -252,11 +253,16 @@ class JoinBatch(ABC):
 
     def put(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
         """Let results come out that are not counted here; else as ``emit``."""
+        if len(times):
+            self.outputs.append((MAIN, self.made(left, right, times, **columns)))
+
+    def made(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> pa.Table:
+        """Return the table of results, as ``emit`` lets it out."""
         program, count = self.program, len(times)
         delay = program.held_back
         judged = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
         found: dict[str, Any] = {TIME: pa.array(times), JUDGING_WATERMARK: pa.array(np.full(count, judged)), **columns}
-        self.outputs.append((MAIN, results(program, left, right, found, count)))
+        return results(program, left, right, found, count)
 
     def _ended(self, clock: Clock) -> BucketOutput:
         held = self.write_held()
@@ -267,7 +273,7 @@ class JoinBatch(ABC):
         state = {"state_bytes": held.size, "held_left": held.left, "held_right": held.right}
         counters = JoinCounters(late, late, open_windows=waiting, **state, **self.counts)
         idle = not waiting and self.program.upstream is Upstream.SOURCE
-        return BucketOutput(self.outputs, counters, idle)
+        return BucketOutput(Pieces(self.outputs), counters, idle)
 
     def parts(self) -> Iterator[tuple[Side, Rows]]:
         """Yield the rows of each side."""

@@ -6,12 +6,14 @@ above the watermark less the lateness, so it can reach no final row, and whateve
 
 State: pages ``l`` and ``r`` of the held rows, by spans of a quarter of the interval, or by keys alone where a column is the upper
 bound. A batch reads the pages that its rows reach or go into, and those with a row to pad. Rows that are final and need not be
-padded stay until their page is read for something else, or goes as a whole; they are counted as held.
+padded stay until their page is read for something else, or goes as a whole; they are counted as held. Pairs are made while they
+are read (``Pieces``), so those of a hot key are never in memory together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +22,12 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.join.batch import SIDES, Held, Rows, flags, integers
 from windowpane.engines.join.paged import BESIDE, ORDER, PagedBatch, SidePages, due_of, hashes_of
+from windowpane.engines.join.pieces import Tables
 from windowpane.engines.join.program import JoinProgram
+from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.joining.ranges import Places, moved, range_pairs
+from windowpane.kernels.joining.ranges import Places, Ranges, moved
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.expressions import Side
@@ -51,6 +55,21 @@ class JoinIntervalEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         return _IntervalBatch(self._program, store).run(rows, clock)
+
+
+class _Met(NamedTuple):
+    """Rows of both sides that meet, left ones from ``first_left`` on, right ones from ``first_right`` on, and their ranges."""
+
+    ranges: Ranges
+    first_left: int
+    first_right: int
+    left: pa.Table
+    right: pa.Table
+
+    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the pairs, some at once."""
+        for lefts, rights in self.ranges.pairs():
+            yield lefts + self.first_left, rights + self.first_right
 
 
 class _IntervalBatch(PagedBatch):
@@ -121,8 +140,8 @@ class _IntervalBatch(PagedBatch):
         # New left rows with held right ones; then all left rows with new right ones.
         for first, rows in ((left.new, slice(0, right.new)), (0, slice(right.new, None))):
             places = Places.of(right_codes[rows], right.times[rows])
-            for lefts, rights in range_pairs(left_codes[first:], lowers[first:], uppers[first:], places):
-                self._pairs(lefts + first, rights + (rows.start or 0), matched)
+            ranges = Ranges.of(left_codes[first:], lowers[first:], uppers[first:], places)
+            self._meet(_Met(ranges, first, rows.start or 0, left.table, right.table), matched)
         for side, of in self.parts():
             at = of.table.schema.get_field_index(MATCHED)
             of.table = of.table.set_column(at, self.kept_beside.field(MATCHED), pa.array(matched[side]))
@@ -130,22 +149,42 @@ class _IntervalBatch(PagedBatch):
         if self.program.how in LEFT_ONLY:
             self.rows["left"] = left.kept(~matched["left"])
 
-    def _pairs(self, lefts: Integers, rights: Integers, matched: dict[str, Mask]) -> None:
-        left, right = self.rows["left"], self.rows["right"]
-        passing = self.passing(lefts, rights, left.table, right.table)
-        if not passing.all():
-            lefts, rights = lefts[passing], rights[passing]
-        if self.program.how == "semi":
-            found = np.unique(lefts)
-            found = found[~matched["left"][found]]
-            self.emit(left.table.take(pa.array(found)), None, left.times[found])
-        elif self.program.how != "anti":
-            times = self._times(left.times[lefts], right.times[rights])
-            self.emit(left.table.take(pa.array(lefts)), right.table.take(pa.array(rights)), times)
-        if self._marks["left"]:
-            matched["left"][lefts] = True
-        if self._marks["right"]:
-            matched["right"][rights] = True
+    def _meet(self, met: _Met, matched: dict[str, Mask]) -> None:
+        """Take the pairs of some rows: note which rows they are of, and let them come out."""
+        condition = self.program.condition is not None
+        # Without a condition the ends of the ranges say it all, and pairs are made only where they go.
+        parts = (
+            self._passing(met) if condition else iter([(met.ranges.lefts + met.first_left, met.ranges.rights + met.first_right)])
+        )
+        total = 0
+        for lefts, rights in parts:
+            if self.program.how == "semi":
+                found = np.unique(lefts)
+                found = found[~matched["left"][found]]
+                self.emit(met.left.take(pa.array(found)), None, integers(met.left[TIME])[found])
+            if self._marks["left"]:
+                matched["left"][lefts] = True
+            if self._marks["right"]:
+                matched["right"][rights] = True
+            total += len(lefts)
+        if self.program.how in LEFT_ONLY:
+            return
+        self.count("pairs", total if condition else met.ranges.total)
+        self.outputs.append(lambda: self._pairs(met))
+
+    def _passing(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the pairs that fulfil the condition."""
+        for lefts, rights in met.pairs():
+            passing = self.passing(lefts, rights, met.left, met.right)
+            yield (lefts, rights) if passing.all() else (lefts[passing], rights[passing])
+
+    def _pairs(self, met: _Met) -> Tables:
+        """Yield pairs as they come out, some at once."""
+        left_times, right_times = integers(met.left[TIME]), integers(met.right[TIME])
+        for lefts, rights in self._passing(met):
+            if len(lefts):
+                times = self._times(left_times[lefts], right_times[rights])
+                yield MAIN, self.made(met.left.take(pa.array(lefts)), met.right.take(pa.array(rights)), times)
 
     def _times(self, lefts: Integers, rights: Integers) -> Integers:
         times = {"max": np.maximum(lefts, rights), "left": lefts, "right": rights}

@@ -9,7 +9,7 @@ Source of the rules: Flink's join of windows, whose sessions are those of both s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
+from windowpane.engines.common.staggering import staggered
 from windowpane.engines.join.grouping import GroupedRows, GroupedTables, Names
+from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput
@@ -33,6 +35,8 @@ from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.segment_log import SegmentLog
+from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.arrow.by_key import ArrowByKey
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.assigners.session import GapFunction
@@ -63,12 +67,21 @@ class JoinWindowEngine:
     def __init__(self, program: JoinProgram, row_by_row: bool = False) -> None:
         """Run ``program``; ``row_by_row`` on the reference operator of windows."""
         self._program = program
-        self._windowed = _windowed(program)
-        self._engine = RowEngine(self._windowed) if row_by_row else _engine(self._windowed)
+        self._fired = Sides()
+        self._counting: list[CountingState] = []
+        self._windowed = _windowed(program, self._fired)
+        by_row = RowEngine(self._windowed, self._counting_state)
+        self._engine: Engine = by_row if row_by_row else _engine(self._windowed) or by_row
+
+    def _counting_state(self, entries: SortedPages) -> CountingState:
+        self._counting = [CountingState(entries, _SIDE)]
+        return self._counting[0]
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
-        output = self._engine.run(store, list(self._together(rows)), clock)
+        self._fired.clear()
+        together = list(self._together(rows))
+        output = self._engine.run(store, together, clock)
         main = [table for number, table in output.tables if number == MAIN]
         late = [table for number, table in output.tables if number != MAIN]
         results = self._results(pa.concat_tables(main)) if main else None
@@ -78,7 +91,8 @@ class JoinWindowEngine:
             results = results.rename_columns(named)
         tables = [] if results is None else [(MAIN, results.select(self._program.main_schema.names))]
         tables += [found for table in late for found in self._late(table)]
-        counters = self._counters(output.counters, results, late)
+        held = self._held(store, together, late, clock)
+        counters = self._counters(output.counters, results, late, held)
         return BucketOutput(tables, counters, output.is_idle, output.next_processing_time)
 
     # Rows in.
@@ -131,7 +145,32 @@ class JoinWindowEngine:
                 columns = [rows[field.name if field.name in said else passed_name(side, field.name)] for field in schema]
                 yield LATE[side], pa.table(columns, schema=schema)
 
-    def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table]) -> JoinCounters:
+    def _held(self, store: BlobStore, rows: Sequence[pa.Table], late: Sequence[pa.Table], clock: Clock) -> Sides:
+        """Return how many rows of each side are held after a batch of these rows."""
+        counts = HeldCounts(store)
+        if isinstance(self._engine, SlicesEngine):
+            slices = staggered(self._engine.slices, self._windowed.spec.assigner, store, None)
+            for table in rows:
+                times = table[TIME].to_numpy() if self._engine.is_event_time else np.full(table.num_rows, clock.processing_time)
+                starts = slices.starts(times)
+                places, numbers = np.unique(starts[slices.covers(times, starts)], return_counts=True)
+                side = table[_SIDE][0].as_py()
+                for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+                    counts.add(place, {side: number})
+            counts.keep(SegmentLog(store, "s").segments())
+        elif isinstance(self._engine, RowEngine):
+            counts.add(0, self._counting[0].rows)
+        elif not self._program.allowed_lateness:
+            taken = Sides()
+            for table in rows:
+                taken[table[_SIDE][0].as_py()] += table.num_rows
+            for table in late:
+                taken.subtract(table.filter(table[DROPPED])[_SIDE].to_pylist())
+            taken.subtract(self._fired)
+            counts.add(0, taken)
+        return counts.written()
+
+    def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table], held: Sides) -> JoinCounters:
         made_of = np.zeros(0, np.int8)
         if results is not None and self._program.co_group is None:
             made_of = results[_SIDE].to_numpy()
@@ -142,6 +181,8 @@ class JoinWindowEngine:
             right_late=int((sides == RIGHT).sum()),
             pairs=int((made_of == BOTH).sum()),
             padded=int((made_of != BOTH).sum()),
+            held_left=held[LEFT],
+            held_right=held[RIGHT],
         )
 
 
@@ -175,8 +216,24 @@ def _net(codes: Integers, signs: Integers) -> Integers:
     return np.flatnonzero((counted == 1) & (rank <= np.abs(left[groups])))
 
 
-def _windowed(program: JoinProgram) -> Program:
-    """Return the window program of a join."""
+@dataclass(frozen=True)
+class _Counted:
+    """A function of a window program that counts the rows it is given, by their side."""
+
+    function: Callable[[pa.Table], pa.Table]
+    fired: Sides
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        numbers = np.bincount(rows[_SIDE].to_numpy(), minlength=len(_CODES)).tolist()
+        self.fired.update(dict(enumerate(numbers)))
+        return self.function(rows)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+def _windowed(program: JoinProgram, fired: Sides) -> Program:
+    """Return the window program of a join, which counts rows that fire."""
     assert isinstance(program.match, WindowMatch), "refusal"
     columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     assigner = program.match.assigner
@@ -211,7 +268,7 @@ def _windowed(program: JoinProgram) -> Program:
         null_safe=program.null_safe,
         condition=program.condition,
     )
-    arrow: ArrowWindowFunction | None = ArrowWindowFunction(function, _KIND)
+    arrow: ArrowWindowFunction | None = ArrowWindowFunction(_Counted(function, fired), _KIND)
     by_row = WindowFunctionSpec(_KIND, PassThrough())
     main = pa.schema([values.field(name) for name in (_SIDE, *passed)])
     if group is not None:
@@ -219,7 +276,8 @@ def _windowed(program: JoinProgram) -> Program:
         named = {_CODES[side]: _keys_first(columns[side], program.sides[side].keys) for side in _CODES}
         if group.in_arrow:
             of_keys = tuple(zip(program.left.keys, keys.names, strict=True))
-            arrow = ArrowWindowFunction(GroupedTables(group.function, group.results, _SIDE, named, of_keys), group.kind)
+            grouped = GroupedTables(group.function, group.results, _SIDE, named, of_keys)
+            arrow = ArrowWindowFunction(_Counted(grouped, fired), group.kind)
         else:
             by_row = WindowFunctionSpec.apply(GroupedRows(group.function, _SIDE, named))
     missed = pa.list_(pa.struct([pa.field("start", program.window_bound), pa.field("end", program.window_bound)]))
@@ -255,8 +313,8 @@ def _keys_first(columns: Names, keys: tuple[str, ...]) -> Names:
     return tuple({key: named[key] for key in keys}.items()) + tuple((name, as_) for name, as_ in columns if name not in keys)
 
 
-def _engine(program: Program) -> Engine:
-    """Return the fastest engine that runs a window program."""
+def _engine(program: Program) -> Engine | None:
+    """Return the engine on columns that runs a window program, ``None`` if there is none."""
     if slices.refusal(program) is None:
         return SlicesEngine(program)
-    return RowEngine(program) if sessions.refusal(program) is not None else SessionsEngine(program)
+    return None if sessions.refusal(program) is not None else SessionsEngine(program)

@@ -68,27 +68,72 @@ class Places(NamedTuple):
         return np.searchsorted(self.numbers, codes * self.width, "left")
 
 
-def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Iterator[tuple[Integers, Integers]]:
-    """Yield pairs of rows, as many at once as fit in memory, in the order of keys.
+class Ranges(NamedTuple):
+    """For each left row the sorted right rows that match it.
 
-    Args:
-        codes: the code of each left row.
-        lowers: from which time on its right rows are.
-        uppers: until which, inclusive.
+    Attributes:
+        order: the left rows, by key and lower bound: neighbours look for neighbours, which are at hand then.
+        starts: where the range of each of them begins.
+        counts: how long it is.
         places: the right rows.
     """
-    if not len(places.order):
-        return
-    order = Places.of(codes, lowers).order  # neighbours look for neighbours, which are at hand then
-    codes, lowers, uppers = codes[order], lowers[order], uppers[order]
-    starts = places.before(codes, lowers, or_at=False)
-    counts = np.where(codes < 0, 0, np.maximum(places.before(codes, uppers, or_at=True) - starts, 0))
-    rows = np.flatnonzero(counts)
-    for part in _parts(rows, counts[rows]):
-        sizes = counts[part]
-        lefts = np.repeat(part, sizes)
-        steps = np.arange(len(lefts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        yield order[lefts], places.order[np.repeat(starts[part], sizes) + steps]
+
+    order: Integers
+    starts: Integers
+    counts: Integers
+    places: Places
+
+    @classmethod
+    def of(cls, codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Ranges:
+        """Find ranges.
+
+        Args:
+            codes: the code of each left row.
+            lowers: from which time on its right rows are.
+            uppers: until which, inclusive.
+            places: the right rows.
+        """
+        if not len(places.order) or not len(codes):
+            nothing = np.zeros(0, np.int64)
+            return cls(nothing, nothing, nothing, places)
+        order = Places.of(codes, lowers).order
+        codes, lowers, uppers = codes[order], lowers[order], uppers[order]
+        starts = places.before(codes, lowers, or_at=False)
+        counts = np.where(codes < 0, 0, np.maximum(places.before(codes, uppers, or_at=True) - starts, 0))
+        return cls(order, starts, counts, places)
+
+    @property
+    def total(self) -> int:
+        """How many pairs there are."""
+        return int(self.counts.sum())
+
+    @property
+    def lefts(self) -> Integers:
+        """The left rows that are in a pair."""
+        return self.order[self.counts > 0]
+
+    @property
+    def rights(self) -> Integers:
+        """The right rows that are in a pair."""
+        count = len(self.places.order)
+        some = self.counts > 0
+        begins = np.bincount(self.starts[some], minlength=count + 1)
+        ends = np.bincount((self.starts + self.counts)[some], minlength=count + 1)
+        return self.places.order[np.cumsum(begins - ends)[:count] > 0]
+
+    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Yield pairs of rows, as many at once as fit in memory, in the order of keys."""
+        rows = np.flatnonzero(self.counts)
+        for part in _parts(rows, self.counts[rows]):
+            sizes = self.counts[part]
+            lefts = np.repeat(part, sizes)
+            steps = np.arange(len(lefts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            yield self.order[lefts], self.places.order[np.repeat(self.starts[part], sizes) + steps]
+
+
+def range_pairs(codes: Integers, lowers: Integers, uppers: Integers, places: Places) -> Iterator[tuple[Integers, Integers]]:
+    """Yield pairs of rows, as many at once as fit in memory, see ``Ranges``."""
+    return Ranges.of(codes, lowers, uppers, places).pairs()
 
 
 def _parts(rows: Integers, counts: Integers) -> Iterator[Integers]:

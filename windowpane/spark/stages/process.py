@@ -118,7 +118,7 @@ class BucketProcessor(StatefulProcessor):
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)
-            yield pandas_of(self._wire.rows(output, passed, standing))
+            yield from map(pandas_of, self._wire.frames(output, passed, standing))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:

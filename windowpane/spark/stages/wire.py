@@ -74,18 +74,29 @@ class Wire:
     def rows(
         self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), standing: Standing | None = None
     ) -> pa.Table:
-        """Return what a bucket emitted and passed on as rows of ``schema``.
+        """Return what a bucket emitted and passed on as rows of ``schema``, see ``frames``."""
+        return pa.concat_tables(list(self.frames(output, passed, standing))).combine_chunks()
+
+    def frames(
+        self, output: BucketOutput, passed: Sequence[tuple[int, pa.Table]] = (), standing: Standing | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield what a bucket emitted and passed on as rows of ``schema``, about ``LARGEST_BLOB`` at once, in single chunks.
 
         Args:
-            output: what the engine emitted.
+            output: what the engine emitted; its tables are read once, in order.
             passed: what an earlier operator emitted to other outputs.
             standing: how the watermark stands where the operator makes it itself.
         """
-        blobs = [(number, table) for number, table in output.tables if not self._is_plain(number)]
-        main = [self._main_rows(table) for number, table in output.tables if self._is_plain(number)]
-        return pa.concat_tables(
-            [*main, self._blob_rows([*blobs, *passed], _counted(output, self.counters, standing))]
-        ).combine_chunks()
+        waiting: list[pa.Table] = []
+        size = 0
+        for number, table in output.tables:
+            waiting.append(self._main_rows(table) if self._is_plain(number) else self._blob_rows(_packed([(number, table)])))
+            size += table.nbytes
+            if size >= LARGEST_BLOB:
+                yield pa.concat_tables(waiting).combine_chunks()
+                waiting, size = [], 0
+        counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
+        yield pa.concat_tables([*waiting, self._blob_rows([*_packed(passed), counted])]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -96,9 +107,7 @@ class Wire:
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
-    def _blob_rows(self, tables: Iterable[tuple[int, pa.Table]], counted: str) -> pa.Table:
-        packed = [(number, pack(piece)) for number, table in tables for piece in _pieces(table)]
-        rows = [*packed, (COUNTER_ROW, counted.encode())]
+    def _blob_rows(self, rows: Sequence[tuple[int, bytes]]) -> pa.Table:
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _TAGGED, strict=True)]
         nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
         return pa.table([*columns, *nulls], schema=self.schema)
@@ -107,6 +116,10 @@ class Wire:
         """Return the Columns that read ``names`` of the main output from its columns."""
         assert self.main is not None, "the caller asked"
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
+
+
+def _packed(tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
+    return [(number, pack(piece)) for number, table in tables for piece in _pieces(table)]
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:

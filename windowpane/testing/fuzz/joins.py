@@ -156,6 +156,7 @@ class _Run:
     store: MemoryBlobStore = field(default_factory=MemoryBlobStore)
     results: Counter[Result] = field(default_factory=Counter)
     late: Counter[Result] = field(default_factory=Counter)
+    held: tuple[int, int] = (0, 0)
 
     def step(self, step: _Step) -> tuple[Counter[Result], Counter[Result]]:
         """Run a batch and return the results, net, and the late rows."""
@@ -164,7 +165,9 @@ class _Run:
         restored.restore(self.store.snapshot())
         self.store = restored
         results, late = Counter[Result](), Counter[Result]()
-        for number, table in make_engine(self.program).run(restored, tables, Clock(step.watermark, 0)).tables:
+        output: Any = make_engine(self.program).run(restored, tables, Clock(step.watermark, 0))
+        self.held = output.counters.held_left, output.counters.held_right
+        for number, table in output.tables:
             for row in table.to_pylist():
                 if number == MAIN:
                     result = (*(row.get(name) for name in _IDS), row[TIME])
@@ -193,6 +196,8 @@ def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
         for what, one, other in zip(("results", "late rows"), got, wanted, strict=True):
             if _net(one) != _net(other):
                 yield f"step {number}, {what}: {_net(one)}, the reference has {_net(other)}"
+        if _counts_alike(program.match) and running.held != reference.held:
+            yield f"step {number}: {running.held} rows are held, by the reference {reference.held}"
         if any(count < 0 for count in running.results.values()):
             yield f"step {number}: rows were taken back that had not come out"
     if program.updates:
@@ -204,6 +209,11 @@ def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
     answer = _answer(program, steps, running.late)
     if answer is not None and _net(answer) != (found := _net(_cut(running))):
         yield f"in all: {found}, DuckDB has {_net(answer)}"
+
+
+def _counts_alike(match: Match) -> bool:
+    """Whether a row is held once on every engine, and no longer than it is needed."""
+    return isinstance(match, WindowMatch) and not isinstance(match.assigner, SlidingEventTimeWindows)
 
 
 def _cut(running: _Run) -> Counter[Result]:

@@ -1,0 +1,84 @@
+"""How many rows of each side the windows of a join hold: its window program counts windows, and knows no sides.
+
+Where windows are made of slices, rows go with their slice. A session that is joined once takes its rows with it. On the row
+engine lists of rows say what comes and goes; a row in several windows is held there, and counted, once in each.
+
+State: one framed JSON blob ``held``, the rows of each side by slice, or all of them together. Who may mutate: the engine of
+window joins, once a batch, after the engine of its window program. Recovery: read it back; where a version before this one wrote
+the state, rows are counted from then on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from windowpane.operators.window.contents import CONTENTS
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.state.keyed import KeyedState
+from windowpane.windowing.windows import Window
+
+_KEY, _KIND, _VERSION = "held", "held-rows", 1
+
+Sides = Counter[int]
+"""Rows by the code of their side."""
+
+
+class HeldCounts:
+    """Rows of each side, by the place they go with."""
+
+    def __init__(self, store: BlobStore) -> None:
+        """Read what is stored."""
+        self._store = store
+        blob = store.get(_KEY)
+        held = {} if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
+        self._rows = {int(place): Sides({int(side): rows for side, rows in of.items()}) for place, of in held.items()}
+
+    def add(self, place: int, rows: Mapping[int, int]) -> None:
+        """Add rows, or take them away where there are less than none."""
+        self._rows.setdefault(place, Sides()).update(rows)
+
+    def keep(self, places: Iterable[int]) -> None:
+        """Forget all places but these."""
+        kept = set(places)
+        self._rows = {place: rows for place, rows in self._rows.items() if place in kept}
+
+    def written(self) -> Sides:
+        """Write what is held, and return it of all places together."""
+        total = sum((+rows for rows in self._rows.values()), Sides())
+        if total:
+            held = {str(place): dict(+rows) for place, rows in self._rows.items()}
+            self._store.put(_KEY, frame(_KIND, _VERSION, json.dumps(held).encode()))
+        elif self._store.get(_KEY) is not None:
+            self._store.remove(_KEY)
+        return total
+
+
+class CountingState(KeyedState):
+    """Keyed state that counts the rows in windows, by a column that says their side.
+
+    Attributes:
+        rows: how many rows of each side have come, less those that went.
+    """
+
+    def __init__(self, entries: Any, side: str) -> None:
+        """Keep state in ``entries``; ``side`` is the column."""
+        super().__init__(entries)
+        self._side = side
+        self.rows = Sides()
+
+    def append(self, window: Window | None, name: str, element: Any) -> None:
+        """Append to the list, and count."""
+        super().append(window, name, element)
+        if name == CONTENTS:
+            self.rows[element.value[self._side]] += 1
+
+    def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
+        """Set the list, and count what that changes."""
+        if name == CONTENTS:
+            self.rows.subtract(element.value[self._side] for element in self.get_list(window, name))
+            self.rows.update(element.value[self._side] for element in elements)
+        super().put_list(window, name, elements)
