@@ -1,8 +1,11 @@
-"""Joins of two streams beside Spark's stream-stream join: two streams of files, each a batch, in a process of its own.
+"""Joins of two streams beside Spark's: two streams of files, each a batch, in a process of its own.
 
-Usage: ``python -m bench.joins [--how inner|left] [--rows N] [--batches N] [--keys N] [--texts] [--delay SECONDS]``. A batch
-has half of its rows on each side, and spans a minute of event time in disorder. Rows join within ten seconds. The last batch is
+Usage: ``python -m bench.joins [--kind interval|window|as_of] [--how inner|left] [--rows N] [--batches N] [--keys N] [--texts]
+[--delay SECONDS]``. A batch has half of its rows on each side, and spans a minute of event time in disorder. Rows join within
+ten seconds, in windows of ten seconds, or each left row with the latest right row until then. Beside it runs Spark's
+stream-stream join, or where Spark has none, as of an instant, what a user writes by hand on transformWithState. The last batch is
 one row a side, a day later, so that all before it is final: both systems must give as many rows. A long ``--delay`` holds many.
+``--quick`` shows in a minute that all of it runs.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SYSTEMS = ("spark", "windowpane")
+KINDS = ("interval", "window", "as_of")
 SIDES = ("left", "right")
 _SECOND = 1_000_000
 _FIRST_FILE = 1_704_067_200
@@ -49,18 +53,18 @@ def write_batches(folder: Path, rows: int, batches: int, keys: int, *, texts: bo
             os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
 
 
-def run(system: str, folder: Path, how: str, delay: int) -> None:
+def run(system: str, folder: Path, kind: str, how: str, delay: int) -> None:
     """Run one system over the files, and print its figures."""
     from pyspark.sql import functions as F
 
     from bench.systems.spark_job import session
 
     spark = session()
-    kind = pq.read_schema(folder / "left" / "000.parquet").field("k").type
-    columns = f"k {'string' if pa.types.is_string(kind) else 'long'}, at timestamp, v long"
+    key = pq.read_schema(folder / "left" / "000.parquet").field("k").type
+    columns = f"k {'string' if pa.types.is_string(key) else 'long'}, at timestamp, v long"
     reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
     left, right = (reader.parquet(str(folder / side)) for side in SIDES)
-    joined = _joined(system, left, right, how, f"{delay} seconds").observe("joined", F.count(F.lit(1)).alias("n"))
+    joined = _joined(system, left, right, kind, how, f"{delay} seconds").observe("joined", F.count(F.lit(1)).alias("n"))
     with tempfile.TemporaryDirectory() as work:
         writer = joined.writeStream.format("noop").option("checkpointLocation", work)
         query = writer.trigger(availableNow=True).start()
@@ -74,22 +78,52 @@ def run(system: str, folder: Path, how: str, delay: int) -> None:
     print(f"{system:10}  {steady:6.2f} s a batch  {rows / steady / 1e6:5.2f} M rows/s  {found:>11,} rows  {seconds}", flush=True)
 
 
-def _joined(system: str, left: Any, right: Any, how: Any, delay: str) -> Any:
-    from pyspark.sql import functions as F
+def _joined(system: str, left: Any, right: Any, kind: str, how: Any, delay: str) -> Any:
+    if system == "windowpane":
+        return _by_windowpane(left, right, kind, how, delay)
+    return _by_hand(left, right, how, delay) if kind == "as_of" else _by_spark(left, right, kind, how, delay)
 
+
+def _by_windowpane(left: Any, right: Any, kind: str, how: Any, delay: str) -> Any:
     import windowpane as wp
 
-    if system == "windowpane":
-        one, other = (wp.stream(side, event_time="at", watermark=delay) for side in (left, right))
-        return wp.join(one, other).on("k").within("-10 seconds", "10 seconds").how(how).df
-    one, other = left.withWatermark("at", delay).alias("l"), right.withWatermark("at", delay).alias("r")
-    near = F.expr("l.k = r.k AND r.at BETWEEN l.at - INTERVAL 10 SECONDS AND l.at + INTERVAL 10 SECONDS")
+    one, other = (wp.stream(side, event_time="at", watermark=delay) for side in (left, right))
+    if kind == "as_of":
+        return wp.as_of(one, other).on("k").match("backward").how(how).select("k", v=wp.left("v"), r_v=wp.right("v")).df
+    joined = wp.join(one, other).on("k")
+    if kind == "window":
+        return joined.window(wp.TumblingEventTimeWindows.of("10 seconds")).how(how).df
+    return joined.within("-10 seconds", "10 seconds").how(how).df
+
+
+def _by_spark(left: Any, right: Any, kind: str, how: Any, delay: str) -> Any:
+    from pyspark.sql import functions as F
+
+    one, other = left.withWatermark("at", delay), right.withWatermark("at", delay)
+    if kind == "window":
+        one, other = (side.withColumn("w", F.window("at", "10 seconds")) for side in (one, other))
+    one, other = one.alias("l"), other.alias("r")
+    near = "l.w = r.w" if kind == "window" else "r.at BETWEEN l.at - INTERVAL 10 SECONDS AND l.at + INTERVAL 10 SECONDS"
     columns = [F.col("l.k").alias("k"), *(F.col(f"{of}.{name}").alias(f"{of}_{name}") for of in "lr" for name in ("at", "v"))]
-    return one.join(other, near, how).select(*columns)
+    return one.join(other, F.expr(f"l.k = r.k AND {near}"), how).select(*columns)
+
+
+def _by_hand(left: Any, right: Any, how: Any, delay: str) -> Any:
+    from pyspark.sql import functions as F
+
+    from bench.systems.as_of_tws import SCHEMA, Latest
+
+    marked = left.withColumn("is_left", F.lit(True)).union(right.withColumn("is_left", F.lit(False)))
+    rows = marked.withWatermark("at", delay).selectExpr("k", "at", "v", "is_left", "unix_micros(at) AS micros")
+    schema = SCHEMA.format(key=left.schema["k"].dataType.simpleString())
+    found = rows.groupBy("k").transformWithState(Latest(), schema, "append", "EventTime")
+    return found if how == "left" else found.where("r_v IS NOT NULL")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=KINDS, default="interval")
+    parser.add_argument("--quick", action="store_true", help="20,000 rows of 500 keys, 3 batches")
     parser.add_argument("--how", choices=("inner", "left"), default="inner")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batches", type=int, default=8)
@@ -100,15 +134,17 @@ def main() -> None:
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
+    if given.quick:
+        given.rows, given.keys, given.batches = 20_000, 500, 3
     if given.system is not None:
-        run(given.system, given.folder, given.how, given.delay)
+        run(given.system, given.folder, given.kind, given.how, given.delay)
         return
     folder = Path(tempfile.mkdtemp())
     try:
         write_batches(folder, given.rows, given.batches, given.keys, texts=given.texts)
         for system in given.systems:
             command = [sys.executable, "-m", "bench.joins", "--system", system, "--folder", str(folder)]
-            subprocess.run([*command, "--how", given.how, "--delay", str(given.delay)], check=True)
+            subprocess.run([*command, "--kind", given.kind, "--how", given.how, "--delay", str(given.delay)], check=True)
     finally:
         shutil.rmtree(folder)
 

@@ -35,6 +35,7 @@ def joins(spark: SparkSession, folder: str) -> dict[str, Any]:
         "interval": keyed.within("-5 seconds", "3 seconds").how("full").select("v", "w"),
         "window": keyed.window(wp.TumblingEventTimeWindows.of("10 seconds")).how("left").select("v", "w"),
         "as_of": as_of.match("backward").select("v", "w"),
+        "on_update": as_of.match("backward").select("v", "w").emit_on_update(key="v"),
     }
 
 
@@ -62,7 +63,7 @@ def main() -> None:
             queries[-1].awaitTermination()
     for query in queries:
         query.awaitTermination()
-    written = {name: spark.read.parquet(f"{work}/{name}/main").select("v", "w").collect() for name in joins(spark, folder)}
+    written = {name: spark.read.parquet(f"{work}/{name}/main").drop("batch").collect() for name in joins(spark, folder)}
     (work / "results.json").write_text(json.dumps({name: [list(row) for row in rows] for name, rows in written.items()}))
 
 

@@ -295,6 +295,7 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         ),
         (lambda: wp.join(clicks, no_watermark).on("k").within(0, 1).df, MissingWatermarkError, "the right side"),
         (lambda: wp.join(clicks, changes).on("k").within(0, 1).df, ChangelogInputError, "'_change_type'"),
+        (lambda: wp.as_of(changes, buys).on("k").match().df, ChangelogInputError, "the left side"),
         (lambda: wp.join(clicks, number).on("k").within(0, 1).df, KeyTypeError, "'k' of the left side is string"),
         (lambda: wp.join(clicks, named).on("k").within(0, 1).df, DuplicateColumnError, "'left_at'"),
         (lambda: wp.join(clicks, buys).on("nothing").within(0, 1).df, UnknownColumnError, "on: left side"),

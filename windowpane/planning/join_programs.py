@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.join.windows import JoinWindowEngine, corrects_on_columns
 from windowpane.engines.program import Upstream
 from windowpane.errors import ConditionError, UnknownColumnError
 from windowpane.kernels.conditions import holds
 from windowpane.planning.description import columns_text, describe, description
-from windowpane.planning.engines import state_text, with_engine
+from windowpane.planning.engines import make_engine, state_text, with_engine
 from windowpane.planning.joins import JoinPlan, JoinRequest
 from windowpane.windowing.expressions import Expression, Side, SideName, sides_in
 
@@ -65,8 +66,10 @@ def compile_join(
 
 def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:
     """Return a plan as text, with the engine that runs its program, and why it is this one."""
+    made = make_engine(program)
+    windows = f"; its windows run on the engine {made.windows_on}" if isinstance(made, JoinWindowEngine) else ""
     engine = {
-        "engine": f"{program.engine}: {program.engine_reason}",
+        "engine": f"{program.engine}: {program.engine_reason}{windows}",
         "state": f"{state_text(program)}; RocksDB behind it",
     }
     return plan.explain(program, engine, buckets)
@@ -106,6 +109,8 @@ def _description(program: JoinProgram) -> tuple[tuple[str, str], ...]:
         }
     )
     emits = {"emit": "on update"} if program.updates else {}
+    if corrects_on_columns(program):
+        emits["corrections"] = "from rows of earlier batches"
     return description(
         program.engine,
         **grouped,

@@ -2,7 +2,8 @@
 
 So a window join has the windows, the lateness, the merging of sessions and the state of any other window program, and the engine
 that such a program has. Rows carry the columns of both sides, those of the other side NULL. Where rows may come late, each firing
-takes back what the one before it gave, and what is the same in both stays.
+takes back what the one before it gave, and what is the same in both stays: on slices what it gave follows from rows of earlier
+batches, whose numbers rows keep; sessions, which merge, keep it (panes of the row engine).
 
 Source of the rules: Flink's join of windows, whose sessions are those of both sides together.
 """
@@ -15,14 +16,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.staggering import staggered
 from windowpane.engines.join.grouping import GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
-from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
 from windowpane.engines.row import RowEngine
 from windowpane.engines.sessions import engine as sessions
@@ -31,7 +34,7 @@ from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
-from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
+from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.state.blob_store import BlobStore
@@ -47,9 +50,9 @@ from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
 from windowpane.windowing.pane_settings import DEFAULT_PANES, PaneSettings
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.tags import OutputTag
-from windowpane.windowing.times import Duration
+from windowpane.windowing.times import MAX, Duration
 
-_SIDE = hidden("side")
+_SIDE, _BATCH = hidden("side"), hidden("batch")
 _CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
 _KIND = "join"
 
@@ -69,9 +72,16 @@ class JoinWindowEngine:
         self._program = program
         self._fired = Sides()
         self._counting: list[CountingState] = []
-        self._windowed = _windowed(program, self._fired)
+        self._now = Batch()
+        corrected = corrects_on_columns(program) and not row_by_row
+        self._windowed = _windowed(program, self._fired, self._now if corrected else None)
         by_row = RowEngine(self._windowed, self._counting_state)
         self._engine: Engine = by_row if row_by_row else _engine(self._windowed) or by_row
+
+    @property
+    def windows_on(self) -> str:
+        """The name of the engine that runs the windows."""
+        return self._engine.name
 
     def _counting_state(self, entries: SortedPages) -> CountingState:
         self._counting = [CountingState(entries, _SIDE)]
@@ -80,6 +90,9 @@ class JoinWindowEngine:
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
         self._fired.clear()
+        header = BucketHeader.read(store, self._program.description)
+        self._now.number = header.arrivals
+        self._now.refired = header.watermark if self._program.upstream is Upstream.WINDOW else MAX
         together = list(self._together(rows))
         output = self._engine.run(store, together, clock)
         main = [table for number, table in output.tables if number == MAIN]
@@ -119,6 +132,7 @@ class JoinWindowEngine:
                 columns[passed_name(each, column.name)] = values
         partition = table[PARTITION].to_numpy() + (behind if side == "right" else 0)
         columns[_SIDE] = pa.array(np.full(table.num_rows, LEFT if side == "left" else RIGHT, np.int8))
+        columns[_BATCH] = pa.array(np.full(table.num_rows, self._now.number))
         columns |= {TIME: table[TIME], PARTITION: pa.array(partition), POSITION: table[POSITION]}
         return pa.table(columns)
 
@@ -128,7 +142,10 @@ class JoinWindowEngine:
         """Return the results; of a changelog what is left of it when equal rows that go and come again are left out."""
         if not self._program.retracts:
             return results
-        signs = np.where(np.isin(results[CHANGE_TYPE].to_numpy(zero_copy_only=False), sorted(APPEARING)), 1, -1)
+        came = pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
+        if came.all():
+            return results
+        signs = np.where(came, 1, -1)
         named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, JUDGING_WATERMARK)]
         kept = _net(key_codes([comparable(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
@@ -173,7 +190,10 @@ class JoinWindowEngine:
     def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table], held: Sides) -> JoinCounters:
         made_of = np.zeros(0, np.int8)
         if results is not None and self._program.co_group is None:
-            made_of = results[_SIDE].to_numpy()
+            came = results
+            if self._program.retracts:
+                came = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
+            made_of = came[_SIDE].to_numpy()
         sides = np.concatenate([table[_SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
         return JoinCounters(
             **vars(counters),
@@ -232,8 +252,21 @@ class _Counted:
         return repr(self.function)
 
 
-def _windowed(program: JoinProgram, fired: Sides) -> Program:
-    """Return the window program of a join, which counts rows that fire."""
+def corrects_on_columns(program: JoinProgram) -> bool:
+    """Whether the windows of a join that late rows correct are made of slices: their rows are all that is held."""
+    if not isinstance(program.match, WindowMatch) or not program.corrects:
+        return False
+    return slices.refusal(_windowed(program, Sides(), Batch())) is None
+
+
+def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
+    """Return the window program of a join.
+
+    Args:
+        program: the join.
+        fired: where rows that fire are counted.
+        now: the batch under way, for a function that says itself what it corrects; ``None`` where panes do.
+    """
     assert isinstance(program.match, WindowMatch), "refusal"
     columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}
     assigner = program.match.assigner
@@ -241,7 +274,7 @@ def _windowed(program: JoinProgram, fired: Sides) -> Program:
         named = {_CODES[side]: names for side, names in columns.items()}
         gap = _GapOfSide(program.match.gap_of, named)
         assigner = replace(assigner, gap=gap)  # type: ignore[type-var]  # sessions are dataclasses
-    panes = PaneSettings("retracting") if program.retracts else DEFAULT_PANES
+    panes = PaneSettings("retracting") if program.retracts and now is None else DEFAULT_PANES
     group = program.co_group
     evictor = None if group is None else group.evictor
     wanted = None if group is None else group.trigger
@@ -252,6 +285,7 @@ def _windowed(program: JoinProgram, fired: Sides) -> Program:
     values = pa.schema(
         [
             pa.field(_SIDE, pa.int8()),
+            *([] if now is None else [pa.field(_BATCH, pa.int64())]),
             *(column.with_name(passed_name(side, column.name)) for side, of in program.sides.items() for column in of.columns),
         ]
     )
@@ -268,9 +302,11 @@ def _windowed(program: JoinProgram, fired: Sides) -> Program:
         null_safe=program.null_safe,
         condition=program.condition,
     )
-    arrow: ArrowWindowFunction | None = ArrowWindowFunction(_Counted(function, fired), _KIND)
+    corrected = function if now is None else CorrectedWindows(function, _BATCH, WINDOW_END, CHANGE_TYPE, now)
+    arrow: ArrowWindowFunction | None = ArrowWindowFunction(_Counted(corrected, fired), _KIND)
     by_row = WindowFunctionSpec(_KIND, PassThrough())
     main = pa.schema([values.field(name) for name in (_SIDE, *passed)])
+    main = main if now is None else main.append(pa.field(CHANGE_TYPE, pa.string()))
     if group is not None:
         main, arrow = group.results, None
         named = {_CODES[side]: _keys_first(columns[side], program.sides[side].keys) for side in _CODES}

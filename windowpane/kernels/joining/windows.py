@@ -14,6 +14,7 @@ from windowpane.kernels.conditions import holds
 from windowpane.kernels.joining.ranges import Places, range_pairs
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
 
@@ -113,3 +114,52 @@ class JoinedWindows:
                     kind = rows.schema.field(name).type
                     columns[name] = pa.nulls(len(present), kind) if numbers is None else rows[name].take(pa.array(numbers))
         return pa.table(columns)
+
+
+@dataclass
+class Batch:
+    """The batch under way, as a function of windows has to know it.
+
+    Attributes:
+        number: what rows of it have in the column of the batch; rows of earlier ones have less.
+        refired: the last instant of windows that have fired before its rows came.
+    """
+
+    number: int = 0
+    refired: int = 0
+
+
+@dataclass(frozen=True)
+class CorrectedWindows:
+    """The join of windows as a changelog: a window that fires again takes back what it gave without the rows of the batch.
+
+    Takes tables as ``JoinedWindows`` does, with ``batch``, the number of the batch that a row came in; returns the same columns
+    and ``change``, ``insert`` or ``delete``. A row that is taken back and comes again is there twice.
+
+    Args:
+        joined: what a window gives.
+        batch: the column of the batch.
+        end: the column of the end of windows.
+        change: the column of the change.
+        now: the batch under way.
+    """
+
+    joined: JoinedWindows
+    batch: str
+    end: str
+    change: str
+    now: Batch
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Return the changes."""
+        ends = rows[self.end].cast(pa.int64()).to_numpy()
+        is_new = (rows[self.batch].to_numpy() == self.now.number) & (ends - 1 <= self.now.refired)
+        codes = key_codes([comparable(rows[name]) for name in self.joined.window], rows.num_rows)
+        earlier = rows.filter(pa.array(np.isin(codes, codes[is_new]) & ~is_new))
+        parts = [(self.joined(rows), INSERT)]
+        parts += [(self.joined(earlier), DELETE)] if earlier.num_rows else []
+        return pa.concat_tables([_worded(table, self.change, word) for table, word in parts])
+
+
+def _worded(table: pa.Table, name: str, word: str) -> pa.Table:
+    return table.append_column(name, pa.repeat(pa.scalar(word), table.num_rows))
