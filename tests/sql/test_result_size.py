@@ -13,7 +13,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from windowpane.cli import app
-from windowpane.errors import DivisionByZeroError, OutOfMemoryError, ResultSizeError, SqlRunError, SqlTypeError, WindowpaneError
+from windowpane.errors import (
+    DivisionByZeroError,
+    InvalidValueError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ResultSizeError,
+    SqlRunError,
+    SqlTypeError,
+    WindowpaneError,
+)
 from windowpane.sql import Session
 from windowpane.sql.parse.byte_sizes import read_size
 from windowpane.sql.shell.printing import Printer
@@ -137,6 +146,53 @@ def test_closing_the_session_closes_what_still_reads_it(tmp_path: Path) -> None:
         next(parts)
     with Session(store) as again:
         assert again.query("SELECT 1 AS one").rows() == [(1,)]
+
+
+TOO_MUCH = [
+    "SELECT sum(length(lpad(n::text, 50000000, 'ab'))) FROM generate_series(1, 100) AS g(n)",
+    "SELECT sum(length(rpad(n::text, 50000000, 'ab'))) FROM generate_series(1, 100) AS g(n)",
+    "SELECT sum(length(repeat(n::text, 40000000))) FROM generate_series(1, 100) AS g(n)",
+    "SELECT sum(length(replace(repeat(n::text, 100000), n::text, repeat('ab', 1000)))) FROM generate_series(1, 2000) AS g(n)",
+    "SELECT generate_series(-2147483648, d - date '2024-01-01') FROM t",
+    "SELECT generate_series(a, 9223372036854775807) FROM t",
+    "SELECT generate_series(9223372036854775807, a, -2) FROM t",
+    "SELECT generate_series(d::timestamp, timestamp '9000-01-01', interval '1 second') FROM t",
+    "SELECT generate_series(timestamp '9000-01-01', d::timestamp, interval '-1 second') FROM t",
+]
+
+
+@pytest.mark.parametrize("query", TOO_MUCH)
+def test_rows_that_are_computed_together_have_a_bound(query: str) -> None:
+    """DuckDB counts neither their texts nor their lists, so 2,048 of a reasonable size can fill the memory."""
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (a bigint, d date); INSERT INTO t VALUES (1, '2024-01-01'), (2, '2024-01-02'), (NULL, NULL)")
+        with pytest.raises(OutOfRangeError, match=r"requested length too large: \d+ bytes for the \d+ rows"):
+            session.query(query)
+
+
+def test_long_values_that_find_room_are_made() -> None:
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (a bigint); INSERT INTO t VALUES (1), (2), (NULL)")
+        lengths = "length(lpad(a::text, 2000000, 'ab')), length(repeat(a::text, 1000000))"
+        lengths += ", length(replace('abc', 'b', repeat('x', 600000)))"
+        assert session.query(f"SELECT {lengths} FROM t ORDER BY a").rows() == [
+            (2_000_000, 1_000_000, 600_002),
+            (2_000_000, 1_000_000, 600_002),
+            (None, None, 600_002),
+        ]
+        series = "SELECT count(*), max(n) FROM (SELECT generate_series(a, 100000) AS n FROM t) AS q"
+        assert session.query(series).rows() == [(199_999, 100_000)]
+        assert session.query("SELECT generate_series(a, -9223372036854775808) FROM t").rows() == []
+
+
+def test_a_series_with_constant_bounds_needs_no_memory() -> None:
+    with Session(":memory:") as session:
+        session._storage.run("SET memory_limit = '100MB'")
+        assert session.query("SELECT count(*), max(n) FROM generate_series(1, 30000000) AS g(n)").rows() == [(30_000_000,) * 2]
+        assert session.query("SELECT count(*) FROM (SELECT generate_series(1, 30000000)) AS q").rows() == [(30_000_000,)]
+        assert next(session.stream("SELECT generate_series(-4611686018427387904, -10)", 2)).rows()[1] == (1 - 2**62,)
+        with pytest.raises(InvalidValueError, match="a series of more than"):
+            session.query("SELECT generate_series(-9223372036854775808, 9223372036854775807)")
 
 
 def test_the_parts_of_a_result_are_printed_as_one_table() -> None:

@@ -121,10 +121,10 @@ def expand(node: Node, masked: Sequence[tuple[str, Column, Sequence[int]]], numb
     )
 
 
-def unnest(node: Node, elements: str, value: Column, number: Column) -> Node:
-    """Return each row once for each element of a list."""
+def unnest(node: Node, elements: str, value: Column, number: Column, series: str | None = None) -> Node:
+    """Return each row once for each element of a list; ``series`` is the list as a relation, where it can be one."""
     columns, key = (*node.columns, value, number), (*node.key, number.id)
-    return Unnest(columns, key, node.append_only, node.watermarks, input=node, elements=elements)
+    return Unnest(columns, key, node.append_only, node.watermarks, input=node, elements=elements, series=series)
 
 
 def distinct(node: Node, columns: Sequence[str]) -> Node:

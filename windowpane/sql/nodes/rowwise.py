@@ -121,14 +121,23 @@ class TimeWindows(Unary):
 
 @dataclass(frozen=True)
 class Unnest(Unary):
-    """Each row once for each element of a list; behind its columns stand the element and its number, from 1."""
+    """Each row once for each element of a list; behind its columns stand the element and its number, from 1.
+
+    ``series`` is the list as a relation of DuckDB's, where it is one of whole numbers that are the same for all rows.
+    """
 
     elements: str = field(kw_only=True)
+    series: str | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "Unnest"
 
     def sql(self, *relations: str, extra: str = "") -> str:
         value, number = self.columns[-2:]
-        names = listed(tuple(column.id for column in self.input.columns))
+        source = self.input
+        if self.series is not None and not extra and isinstance(source, Values) and len(source.rows) == 1:
+            cells = [f"{cell} AS {quoted(column.id)}" for cell, column in zip(source.rows[0], source.columns, strict=True)]
+            cells.append(f"CAST(windowpane_n AS {value.type.duckdb}) AS {quoted(value.id)}")
+            return f"SELECT {', '.join(cells)}, row_number() OVER () AS {quoted(number.id)} FROM {self.series} AS s(windowpane_n)"
+        names = listed(tuple(column.id for column in source.columns))
         items = f"CAST(unnest({self.elements}) AS {value.type.duckdb}) AS {quoted(value.id)}"
         numbers = f"unnest(range(1, len({self.elements}) + 1)) AS {quoted(number.id)}"
         return f"SELECT {names}{extra}, {items}, {numbers} FROM {relations[0]}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.sql.values import (
     array_text,
@@ -41,6 +42,21 @@ def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
 
 def _refused(message: str) -> str:
     raise ScalarValueError(message)
+
+
+MOST_BYTES = 2**30
+"""The bytes that one function may make at once. DuckDB computes 2,048 rows together, and does not count what they need."""
+
+
+def _room(sizes: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return the sizes of results that are about to be made, refused where they are too much together."""
+    total = pc.sum(sizes).as_py() or 0
+    if total > MOST_BYTES:
+        raise ScalarValueError(
+            f"requested length too large: {total} bytes for the {len(sizes)} rows that are computed together, where "
+            f"{MOST_BYTES} are the most. Make shorter values, or fewer rows at once"
+        )
+    return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 
 
 def _gamma(x: float) -> float:
@@ -79,6 +95,7 @@ def _ramp(kind: type[np.floating[Any]]) -> Callable[..., list[float]]:
 
 KERNELS: dict[str, tuple[Kernel, str]] = {
     "refused": (_each(_refused, pa.string()), "VARCHAR"),
+    "room": (_room, "BIGINT"),
     "jsonb": (_each(json_values.canonical, pa.string()), "VARCHAR"),
     "jsonb_value": (_each(json_values.by_value, pa.string()), "VARCHAR"),
     "jsonb_order": (_each(json_values.order_key, pa.string()), "VARCHAR"),

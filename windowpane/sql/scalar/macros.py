@@ -45,6 +45,8 @@ _TOO_LARGE = refused("""'"' || x || '" is out of range for type ' || kind""")
 
 LONGEST = 2**28
 """The bytes of the longest text that ``repeat`` and its like make of short ones; PostgreSQL makes none of more than ``2**30``."""
+LONG = 2**19
+"""Longer results are added up for the rows that are computed together, so that those of shorter ones have a gigabyte at most."""
 
 
 def _short(argument: str, kind: str, size: str, shown: str) -> str:
@@ -53,7 +55,13 @@ def _short(argument: str, kind: str, size: str, shown: str) -> str:
     Around the call, a CASE is too late: the optimizer computes what is constant in it first.
     """
     message = f"'requested length too large: ' || {shown} || ' bytes, where {LONGEST} are the most. Ask for a shorter text'"
-    return f"CASE WHEN {size} > {LONGEST} THEN CAST({refused(message)} AS {kind}) ELSE {argument} END"
+    refusal = f"CAST({refused(message)} AS {kind})"
+    return f"CASE WHEN {size} > {LONGEST} THEN {refusal} WHEN {in_room(size)} THEN {argument} END"
+
+
+def in_room(size: str) -> str:
+    """Return a condition that holds, or fails where a result of so many bytes finds no room beside those of other rows."""
+    return f"CASE WHEN {size} > {LONG} THEN windowpane_room(CAST({size} AS BIGINT)) ELSE 0 END >= 0"
 
 
 _REPEATED = "(strlen(s) * CAST(greatest(times, 0) AS BIGINT))"
@@ -63,7 +71,7 @@ _REPLACED = "strlen(s) + (strlen(new) - strlen(old)) * ((strlen(s) - strlen(repl
 
 def _pad(name: str) -> str:
     """Return ``lpad`` or ``rpad``; a size is of characters, and a fill may have several bytes for each."""
-    size = _short("size", "INTEGER", f"s IS NOT NULL AND {_PADDED}", _PADDED)
+    size = _short("size", "INTEGER", f"CASE WHEN s IS NOT NULL THEN greatest({_PADDED}, strlen(s)) END", _PADDED)
     return _macro(
         f"{name}(s, size, fill)",
         f"CASE WHEN fill = '' OR size <= 0 THEN left(s, greatest(size, 0) + 0 * size) ELSE {name}(s, {size}, fill) END",

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.operators import same_type
 from windowpane.sql.expressions.types import INTEGER, INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
+from windowpane.sql.scalar.macros import in_room
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder
+
+_MOST = 2**50
+"""Any number of bytes that is far too many; those of all rows that are computed together fit into a bigint."""
 
 
 def flattened(value: Expr) -> Expr:
@@ -36,13 +40,43 @@ def _series(function: str) -> Builder:
         counted(arguments, 2, 3)
         kind, values = _bounds(arguments)
         zero = "CAST(0 AS BIGINT)" if is_integer(kind) else "to_months(0)"
-        listed = f"{function}({', '.join(f'{{{index}}}' for index in range(len(values)))})"
+        last = f"CASE WHEN {in_room(_size(kind, len(values)))} THEN {{1}} END"
+        listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
         if len(values) < 3:
             return build(array_of(kind), listed, *values)
         wrong = f"CAST(windowpane_refused('step size cannot equal zero') AS {kind.duckdb}[])"
         return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
 
     return bind
+
+
+def _size(kind: SqlType, count: int) -> str:
+    """Return the bytes of a series as a template: none, or less, of one in the wrong direction, which has no values."""
+    if is_integer(kind):
+        return _limited(f"8 * ((CAST({{1}} AS HUGEINT) - {{0}}) // {'nullif({2}, 0)' if count > 2 else '1'})")
+    step = "(windowpane_interval_length({2}) * 28 // 30)"  # a month may have 28 days
+    size = _limited(f"8 * ((CAST(epoch_us({{1}}) AS HUGEINT) - epoch_us({{0}})) // nullif({step}, 0))")
+    return f"CASE WHEN NOT isfinite({{0}}) OR NOT isfinite({{1}}) THEN {_MOST} ELSE {size} END"
+
+
+def _limited(size: str) -> str:
+    return f"CASE WHEN {size} > {_MOST} THEN {_MOST} ELSE {size} END"
+
+
+def constant_series(name: str, arguments: Sequence[Expr]) -> str | None:
+    """Return ``generate_series`` of whole numbers that no row has a part in as a relation, which has no list in memory.
+
+    ``None`` for anything else; a step may be zero, which the list says better.
+    """
+    if name not in ("generate_series", "range") or len(arguments) != 2 or any(each.columns for each in arguments):
+        return None
+    kind, values = _bounds(arguments)
+    if not is_integer(kind):
+        return None
+    first, last = (f"CAST({value.sql} AS BIGINT)" for value in values)
+    endless = "CAST(windowpane_refused('a series of more than 4611686018427387904 values is not computed') AS BIGINT)"
+    # DuckDB counts its rows in a bigint, and gives none where there are more.
+    return f"{name}({first}, CASE WHEN CAST({last} AS HUGEINT) - {first} > {2**62} THEN {endless} ELSE {last} END)"
 
 
 def _bounds(arguments: Sequence[Expr]) -> tuple[SqlType, list[Expr]]:

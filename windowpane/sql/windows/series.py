@@ -12,7 +12,7 @@ from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, qu
 from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Values
 from windowpane.sql.parse.positions import Text
-from windowpane.sql.scalar.sets import SETS, flattened
+from windowpane.sql.scalar.sets import SETS, constant_series, flattened
 
 
 def one_row(ids: Ids) -> Node:
@@ -47,15 +47,17 @@ def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> t
     Raises:
         SqlError: arguments of other types, or too few, with the place.
     """
-    listed = _listed(tree, binder, text)
+    listed, series = _listed(tree, binder, text)
     assert listed.type.element is not None
-    return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()])
+    return _elements(one_row(ids), listed.sql, listed.type.element, ids, [str(tree.this).lower()], series)
 
 
-def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> Expr:
+def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str | None]:
+    """Return what a function returns as a list, and as a relation of DuckDB's if it can be one."""
     name = str(tree.this).lower()
     try:
-        return SETS[name]([binder.bind(argument) for argument in tree.expressions])
+        arguments = [binder.bind(argument) for argument in tree.expressions]
+        return SETS[name](arguments), constant_series(name, arguments)
     except MismatchError as error:
         raise text.type_error(tree, f"{name}: {error}") from None
 
@@ -69,7 +71,7 @@ class SetCalls:
     def __init__(self, text: Text, ids: Ids) -> None:
         """Begin without any."""
         self._text, self._ids = text, ids
-        self._calls: dict[str, tuple[Expr, Column]] = {}
+        self._calls: dict[str, tuple[Expr, Column, str | None]] = {}
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -89,10 +91,10 @@ class SetCalls:
             if chooses or called == "coalesce" or called in SETS or called in AGGREGATES:
                 raise self._text.unsupported(tree, f"{name} inside another call", "Put it into a subquery in FROM.")
             above = above.parent
-        listed = _listed(tree, binder, self._text)
+        listed, series = _listed(tree, binder, self._text)
         assert listed.type.element is not None
         if listed.sql not in self._calls:
-            self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element))
+            self._calls[listed.sql] = (listed, self._ids.column(name, listed.type.element), series)
         column = self._calls[listed.sql][1]
         return column_expr(column.id, column.type, name)
 
@@ -103,9 +105,10 @@ class SetCalls:
         number = self._ids.column("ordinality", BIGINT)
         calls = list(self._calls.values())
         if len(calls) == 1:
-            return plan.unnest(node, calls[0][0].sql, calls[0][1], number)
+            listed, column, series = calls[0]
+            return plan.unnest(node, listed.sql, column, number, series)
         computed = plan.Computed(self._ids)
-        lists = [(computed.column(listed, "list"), column) for listed, column in calls]
+        lists = [(computed.column(listed, "list"), column) for listed, column, _ in calls]
         lengths = ", ".join(f"len({quoted(each.id)})" for each, _ in lists)
         place = self._ids.column("place", BIGINT)
         node = plan.unnest(computed.apply(node), f"range(1, greatest({lengths}) + 1)", place, number)
@@ -119,7 +122,9 @@ def _element(array: Column, element: Column, place: Column) -> Expr:
     return Expr(f"{quoted(array.id)}[{quoted(place.id)}]", element.type, used, name=element.name)
 
 
-def _elements(node: Node, elements: str, kind: SqlType, ids: Ids, names: list[str]) -> tuple[Node, Scope]:
+def _elements(
+    node: Node, elements: str, kind: SqlType, ids: Ids, names: list[str], series: str | None = None
+) -> tuple[Node, Scope]:
     columns = (ids.column(names[0], kind), ids.column(names[-1], BIGINT))
     shown = tuple(Visible(names[0], column) for column in columns[: len(names)])
-    return plan.unnest(node, elements, *columns), Scope(shown)
+    return plan.unnest(node, elements, *columns, series), Scope(shown)
