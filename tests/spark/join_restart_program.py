@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import windowpane as wp
+from tests.brief_jvm import BRIEF
 from tests.spark.restart_program import stalling_sink
 
 STALLS_IN = 3
@@ -45,7 +46,8 @@ def main() -> None:
     settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": BRIEF,
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

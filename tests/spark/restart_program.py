@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windowpane as wp
+from tests.brief_jvm import BRIEF
 
 SCHEMA = "id long, k string, t timestamp, v long, heartbeat boolean"
 STALL = 1_000_000
@@ -162,7 +163,8 @@ def main() -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         # A JVM that lives for seconds is faster without its second compiler, and tiny batches without generated code.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": BRIEF,
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": given.partitions,
