@@ -32,7 +32,7 @@ ENGINES = {
     "windowpane.engines.panes.counts",
     "windowpane.engines.panes.timed",
     "windowpane.engines.panes.updates",
-    "windowpane.engines.row",
+    "windowpane.engines.row.engine",
     "windowpane.engines.sessions.engine",
     "windowpane.engines.slices.engine",
 }

@@ -12,7 +12,7 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.errors import AggregateOverflowError, EvictionTimeError
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.errors import (
     ChangedPlanError,
     MissingTimestampError,

@@ -18,7 +18,7 @@ from tests.examples import examples
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
 from windowpane.engines.sessions.engine import SessionsEngine, refusal
 from windowpane.engines.sessions.merging import Arrivals

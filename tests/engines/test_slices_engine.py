@@ -25,7 +25,7 @@ from tests.engines.columnar_programs import (
 from tests.examples import examples
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.slices.engine import SlicesEngine, refusal
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.hidden_columns import SLICE, TIME

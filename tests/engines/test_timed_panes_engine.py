@@ -27,7 +27,7 @@ from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.timed import TimedPanesEngine, refusal
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.planning.engines import combiner_refusal
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch

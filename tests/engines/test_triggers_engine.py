@@ -26,7 +26,7 @@ from tests.examples import examples
 from windowpane.engines.panes.store import SHARD_ROWS
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.triggers.engine import TriggersEngine, refusal
 from windowpane.engines.triggers.standings import FIRES, IS_DROPPED, IS_LAST, PURGES, Standings
 from windowpane.errors import AggregateOverflowError, InvalidSpecError, UserFunctionError

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+from windowpane.operators.window.contents import ElementRun
 from windowpane.state import pickles
 from windowpane.windowing.aggregates.algorithms.combined import CombinedAggregate
 
@@ -23,6 +24,14 @@ def test_what_is_said_to_have_moved_is_there_and_nowhere_else(before: str, now: 
     assert importlib.import_module(now)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(before)
+
+
+def test_runs_of_elements_are_read_from_checkpoints() -> None:
+    kept = (
+        b"\x80\x05\x95Z\x00\x00\x00\x00\x00\x00\x00]\x94\x8c$windowpane.operators.window.contents\x94\x8c\nElementRun\x94"
+        b"\x93\x94]\x94(}\x94\x8c\x01n\x94K\x01s}\x94h\x06K\x02se]\x94(K\x05K\x06e\x86\x94R\x94a."
+    )
+    assert pickles.loads(kept) == [ElementRun([{"n": 1}, {"n": 2}], [5, 6])]
 
 
 def test_a_module_that_never_was_is_an_error() -> None:

@@ -105,6 +105,10 @@ class PagesAgainstADict(RuleBasedStateMachine):
     def get(self, key):
         assert self.pages.get(key) == self.expected.get(key)
 
+    @rule(prefix=KEYS)
+    def keys(self, prefix):
+        assert self.pages.keys(prefix) == sorted(key for key in self.expected if key.startswith(prefix))
+
     @rule(low=KEYS, high=st.none() | KEYS)
     def scan(self, low, high):
         expected = [(k, v) for k, v in sorted(self.expected.items()) if low <= k and (high is None or k < high)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,6 +33,7 @@ class _Result(NamedTuple):
     key: Any
     window: Window
     judged: int
+    row_number: int
     pane: Pane | None = None
     change: str | None = None
 
@@ -75,14 +78,15 @@ class OutputCollector:
 
     def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
         """Take a result."""
-        self._results.append(_Result(value, key, window, self._timers.forwarded_watermark, pane, change))
+        self._results.append(_Result(value, key, window, self._timers.forwarded_watermark, self.row_number, pane, change))
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
         """Take what a function wrote to a side output."""
         number = self._program.output_of(tag)
         if number is None:
             raise UndeclaredSideOutputError(tag.name, [side.tag.name for side in self._program.side_outputs])
-        self._sides.setdefault(number, []).append(_Result(value, key, window, self._timers.forwarded_watermark))
+        result = _Result(value, key, window, self._timers.forwarded_watermark, self.row_number)
+        self._sides.setdefault(number, []).append(result)
 
     def late(self, key: Any, value: Any, timestamp: int, missed: Sequence[Window], dropped: bool) -> None:
         """Take a late element, if late data is asked for."""
@@ -93,6 +97,18 @@ class OutputCollector:
         """Take an element that came to windows whose trigger is finished, if late data is asked for."""
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, windows, True, FINISHED))
+
+    @contextmanager
+    def in_row_order(self) -> Iterator[None]:
+        """Put what is taken in the block in the order of the rows that it comes from, whatever order those are visited in."""
+        begins = {id(taken): len(taken) for taken in self._all_taken()}
+        yield
+        for taken in self._all_taken():
+            begin = begins.get(id(taken), 0)
+            taken[begin:] = sorted(taken[begin:], key=attrgetter("row_number"))
+
+    def _all_taken(self) -> list[list[Any]]:
+        return [self._results, self._late, *self._sides.values()]
 
     def tables(self) -> list[tuple[int, pa.Table]]:
         """Return everything taken, by output number."""
@@ -115,7 +131,9 @@ class OutputCollector:
         columns = [pa.array([key[i] for key in keys], field.type) for i, field in enumerate(program.keys)]
         columns += [_bounds([result.window for result in results], side, program.window_bound) for side in ("start", "end")]
         given = {*program.keys.names, WINDOW_START, WINDOW_END, *program.pane_columns.names}
-        rows = [(self._as_row(result.row), result.key, result.window) for result in results]
+        rows = [(result.row, result.key, result.window) for result in results]
+        if isinstance(program.spec.function.process, PassThrough):
+            rows = [(self._as_row(row), key, window) for row, key, window in rows]
         check_keys("main", program.keys, self._returned_keys(), rows)
         main = output_table("main", program.main, rows, given)
         columns += main.columns
@@ -137,9 +155,7 @@ class OutputCollector:
 
     def _as_row(self, row: Any) -> Any:
         """Return a row; a plain incremental function whose result is ``None`` gives one of NULLs where an evictor fires it."""
-        if row is None and isinstance(self._program.spec.function.process, PassThrough):
-            return dict.fromkeys(self._program.main.names)
-        return row
+        return dict.fromkeys(self._program.main.names) if row is None else row
 
 
 def _bounds(windows: Sequence[Window], side: str, kind: pa.DataType) -> pa.Array:

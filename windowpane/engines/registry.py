@@ -36,7 +36,7 @@ from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices

@@ -24,6 +24,9 @@ class Entries(Protocol):
     def scan(self, low: bytes, high: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries with ``low <= key < high`` in order; ``None`` means up to the last."""
 
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Return the keys that begin with ``prefix``, in order."""
+
 
 class MemoryEntries:
     """Entries in a dict, sorted when scanned."""
@@ -48,6 +51,10 @@ class MemoryEntries:
         """Yield the entries in the range as they were when the scan began."""
         keys = sorted(key for key in self._entries if key >= low and (high is None or key < high))
         return iter([(key, self._entries[key]) for key in keys])
+
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Return the keys that begin with ``prefix``, in order."""
+        return sorted(key for key in self._entries if key.startswith(prefix))
 
     def __len__(self) -> int:
         """Return the number of entries."""

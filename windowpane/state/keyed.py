@@ -33,14 +33,14 @@ _ABSENT: Any = object()
 
 
 class _List:
-    """A list in the cache: elements as far as they are read, those appended since, and the chunks that stand in the entries."""
+    """A list in the cache: the chunks that stand in the entries, their elements if they were read, and those appended since."""
 
     __slots__ = ("appended", "chunks", "rewrite", "stored")
 
-    def __init__(self) -> None:
+    def __init__(self, chunks: list[bytes]) -> None:
+        self.chunks = chunks
         self.stored: list[Any] | None = None
         self.appended: list[Any] = []
-        self.chunks: list[bytes] | None = None
         self.rewrite = False
 
 
@@ -76,11 +76,22 @@ class KeyedState:
 
     def get(self, window: Window | None, name: str) -> Any:
         """Return the value, ``None`` if there is none."""
-        return self._load(self._address(window, name))
+        return self.get_at(self.address(window, name))
 
     def put(self, window: Window | None, name: str, value: Any) -> None:
         """Set the value; ``None`` removes it."""
-        address = self._address(window, name)
+        self.put_at(self.address(window, name), value)
+
+    def get_at(self, address: bytes) -> Any:
+        """Return the value at an address, ``None`` if there is none."""
+        value = self._values.get(address, _ABSENT)
+        if value is _ABSENT:
+            stored = self._entries.get(address + _VALUE)
+            value = self._values[address] = None if stored is None else pickles.loads(stored)
+        return value
+
+    def put_at(self, address: bytes, value: Any) -> None:
+        """Set the value at an address; ``None`` removes it."""
         self._values[address] = value
         self._dirty_values.add(address)
 
@@ -90,31 +101,30 @@ class KeyedState:
             self.put(window, name, None)
 
     def append(self, window: Window | None, name: str, element: Any) -> None:
-        """Append to the list, which need not be read for it."""
-        address = self._address(window, name)
+        """Append to the list, whose elements are not read for it."""
+        address = self.address(window, name)
         self._cached_list(address).appended.append(element)
         self._dirty_lists.add(address)
 
     def get_list(self, window: Window | None, name: str) -> list[Any]:
         """Return the list, empty if there is none."""
-        cached = self._read_list(self._address(window, name))
+        cached = self._read_list(self.address(window, name))
         assert cached.stored is not None
         return cached.stored + cached.appended
 
     def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
         """Set the list; an empty one removes it."""
-        address = self._address(window, name)
+        address = self.address(window, name)
         cached = self._read_list(address)
         cached.stored, cached.appended, cached.rewrite = [], list(elements), True
         self._dirty_lists.add(address)
 
     def has_list(self, window: Window | None, name: str) -> bool:
         """Return whether the list has an element."""
-        address = self._address(window, name)
-        cached = self._lists.get(address)
-        if cached is not None and (cached.appended or cached.stored is not None):
+        cached = self._cached_list(self.address(window, name))
+        if cached.appended or cached.stored is not None:
             return bool(cached.appended or cached.stored)
-        return next(self._chunks(address), None) is not None
+        return bool(cached.chunks)
 
     def flush(self) -> None:
         """Write all changes to the entries and forget the cache."""
@@ -141,7 +151,8 @@ class KeyedState:
             window, at = decode_namespace(address, at)
             yield key, window, str(decode_key_at(address, at)[0])
 
-    def _address(self, window: Window | None, name: str) -> bytes:
+    def address(self, window: Window | None, name: str) -> bytes:
+        """Return where the value or list of a name stands, of the current key."""
         encoded = self._names.get(name)
         if encoded is None:
             encoded = self._names[name] = encode_key(name)
@@ -149,41 +160,31 @@ class KeyedState:
             self._window, self._prefix = window, self.current_key_bytes + encode_namespace(window)
         return self._prefix + encoded
 
-    def _load(self, address: bytes) -> Any:
-        value = self._values.get(address, _ABSENT)
-        if value is _ABSENT:
-            stored = self._entries.get(address + _VALUE)
-            value = self._values[address] = None if stored is None else pickles.loads(stored)
-        return value
-
     def _cached_list(self, address: bytes) -> _List:
         cached = self._lists.get(address)
         if cached is None:
-            cached = self._lists[address] = _List()
+            cached = self._lists[address] = _List(self._entries.keys(address + _CHUNK))
         return cached
-
-    def _chunks(self, address: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._entries.scan(address + _CHUNK, address + _CHUNK + b"\xff" * 9)
 
     def _read_list(self, address: bytes) -> _List:
         cached = self._cached_list(address)
         if cached.stored is None:
-            cached.stored, cached.chunks = [], []
-            for key, blob in self._chunks(address):
-                cached.chunks.append(key)
-                cached.stored.extend(pickles.loads(blob))
+            cached.stored = []
+            for key in cached.chunks:
+                chunk = self._entries.get(key)
+                assert chunk is not None, "nobody else deletes chunks"
+                cached.stored.extend(pickles.loads(chunk))
             cached.rewrite = len(cached.chunks) >= MAX_CHUNKS.value
         return cached
 
     def _flush_list(self, address: bytes, cached: _List) -> None:
-        chunks = cached.chunks if cached.chunks is not None else [key for key, _ in self._chunks(address)]
         elements, number = cached.appended, 0
         if cached.rewrite:
             elements = (cached.stored or []) + elements
-            for key in chunks:
+            for key in cached.chunks:
                 self._entries.delete(key)
-        elif chunks:
-            number = int.from_bytes(chunks[-1][-8:], "big") + 1
+        elif cached.chunks:
+            number = int.from_bytes(cached.chunks[-1][-8:], "big") + 1
         if elements:
             key = address + _CHUNK + number.to_bytes(8, "big")
             self._entries.put(key, pickle.dumps(elements, protocol=5))

@@ -146,6 +146,15 @@ class SortedPages:
                     start, size = entry[0] + b"\0", _FIRST_BLOCK.value
                     break
 
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Return the keys that begin with ``prefix``, in order."""
+        index, end = self._index(), prefix_end(prefix)
+        at = index.locate(prefix)
+        is_one_page = at >= 0 and (at + 1 == len(index.fences) or (end is not None and end <= index.fences[at + 1]))
+        if is_one_page and not self._changes.values:
+            return self._page(index.numbers[at]).between(prefix, end)
+        return [key for key, _ in self.scan(prefix, end)]
+
     def _block(self, start: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         """Up to ``size`` entries from ``start`` on, of one page, and where to go on (None: nowhere)."""
         index = self._index()

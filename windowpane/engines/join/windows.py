@@ -27,7 +27,7 @@ from windowpane.engines.join.program import DROPPED, LATE, WINDOWS_MISSED, JoinC
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
-from windowpane.engines.row import RowEngine
+from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices

@@ -6,7 +6,8 @@ firing. Contents stand under a state window, so that merged sessions need not mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windowpane.operators.window.merged_states import merged_states
@@ -52,18 +53,18 @@ class FoldedContents:
     def __init__(self, state: KeyedState, function: AggregateFunction) -> None:
         """Fold with ``function``."""
         self._state = state
-        self._function = function
+        self.function = function
 
     def add(self, state_window: Window, value: Any, timestamp: int) -> bool:
         """Fold the element in."""
-        held = self._held(state_window)
-        self._keep(state_window, self._function.add(value, self._function.create_accumulator() if held is None else held))
+        held = self.held(state_window)
+        self.keep(state_window, self.function.add(value, self.function.create_accumulator() if held is None else held))
         return held is None
 
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Emit the result of the accumulator, unless it is ``None``."""
-        held = self._held(state_window)
-        result = None if held is None else self._function.get_result(held)
+        held = self.held(state_window)
+        result = None if held is None else self.function.get_result(held)
         if result is None:
             return False
         emit([result])
@@ -71,14 +72,14 @@ class FoldedContents:
 
     def of_nothing(self) -> Sequence[Any]:
         """Return the result of an accumulator that nothing was added to."""
-        return [self._function.get_result(self._function.create_accumulator())]
+        return [self.function.get_result(self.function.create_accumulator())]
 
     def evict(self, state_window: Window, window: Window) -> None:
         """Do nothing: there is no evictor."""
 
     def is_empty(self, state_window: Window) -> bool:
         """Return whether there is no accumulator."""
-        return self._held(state_window) is None
+        return self.held(state_window) is None
 
     def clear(self, state_window: Window) -> bool:
         """Drop the accumulator."""
@@ -88,26 +89,39 @@ class FoldedContents:
 
     def merge(self, target: Window, sources: Sequence[Window]) -> int:
         """Merge the accumulators: those of the sources, then that of the target with theirs."""
-        held = [self._held(window) for window in (target, *sources)]
-        merged = merged_states(held[0], held[1:], self._function.merge)
+        held = [self.held(window) for window in (target, *sources)]
+        merged = merged_states(held[0], held[1:], self.function.merge)
         for window in sources:
             self._state.remove(window, CONTENTS)
-        self._keep(target, merged)
+        self.keep(target, merged)
         return sum(accumulator is not None for accumulator in held) - (merged is not None)
 
-    def _held(self, state_window: Window) -> Any:
+    def held(self, state_window: Window) -> Any:
+        """Return the accumulator, ``None`` if there is none."""
         held = self._state.get(state_window, CONTENTS)
         return None if held is None else held[0]
 
-    def _keep(self, state_window: Window, accumulator: Any) -> None:
+    def keep(self, state_window: Window, accumulator: Any) -> None:
+        """Set the accumulator; ``None`` leaves the window empty."""
         if accumulator is None:
             self._state.remove(state_window, CONTENTS)
         else:
             self._state.put(state_window, CONTENTS, (accumulator,))
 
 
+@dataclass(frozen=True, slots=True)
+class ElementRun:
+    """Elements that were added to a list together: ``values`` and their ``timestamps``."""
+
+    values: list[Any]
+    timestamps: list[int]
+
+    def __reduce__(self) -> tuple[type[ElementRun], tuple[list[Any], list[int]]]:
+        return ElementRun, (self.values, self.timestamps)
+
+
 class ListedContents:
-    """All elements, in arrival order."""
+    """All elements, in arrival order: one by one, or in runs of those that came together."""
 
     def __init__(self, state: KeyedState) -> None:
         """Keep the lists in ``state``."""
@@ -119,12 +133,16 @@ class ListedContents:
         self._state.append(state_window, CONTENTS, TimestampedValue(value, timestamp))
         return was_empty
 
+    def extend(self, state_window: Window, run: ElementRun) -> None:
+        """Append elements."""
+        self._state.append(state_window, CONTENTS, run)
+
     def fire(self, state_window: Window, window: Window, emit: Emit) -> bool:
         """Emit all elements."""
         elements = self._state.get_list(state_window, CONTENTS)
         if not elements:
             return False
-        emit([element.value for element in elements])
+        emit([value for element in elements for value in _values_of(element)])
         return True
 
     def of_nothing(self) -> Sequence[Any]:
@@ -156,6 +174,14 @@ class ListedContents:
         return max(0, len(present) - 1)
 
 
+def _values_of(element: TimestampedValue | ElementRun) -> Sequence[Any]:
+    return element.values if isinstance(element, ElementRun) else (element.value,)
+
+
+def _each_of(element: TimestampedValue | ElementRun) -> Iterable[TimestampedValue]:
+    return map(TimestampedValue, element.values, element.timestamps) if isinstance(element, ElementRun) else (element,)
+
+
 class EvictingContents(ListedContents):
     """All elements, and an evictor that decides at each firing which of them stay.
 
@@ -179,7 +205,7 @@ class EvictingContents(ListedContents):
         self._go_over(state_window, window, lambda seen: None)
 
     def _go_over(self, state_window: Window, window: Window, show: Callable[[Sequence[TimestampedValue]], None]) -> bool:
-        elements = self._state.get_list(state_window, CONTENTS)
+        elements = [each for element in self._state.get_list(state_window, CONTENTS) for each in _each_of(element)]
         if not elements:
             return False
         seen = self._evictor.evict_before(elements, len(elements), window, self._context)

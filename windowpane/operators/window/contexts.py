@@ -22,27 +22,26 @@ GLOBAL_PREFIX = "global/"
 class NamedState:
     """A value, or a value that grows by a reduce function, under (current key, window, name)."""
 
-    __slots__ = ("_name", "_reduce", "_state", "_window")
+    __slots__ = ("_address", "_reduce", "_state")
 
     def __init__(
         self, state: KeyedState, window: Window | None, name: str, reduce: Callable[[Any, Any], Any] | None = None
     ) -> None:
-        """Speak of ``name`` in ``window`` of whatever key is current."""
+        """Speak of ``name`` in ``window`` of the key that is current now."""
         self._state = state
-        self._window = window
-        self._name = name
+        self._address = state.address(window, name)
         self._reduce = reduce
 
     def get(self) -> Any:
         """Return the value, ``None`` if there is none."""
-        return self._state.get(self._window, self._name)
+        return self._state.get_at(self._address)
 
     def update(self, value: Any) -> None:
         """Set the value; ``None`` removes it."""
         if value is None:
             self.clear()
         else:
-            self._state.put(self._window, self._name, value)
+            self._state.put_at(self._address, value)
 
     def add(self, value: Any) -> None:
         """Combine ``value`` into the state."""
@@ -52,7 +51,8 @@ class NamedState:
 
     def clear(self) -> None:
         """Remove the value."""
-        self._state.remove(self._window, self._name)
+        if self.get() is not None:
+            self._state.put_at(self._address, None)
 
 
 class OperatorTriggerContext:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError
 from windowpane.operators.window.contents import contents_for
@@ -40,6 +40,8 @@ from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 from windowpane.windowing.windows import Window
 
 OPERATOR_STATE = "operator/"
+
+T = TypeVar("T")
 
 
 class Collector(Protocol):
@@ -381,9 +383,9 @@ class WindowOperator:
         self.timers.enter_key()
         self._placement.enter_key()
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _guarded(self, work: Callable[[], T]) -> T:
         try:
-            work()
+            return work()
         except UserFunctionError as error:
             raise error.located(**self._where()) from error.__cause__
         except WindowpaneError as error:

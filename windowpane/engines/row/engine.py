@@ -1,5 +1,8 @@
 """The row engine: the reference operator on a bucket, for every program and every custom class.
 
+Where what a batch does to a key can be told without going through all rows in turn, rows are taken by key (``cells``, ``runs``,
+``sessions``): a function is called for the same elements in the same order, and state is read and written once a key and window.
+
 State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``e`` and ``p`` for event-time and
 processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks stand in the header.
 
@@ -23,18 +26,27 @@ from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.row.cells import CellOperator
+from windowpane.engines.row.elements import elements_of
+from windowpane.engines.row.grouped import GroupedOperator
+from windowpane.engines.row.runs import RunOperator
+from windowpane.engines.row.sessions import SessionOperator
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import TimerService
+from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import KeyTimerQueue, TimerQueue
 from windowpane.windowing.times import MIN
+
+FEWEST_ROWS = Size("rows worth taking by key", 64, (1, 3))
+"""Fewer are taken one by one."""
 
 
 class RowEngine:
@@ -64,7 +76,7 @@ class _Batch:
         self._timers = self._timer_service()
         self._timers.restore_clocks(self._header.watermark, self._header.processing_time)
         self._collector = OutputCollector(program, self._timers)
-        self._operator = WindowOperator(program.spec, self._state, self._timers, self._collector)
+        self._operator = _operator_for(program)(program.spec, self._state, self._timers, self._collector)
 
     def _timer_service(self) -> TimerService:
         by_clock, delay = TimerQueue(self._pages[2]), self._program.key_delay
@@ -95,10 +107,25 @@ class _Batch:
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         if rows is not None:
-            for number, (key, value, timestamp, key_bytes) in enumerate(self._elements(rows), start):
-                self._collector.row_number = number
-                self._operator.process_element(key, value, timestamp, key_bytes)
+            values = python_rows(self._spelled(rows.select(self._program.values)))
+            operator = self._operator
+            if isinstance(operator, GroupedOperator) and rows.num_rows >= FEWEST_ROWS.value and self._have_times(rows):
+                with self._collector.in_row_order():
+                    operator.take(elements_of(rows, self._program.key_columns, values, start))
+            else:
+                self._take_one_by_one(rows, values, start)
         self._operator.finish_batch()
+
+    def _have_times(self, rows: pa.Table) -> bool:
+        return not (rows[TIME].null_count and self._program.spec.assigner.is_event_time)
+
+    def _take_one_by_one(self, rows: pa.Table, values: Sequence[Any], start: int) -> None:
+        keys = python_keys(rows, self._program.key_columns)
+        for number, (key, value, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True), start):
+            if time is None and self._program.spec.assigner.is_event_time:
+                raise MissingTimestampError(self._program.spec.assigner, key, value)
+            self._collector.row_number = number
+            self._operator.process_element(key, value, MIN if time is None else time, encode_key(key))
 
     def _take_from_window(self, rows: pa.Table | None) -> None:
         if rows is None or self._program.upstream is Upstream.WINDOW:
@@ -107,15 +134,6 @@ class _Batch:
         for watermark, start, length in _runs(rows[JUDGING_WATERMARK].to_pylist()):
             self._advance_watermark(watermark)
             self._take(rows.slice(start, length), start)
-
-    def _elements(self, rows: pa.Table) -> Iterator[tuple[Any, Any, int, bytes]]:
-        keys = python_keys(rows, self._program.key_columns)
-        values = python_rows(self._spelled(rows.select(self._program.values)))
-        times = rows[TIME].to_pylist()
-        for key, value, time in zip(keys, values, times, strict=True):
-            if time is None and self._program.spec.assigner.is_event_time:
-                raise MissingTimestampError(self._program.spec.assigner, key, value)
-            yield key, value, MIN if time is None else time, encode_key(key)
 
     def _spelled(self, values: pa.Table) -> pa.Table:
         """Return what aggregates read with key columns spelled as keys are: engines that group by them keep no other spelling."""
@@ -145,6 +163,15 @@ class _Batch:
         next_processing_time = timers.processing_time_queue.next_time()
         idle = not any(len(pages) for pages in self._pages) and self._program.upstream is Upstream.SOURCE
         return BucketOutput(self._collector.tables(), counters, idle, next_processing_time)
+
+
+def _operator_for(program: Program) -> type[WindowOperator]:
+    """Return the operator that takes the rows of a program the quickest way."""
+    if program.key_delay is None:
+        for kind in (CellOperator, SessionOperator, RunOperator):
+            if kind.covers(program.spec):
+                return kind
+    return WindowOperator
 
 
 def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:

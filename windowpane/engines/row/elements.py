@@ -1,0 +1,97 @@
+"""The elements of a batch, in order of arrival, with the number of the key of each: a key is made and encoded once a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.arrays import Integers
+from windowpane.engines.common.rows import python_keys
+from windowpane.hidden_columns import TIME
+from windowpane.kernels.grouping.running_positions import run_ends
+from windowpane.kernels.keys.codes import is_nested
+from windowpane.kernels.keys.dense_codes import dense_codes
+from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.state.codec import encode_key
+from windowpane.windowing.times import MIN
+
+
+class Key(NamedTuple):
+    """A key as functions see it, and as state does."""
+
+    value: Any
+    encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of a batch, or of a part of it.
+
+    Args:
+        keys: the different keys, in order of first appearance.
+        codes: for each element the number of its key.
+        values: the elements.
+        times: their event times in microseconds, ``MIN`` where there is none.
+        instants: the same as Python's integers.
+        first: the number of the first of them among the rows of the batch.
+    """
+
+    keys: Sequence[Key]
+    codes: Integers
+    values: Sequence[Any]
+    times: Integers
+    instants: Sequence[int]
+    first: int
+
+    def by_key(self, numbers: Integers) -> Iterator[tuple[Key, list[int]]]:
+        """Yield each key of some elements with the numbers of those, in order of arrival."""
+        if not len(numbers):
+            return
+        codes = self.codes[numbers]
+        order = stable_order(codes)
+        ends = run_ends(codes[order]) + 1
+        found = numbers[order].tolist()
+        for start, end in pairwise([0, *ends.tolist()]):
+            yield self.keys[self.codes[found[start]]], found[start:end]
+
+
+def elements_of(rows: pa.Table, key_columns: Sequence[str], values: Sequence[Any], first: int) -> Elements:
+    """Return the rows of a table as elements.
+
+    Args:
+        rows: the table, in order of arrival.
+        key_columns: names of its key columns.
+        values: what functions see of each row.
+        first: the number of the first row among those of the batch.
+    """
+    keys, codes = _numbered(rows, key_columns)
+    filled = pc.fill_null(rows[TIME], MIN).to_numpy()
+    return Elements(keys, codes, values, filled, filled.tolist(), first)
+
+
+def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[list[Key], Integers]:
+    if any(is_nested(rows[name].type) for name in names):
+        return _numbered_one_by_one(python_keys(rows, names))
+    codes, firsts = dense_codes([plain_key(rows[name]) for name in names], rows.num_rows)
+    keys = python_keys(rows.select(list(names)).take(pa.array(firsts)), names) if names else [None]
+    return [Key(key, encode_key(key)) for key in keys], codes
+
+
+def _numbered_one_by_one(keys: Sequence[Any]) -> tuple[list[Key], Integers]:
+    known: dict[bytes, int] = {}
+    found: list[Key] = []
+    codes = np.zeros(len(keys), np.int64)
+    for number, key in enumerate(keys):
+        encoded = encode_key(key)
+        code = known.setdefault(encoded, len(found))
+        if code == len(found):
+            found.append(Key(key, encoded))
+        codes[number] = code
+    return found, codes
