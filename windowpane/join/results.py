@@ -253,7 +253,7 @@ class AsOfJoin(Join):
         changes. Applied, the changelog of a row ends with what it would have given once. No watermark is passed on.
 
         Args:
-            key: column(s) of the result that tell left rows apart, for the sink: ``wp.apply_changes(..., key=...)``.
+            key: column(s) of the result that tell left rows apart, for the sink: ``sinks.apply_changes(..., key=...)``.
 
         Raises:
             InvalidSpecError: no name, or a name that is none.

@@ -156,6 +156,7 @@ class JoinPlan:
                 else {"emit": f"on update: rows of {', '.join(request.updates)} are corrected until final"}
             ),
             **self._held(program),
+            "costs": self._costs(),
             "late rows": ", ".join(f"{side} {_where(tag)}" for side, tag in zip(("left", "right"), request.late, strict=True)),
             "passed on": _passed_text(program),
             **engine,
@@ -189,14 +190,12 @@ class JoinPlan:
             until = "until the clock is past the end of their last window"
             return {"held left": until, "held right": until}
         if isinstance(match, WindowMatch):
-            until = f"until the watermark is {format_micros(lateness)} past the end of their last window"
+            until = _reached(lateness, "the end of their last window")
             return {"held left": until, "held right": until}
         if isinstance(match, IntervalMatch):
-            ahead = f"{format_micros(match.upper + lateness)} past" if not match.upper_column else f"past {match.upper_column} of"
-            return {
-                "held left": f"until the watermark is {ahead} their time",
-                "held right": f"until the watermark is {format_micros(lateness - match.lower)} past their time",
-            }
+            column = match.upper_column
+            left = _reached(match.upper + lateness, "their time" if column is None else f"their {column}")
+            return {"held left": left, "held right": _reached(lateness - match.lower, "their time")}
         if isinstance(match, ArrivalMatch):
             return {
                 "held left": "not at all: they come out at once",
@@ -207,9 +206,30 @@ class JoinPlan:
         if match.tolerance is not None:
             newest = f"for {format_micros(match.tolerance)}"
         return {
-            "held left": f"until the watermark is {format_micros(wait)} past their time",
+            "held left": _reached(wait, "their time"),
             "held right": f"until the watermark is past them and a newer one of the key; the newest of each key {newest}",
         }
+
+    def _costs(self) -> str:
+        """Return what state grows with, and what a batch reads besides what its rows touch."""
+        match, lateness = self.request.match, self.request.settings.allowed_lateness
+        if isinstance(match, WindowMatch):
+            return "state: the rows of windows that have not ended" + (", or not so long ago" if lateness else "")
+        if isinstance(match, ArrivalMatch):
+            return "state: one right row a key"
+        if isinstance(match, IntervalMatch):
+            span = format_micros(max(match.upper - match.lower + lateness, 0))
+            rows = f"left rows until their {match.upper_column}" if match.upper_column else f"the rows of {span} of event time"
+            return f"state: {rows}, and of as long as one side is behind the other"
+        reads = "; a batch reads all left rows that wait" if self.request.updates else ""
+        return f"state: left rows that wait, right rows as new as these, and one right row a key{reads}"
+
+
+def _reached(wait: int, what: str) -> str:
+    """Return until when rows are held, from how long after an instant the watermark makes them final."""
+    if not wait:
+        return f"until the watermark has reached {what}"
+    return f"until the watermark is {format_micros(abs(wait))} {'past' if wait > 0 else 'before'} {what}"
 
 
 def _where(tag: OutputTag | None) -> str:
