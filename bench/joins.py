@@ -101,7 +101,11 @@ def _by_spark(left: Any, right: Any, kind: str, how: Any, delay: str) -> Any:
 
     one, other = left.withWatermark("at", delay), right.withWatermark("at", delay)
     if kind == "window":
-        one, other = (side.withColumn("w", F.window("at", "10 seconds")) for side in (one, other))
+        # Spark takes one column with a watermark a side: that of the windows, not the time that they are made of.
+        one, other = (
+            side.select("k", F.window("at", "10 seconds").alias("w"), F.unix_micros("at").alias("at"), "v")
+            for side in (one, other)
+        )
     one, other = one.alias("l"), other.alias("r")
     near = "l.w = r.w" if kind == "window" else "r.at BETWEEN l.at - INTERVAL 10 SECONDS AND l.at + INTERVAL 10 SECONDS"
     columns = [F.col("l.k").alias("k"), *(F.col(f"{of}.{name}").alias(f"{of}_{name}") for of in "lr" for name in ("at", "v"))]

@@ -46,8 +46,11 @@ class Latest(StatefulProcessor):
             found = [version for at, version in versions if at <= micros]
             yield Row(k=key[0], v=v, r_v=found[-1] if found else None)
         old = [each for each in versions if each[0] < until]
-        self._versions.put([*old[-1:], *(each for each in versions if each[0] >= until)])
-        self._left.put(waiting)
+        for state, kept in ((self._versions, [*old[-1:], *versions[len(old) :]]), (self._left, waiting)):
+            if kept:
+                state.put(kept)
+            else:
+                state.clear()
 
     def close(self) -> None:
         """Nothing to release."""
