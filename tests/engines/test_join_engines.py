@@ -263,9 +263,9 @@ def test_pairs_of_a_hot_key_are_made_while_they_are_read(how: str):
 
 
 WINDOWS = {
-    "tumbling": (wp.TumblingEventTimeWindows.of(10), [(2, 1), (1, 0), (0, 0)]),
-    "sliding": (wp.SlidingEventTimeWindows.of(10, 5), [(2, 1), (1, 0), (0, 0)]),
-    "session": (wp.EventTimeSessionWindows.with_gap(5), [(2, 1), (1, 0), (0, 0)]),
+    "tumbling": (wp.TumblingEventTimeWindows.of(10), [(3, 1), (1, 0), (0, 0)]),
+    "sliding": (wp.SlidingEventTimeWindows.of(10, 5), [(3, 1), (1, 0), (0, 0)]),
+    "session": (wp.EventTimeSessionWindows.with_gap(5), [(3, 1), (1, 0), (0, 0)]),
 }
 
 
@@ -275,7 +275,11 @@ def test_rows_of_each_side_are_counted_while_windows_hold_them(kind: str, latene
     assigner, expected = WINDOWS[kind]
     bucket = Bucket(match=WindowMatch(assigner), how="left", allowed_lateness=lateness, window_bound=pa.int64())
     held = []
-    for watermark, left, right in ((MIN, [(3, "a", 1), (11, "b", 2)], [(4, None, 3)]), (10, [(1, "a", 4)], []), (MAX, [], [])):
+    for watermark, left, right in (
+        (MIN, [(3, "a", 1), (3, "a", 5), (11, "b", 2)], [(4, None, 3)]),
+        (10, [(1, "a", 4)], []),
+        (MAX, [], []),
+    ):
         bucket.take(watermark, left, right)
         held.append((bucket.output.counters.held_left, bucket.output.counters.held_right))
     assert held == expected

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from windowpane.operators.window.contents import CONTENTS
+from windowpane.operators.window.contents import CONTENTS, values_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.keyed import KeyedState
@@ -74,11 +74,14 @@ class CountingState(KeyedState):
         """Append to the list, and count."""
         super().append(window, name, element)
         if name == CONTENTS:
-            self.rows[element.value[self._side]] += 1
+            self.rows.update(self._sides([element]))
 
     def put_list(self, window: Window | None, name: str, elements: list[Any]) -> None:
         """Set the list, and count what that changes."""
         if name == CONTENTS:
-            self.rows.subtract(element.value[self._side] for element in self.get_list(window, name))
-            self.rows.update(element.value[self._side] for element in elements)
+            self.rows.subtract(self._sides(self.get_list(window, name)))
+            self.rows.update(self._sides(elements))
         super().put_list(window, name, elements)
+
+    def _sides(self, elements: Iterable[Any]) -> Iterator[int]:
+        return (value[self._side] for element in elements for value in values_of(element))

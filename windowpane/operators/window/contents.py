@@ -142,7 +142,7 @@ class ListedContents:
         elements = self._state.get_list(state_window, CONTENTS)
         if not elements:
             return False
-        emit([value for element in elements for value in _values_of(element)])
+        emit([value for element in elements for value in values_of(element)])
         return True
 
     def of_nothing(self) -> Sequence[Any]:
@@ -174,7 +174,8 @@ class ListedContents:
         return max(0, len(present) - 1)
 
 
-def _values_of(element: TimestampedValue | ElementRun) -> Sequence[Any]:
+def values_of(element: TimestampedValue | ElementRun) -> Sequence[Any]:
+    """Return the values of an entry of a list: one, or those of a run."""
     return element.values if isinstance(element, ElementRun) else (element.value,)
 
 
