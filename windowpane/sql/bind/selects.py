@@ -242,10 +242,21 @@ class _AggregateCall:
             return by
         return self.arguments[0] if self.distinct and not self.order and self.name in _LISTS else None
 
+    def _checked_order(self, binder: ScalarBinder) -> list[exp.Expr]:
+        """Return the ORDER BY inside: beside DISTINCT it is by arguments, and dropped where order has no meaning."""
+        if not self.distinct or not self.order:
+            return self.order
+        arguments = [settled(binder.bind(each)).sql for each in self.arguments]
+        for item in self.order:
+            if settled(binder.bind(item.this)).sql not in arguments:
+                instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
+                raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
+        return self.order if self.name in (*_LISTS, "first_value", "last_value") else []
+
     def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
         """Return the ORDER BY inside and the FILTER behind the call as SQL."""
         items = []
-        for item in self.order:
+        for item in self._checked_order(binder):
             column = computed.column(settled(binder.bind(item.this)))
             items.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
         sorted_by = self._sorted_by()
