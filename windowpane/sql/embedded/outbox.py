@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from windowpane.engines.over.program import CHANGE_TYPE, INSERT
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -42,6 +43,14 @@ class Outbox:
         names = ", ".join(map(quoted, changes.column_names))
         rows = self._storage.temporary_from(changes)
         self._storage.run(f"INSERT INTO {self._table} ({names}, {_NUMBER}) SELECT {names}, {number} FROM {rows}")
+
+    def put_all(self, number: int) -> None:
+        """Let all rows that the relation has wait as one batch, without taking them into memory."""
+        names = ", ".join(quoted(column.name) for column in self.relation.columns)
+        self._storage.run(
+            f"INSERT INTO {self._table} ({names}, {CHANGE_TYPE}, {_NUMBER}) "
+            f"SELECT {names}, '{INSERT}', {number} FROM {self.relation.storage}"
+        )
 
     def numbers(self) -> list[int]:
         """Return the numbers of the batches that wait, in order."""

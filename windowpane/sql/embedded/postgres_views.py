@@ -98,7 +98,7 @@ class ServedViews:
         if sink_of_query(relation.name) is not None:
             return
         with self._server.at_work() as server:
-            server.try_to_create(_batch(relation, self._content(relation).slice(0, 0), 0, ""))
+            server.try_to_create(_batch(relation, self._no_rows(relation), 0, ""))
         source = f"{self._server.state} {relation.name} {next_batch(self._storage)}"
         self._storage.run(
             "INSERT INTO windowpane.served VALUES (?, ?, 0, ?, false, ?)", [relation.name, source, _NEVER, by_tasks]
@@ -111,11 +111,11 @@ class ServedViews:
         """Let all rows of a view wait, in place of what waits."""
         number, outbox = next_batch(self._storage, above), self._outbox(relation, source)
         outbox.clear()
-        outbox.put(self._content(relation), number)
+        outbox.put_all(number)
         self._storage.run("UPDATE windowpane.served SET whole = ? WHERE source = ?", [number, source])
 
-    def _content(self, relation: Relation) -> pa.Table:
-        return self._storage.arrow(f"SELECT *, '{INSERT}' AS {CHANGE_TYPE} FROM {relation.storage}")
+    def _no_rows(self, relation: Relation) -> pa.Table:
+        return self._storage.arrow(f"SELECT *, '{INSERT}' AS {CHANGE_TYPE} FROM {relation.storage} LIMIT 0")
 
     def _outbox(self, relation: Relation, source: str) -> Outbox:
         return Outbox(self._storage, source, relation)

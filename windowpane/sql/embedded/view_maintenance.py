@@ -438,8 +438,7 @@ class ViewMaintenance:
         delivery = Delivery(self._storage, sink, relation)
         if is_new:
             delivery.outbox.create()
-            rows = self._storage.arrow(f"SELECT * FROM {whole(self._relation(sink.source))}")
-            delivery.outbox.put(with_words(rows, relation.key), next_batch(self._storage))
+            delivery.outbox.put_all(next_batch(self._storage))
         self._sinks[sink.name] = delivery
 
     def drop_sink(self, name: str) -> None:
