@@ -533,6 +533,19 @@ class EndedStreamError(WindowpaneError):
         self.checkpoint = checkpoint
 
 
+class HistoryAfterStartError(WindowpaneError):
+    """A history was given to rolling features whose checkpoint has begun already."""
+
+    def __init__(self, checkpoint: str | None = None) -> None:
+        """Name the checkpoint, if it is known, and the ways out."""
+        which = "this checkpoint" if checkpoint is None else f"checkpoint {checkpoint!r}"
+        super().__init__(
+            f"history= is what a query begins with, and {which} has begun already. To go on from it, leave history= and cut= "
+            "out: a history that it began with is in its state. To begin with another one, start with a new checkpoint."
+        )
+        self.checkpoint = checkpoint
+
+
 class RepartitionedCheckpointError(WindowpaneError):
     """Spark's offline repartition has rewritten a checkpoint: its keys are in other buckets than rows are sent to now."""
 

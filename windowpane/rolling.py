@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import HistoryAfterStartError, InvalidSpecError
 from windowpane.planning.rolling import EDGES, RollingRequest, named_calls
+from windowpane.planning.sinks import Sink
 from windowpane.result import Runnable
 from windowpane.windowing.rolling.spec import RollingEmit
 from windowpane.windowing.tags import OutputTag
@@ -21,6 +22,8 @@ from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.watermarks import Watermarks
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.source import Source
 
@@ -149,6 +152,7 @@ class RollingFeatures:
         mode: Literal["changed", "batch", "tick", "each"],
         *,
         on_empty: Literal["row", "delete"] = "row",
+        corrections: bool = False,
         until: dt.datetime | None = None,
     ) -> RollingResult:
         """Say which rows come out: each has the keys, ``as_of``, and the features as of then.
@@ -160,6 +164,9 @@ class RollingFeatures:
                 watermark has passed it.
             on_empty: a key whose windows are all empty comes out once more, with counts of 0 and NULLs (``"row"``), or, with
                 ``"changed"``, as a ``"delete"`` in ``_change_type``.
+            corrections: with ``"tick"``: ticks that have come out come out again where a late row changes them, and the column
+                ``revision`` is 1, 2, ... there; readers take the largest. Rows of revision 0 are those without corrections. A
+                late row may bring as many rows as there are ticks in the longest window. The reference engine makes them.
             until: on a static DataFrame, the instant up to which features go down; left out, the first tick after the newest
                 row, which Spark looks up at once.
 
@@ -186,9 +193,16 @@ class RollingFeatures:
                 f"on_empty='delete' is for the latest row of each key, emit('changed'), which a table follows; emit({mode!r}) is "
                 "no changelog."
             )
+        if corrections and mode != "tick":
+            raise InvalidSpecError(
+                f"corrections=True is for a history of ticks, emit('tick'). With emit({mode!r}) late rows count from the next "
+                "row of their key on."
+            )
         if until is not None and self.source.is_streaming:
             raise InvalidSpecError("until= ends a static DataFrame; a stream ends where its watermark is.")
-        return RollingResult(build_rolling(self.source, self.request, RollingEmit(mode), on_empty == "delete", until))
+        return RollingResult(
+            build_rolling(self.source, self.request, RollingEmit(mode), on_empty == "delete", until, corrects=corrections)
+        )
 
     def at(
         self,
@@ -237,6 +251,62 @@ class RollingResult(Runnable):
     """
 
     _built: BuiltProgram
+
+    def start(  # type: ignore[override]  # no output is named history or cut
+        self,
+        *,
+        checkpoint: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        query_name: str | None = None,
+        flush_at_end: bool = False,
+        history: Any = None,
+        cut: str | dt.datetime | dt.date | None = None,
+        **sinks: Sink,
+    ) -> StreamingQuery:
+        """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
+
+        Rows of the history before ``cut`` are in the state before the first batch, folded by a batch job. Rows of the stream
+        before it are passed over, and counted as ``before_cut``, so no row counts twice. None of them comes out by itself: the
+        first tick after the cut gives every key that has rows, and from then on rows are those of one stream over both.
+
+        Args:
+            checkpoint: as for every ``start``.
+            trigger: as for every ``start``.
+            query_name: as for every ``start``.
+            flush_at_end: as for every ``start``.
+            history: a static DataFrame with the columns that the features read. Only for the first start of a checkpoint.
+            cut: an instant, such as ``"2026-01-01"``, which is one of the session's time zone, or a datetime. Left out, it is the
+                microsecond after the newest row of the history.
+            sinks: as for every ``start``.
+
+        Returns:
+            The ``StreamingQuery``.
+
+        Raises:
+            HistoryAfterStartError: a history for a checkpoint that has begun.
+            InvalidSpecError: the history is no static DataFrame, its types differ, or ``cut`` is no instant.
+            UnknownColumnError: the history lacks a column.
+
+        Source of the rule: Chronon's batch upload and streaming update of one GroupBy.
+
+        Example:
+            >>> online.start(main=sink, checkpoint="ckpt", history=spark.read.parquet("payments"), cut="2026-01-01")
+        """
+        if history is None:
+            if cut is not None:
+                raise InvalidSpecError(f"cut={cut!r} says where a history ends: give history= too.")
+            return super().start(
+                checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+            )
+        from windowpane.spark.building.rolling_history import with_history
+        from windowpane.spark.queries.checkpoints import has_begun
+
+        if checkpoint is not None and has_begun(self._built.source.dataframe.sparkSession, checkpoint):
+            raise HistoryAfterStartError(checkpoint)
+        begun = RollingResult(with_history(self._built, history, cut))
+        return Runnable.start(
+            begun, checkpoint=checkpoint, trigger=trigger, query_name=query_name, flush_at_end=flush_at_end, **sinks
+        )
 
 
 __all__ = ["RollingFeatures", "RollingResult", "RollingStream", "rolling"]

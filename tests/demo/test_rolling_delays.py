@@ -44,7 +44,8 @@ def test_features_of_airports_are_those_of_duckdb(spark: Any, tmp_path: Path) ->
     rolling_delays.start(spark, replay.folder, tmp_path).awaitTermination()
     summary = rolling_delays.summarize(replay.folder, tmp_path)
     terminal = io.StringIO()
-    assert rolling_delays.describe([{"firings": 2}, {"firings": 3}], 6_000) == "6,000 flights · 5 rows of features"
+    counted = [{"emitted_by_row": 2, "emitted_by_tick": 0}, {"emitted_by_row": 1, "emitted_by_tick": 2}]
+    assert rolling_delays.describe(counted, 6_000) == "6,000 flights · 5 rows of features"
     rolling_delays.conclude(Console(file=terminal, width=120), summary, tmp_path)
     assert summary.rows == summary.equal
     with duckdb.connect() as db:

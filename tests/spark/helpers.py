@@ -128,12 +128,15 @@ class Collected:
         return write
 
 
-def run(result: Any, *outputs: str, checkpoint: Path | None = None) -> Collected:
-    """Run a streaming result until its input is consumed and collect its outputs, ``main`` if none is named."""
+def run(result: Any, *outputs: str, checkpoint: Path | None = None, **options: Any) -> Collected:
+    """Run a streaming result until its input is consumed and collect its outputs, ``main`` if none is named.
+
+    ``options`` are further ones of ``start``.
+    """
     collected = Collected()
     sinks = {name: collected.sink(name) for name in outputs or ("main",)}
     location = None if checkpoint is None else str(checkpoint)
-    query = result.start(checkpoint=location, trigger={"availableNow": True}, **sinks)
+    query = result.start(checkpoint=location, trigger={"availableNow": True}, **options, **sinks)
     query.awaitTermination()
     collected.progress = list(query.recentProgress)
     return collected

@@ -78,6 +78,26 @@ def test_a_restart_goes_on_from_the_checkpoint(spark: Any, tmp_path: Path) -> No
     assert ("a", just_before(35), 0, 0, None, None, 0) in second.rows()
 
 
+def test_ticks_are_corrected_for_late_rows(spark: Any, tmp_path: Path) -> None:
+    batches: list[list[tuple[Any, ...]]] = [
+        [("a", 1, 5, False), (None, 13, None, True)],
+        [("a", 8, 1, False), (None, 14, None, True)],
+        [(None, 60, None, True)],
+        [(None, 61, None, True)],
+    ]
+    df = Feed(tmp_path / "in", HEARTBEATS).add(*batches).stream(spark)
+    asked = wp.rolling(df, "t", "0 seconds", "heartbeat").by("k").over("10 seconds", total=wp.sum("v")).hop("5 seconds")
+    collected = run(asked.emit("tick", corrections=True))
+    assert collected.columns["main"] == ["k", "as_of", "total", "revision"]
+    assert collected.rows() == [
+        ("a", just_before(15), 1, 0),
+        ("a", just_before(20), None, 0),
+        ("a", just_before(5), 5, 0),
+        ("a", just_before(10), 6, 1),
+    ]
+    assert "come out again" in asked.emit("tick", corrections=True).explain()
+
+
 STATIC = [("a", 1, 5), ("a", 3, 1), ("b", 2, 7), (None, 14, 2)]
 
 
@@ -166,6 +186,7 @@ def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
         (lambda df: features(df, watermark="1 hour").emit("sometimes"), InvalidSpecError, "'changed', 'batch', 'tick'"),  # type: ignore[arg-type]
         (lambda df: features(df, watermark="1 hour").emit("each", on_empty="delete"), InvalidSpecError, "on_empty='delete'"),
         (lambda df: features(df, watermark="1 hour").emit("tick", until=instant(3)), InvalidSpecError, "until="),
+        (lambda df: features(df, watermark="1 hour").emit("changed", corrections=True), InvalidSpecError, "corrections=True"),
         (lambda df: features(df).at(df, time="t"), InvalidSpecError, "static DataFrames"),
         (lambda df: features(df).edge("soft"), InvalidSpecError, "'exact', 'hop'"),  # type: ignore[arg-type]
         (lambda df: features(df).over("1 hour", n="v"), InvalidSpecError, "expected an aggregate"),

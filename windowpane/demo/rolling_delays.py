@@ -107,7 +107,8 @@ def introduce(console: Console, replay: flights.Replay) -> None:
 
 def describe(counted: list[dict[str, Any]], flights: int) -> str:
     """Return a line on the progress."""
-    return f"{flights:,} flights · {sum(each['firings'] for each in counted):,} rows of features"
+    features = sum(each["emitted_by_row"] + each["emitted_by_tick"] for each in counted)
+    return f"{flights:,} flights · {features:,} rows of features"
 
 
 def conclude(console: Console, summary: RollingSummary, out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -21,7 +21,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Counters:
-    """What a bucket did in one batch; ``open_windows`` and ``state_bytes`` are its state at the end of it."""
+    """What a bucket did in one batch; those of ``standing`` are its state at the end of it."""
+
+    standing: ClassVar[tuple[str, ...]] = ("open_windows", "state_bytes")
 
     late_elements: int = 0
     late_dropped: int = 0
@@ -52,9 +54,10 @@ class BucketOutput:
 
     def followed_by(self, later: BucketOutput) -> BucketOutput:
         """Return what two runs in one batch have emitted: the later one knows the state at its end."""
-        state = {"open_windows": later.counters.open_windows, "state_bytes": later.counters.state_bytes}
-        added = {each.name: getattr(self.counters, each.name) + getattr(later.counters, each.name) for each in fields(Counters)}
-        return replace(later, tables=(*self.tables, *later.tables), counters=Counters(**{**added, **state}))
+        one, other = self.counters, later.counters
+        added = {each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(other)}
+        state = {name: getattr(other, name) for name in other.standing}
+        return replace(later, tables=(*self.tables, *later.tables), counters=type(other)(**{**added, **state}))
 
 
 class Engine(Protocol):

@@ -70,7 +70,9 @@ class RollingRequest:
         hop = default_hop(length) if self.hop is None else self.hop
         return RollingWindow(length, hop, is_exact_by_default(length) if self.edge is None else self.edge == "exact")
 
-    def spec(self, calls: Sequence[RollingCall], emit: RollingEmit, deletes_empty: bool = False) -> RollingSpec:
+    def spec(
+        self, calls: Sequence[RollingCall], emit: RollingEmit, deletes_empty: bool = False, corrects: bool = False
+    ) -> RollingSpec:
         """Return the spec of calls whose arguments have names.
 
         Raises:
@@ -78,12 +80,12 @@ class RollingRequest:
         """
         if not calls:
             raise InvalidSpecError("rolling features need a window: .over('1 hour', n=wp.count()).")
-        names = [*self.keys, "as_of", *(call.name for call in calls)]
+        names = [*self.keys, "as_of", *(call.name for call in calls), *(["revision"] if corrects else [])]
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
             raise DuplicateColumnError(twice, "Give the features names of their own: .over('1 hour', sum_1h=wp.sum('amount')).")
         step = self.step if self.step is not None else sorted(call.window.hop for call in calls)[0]
-        return RollingSpec(tuple(calls), step, emit, self.keeps_unbounded_state, deletes_empty)
+        return RollingSpec(tuple(calls), step, emit, self.keeps_unbounded_state, deletes_empty, corrects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ class RollingPlan:
             lines[f"over {window}"] = f"{names}; {_edge_text(window)}"
         if self.labels is None:
             lines |= {
-                "emit": _EMIT_TEXT[spec.emit],
+                "emit": _EMIT_TEXT[spec.emit] + (_CORRECTIONS_TEXT if spec.corrects else ""),
                 "step": format_micros(spec.step),
                 "late rows": f"{format_micros(spec.reach)} behind the watermark: {self.request.settings.late_text}",
             }
@@ -142,6 +144,9 @@ _EMIT_TEXT = {
     RollingEmit.TICK: "tick: at each tick the keys that changed since the one before",
     RollingEmit.EACH: "each: one row for each row, when the watermark has passed it",
 }
+
+
+_CORRECTIONS_TEXT = "; ticks that a late row changes come out again, with a revision of 1, 2, ..."
 
 
 def _call_text(call: RollingCall) -> str:

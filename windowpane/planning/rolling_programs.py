@@ -6,7 +6,7 @@ As ``window_programs``, this module reads the registry of engines, and is import
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.planning.description import columns_text, describe, description
@@ -25,7 +25,8 @@ def planned(plan: RollingPlan, program: P) -> P:
     """
     program.main_schema  # noqa: B018 (types are checked)
     program = with_engine(program, plan.request.settings.engine)
-    return dataclasses.replace(program, description=_description(plan, program))
+    texts: dict[str, Any] = {"call_texts": _call_texts(program)} if isinstance(program, RollingProgram) else {}
+    return dataclasses.replace(program, description=_description(plan, program), **texts)
 
 
 def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buckets: str) -> str:
@@ -36,12 +37,18 @@ def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buc
 
 def _description(plan: RollingPlan, program: RollingProgram | PointInTimeProgram) -> tuple[tuple[str, str], ...]:
     spec = program.spec
+    rest = {"corrects": "True"} if spec.corrects else {}  # older checkpoints do not have it
     return description(
         program.engine,
         keys=", ".join(plan.request.keys),
-        features="; ".join(f"{call.name} = {call.aggregate} {describe(call.window)} {call.condition}" for call in spec.calls),
+        features="; ".join(_call_texts(program)),
         step=f"{spec.step} µs",
         emit=spec.emit.value,
         deletes=str(spec.deletes_empty),
         columns=columns_text(program.columns),
+        **rest,
     )
+
+
+def _call_texts(program: RollingProgram | PointInTimeProgram) -> tuple[str, ...]:
+    return tuple(f"{call.name} = {call.aggregate} {describe(call.window)} {call.condition}" for call in program.spec.calls)

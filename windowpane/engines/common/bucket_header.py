@@ -7,6 +7,7 @@ description of the program that wrote the state with its own and refuses the buc
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from windowpane.errors import ChangedPlanError
@@ -16,20 +17,42 @@ from windowpane.windowing.times import MIN
 
 _KEY, _KIND, _VERSION = "header", "bucket-header", 1
 
+Parts = Mapping[str, str]
+"""The parts of a description, by name."""
+
 
 @dataclass(frozen=True)
 class BucketHeader:
-    """Description of the program, clocks in microseconds, open windows, and how many rows were numbered by arrival."""
+    """Description of the program, clocks in microseconds, and what engines count.
+
+    Args:
+        description: the parts a restart compares, by name.
+        watermark: the watermark of the last batch.
+        processing_time: its clock.
+        open_windows: windows, or keys, that held something at its end.
+        arrivals: how many rows were numbered by arrival.
+        cut: the time below which rows are in the history that the state began with, ``None`` if it began empty.
+        raw_rows: rows that are held one by one; ``None`` where they are not counted.
+    """
 
     description: tuple[tuple[str, str], ...]
     watermark: int = MIN
     processing_time: int = MIN
     open_windows: int = 0
     arrivals: int = 0
+    cut: int | None = None
+    raw_rows: int | None = None
 
     @classmethod
-    def read(cls, store: BlobStore, description: tuple[tuple[str, str], ...]) -> BucketHeader:
+    def read(
+        cls, store: BlobStore, description: tuple[tuple[str, str], ...], accepts: Callable[[Parts, Parts], bool] | None = None
+    ) -> BucketHeader:
         """Return the bucket's header, a fresh one if it has none.
+
+        Args:
+            store: the bucket's state.
+            description: the parts of the program that reads it.
+            accepts: whether state of a program with other parts, those before and those of now, can be gone on from.
 
         Raises:
             ChangedPlanError: another program wrote the state.
@@ -37,26 +60,30 @@ class BucketHeader:
         """
         blob = store.get(_KEY)
         if blob is None:
-            return cls(description)
+            return cls(description, raw_rows=0)
         held = json.loads(unframe(_KIND, _VERSION, blob))
-        _compare(dict(held["description"]), dict(description))
-        return cls(description, held["watermark"], held["processing_time"], held["open_windows"], held.get("arrivals", 0))
+        was = dict(held["description"])
+        if accepts is None or not accepts(was, dict(description)):
+            _compare(was, dict(description))
+        clocks = held["watermark"], held["processing_time"]
+        counted = held["open_windows"], held.get("arrivals", 0)
+        return cls(tuple(was.items()), *clocks, *counted, held.get("cut"), held.get("raw_rows"))
 
     def write(self, store: BlobStore) -> None:
         """Write the header."""
-        body = json.dumps(
-            {
-                "description": self.description,
-                "watermark": self.watermark,
-                "processing_time": self.processing_time,
-                "open_windows": self.open_windows,
-                "arrivals": self.arrivals,
-            }
-        )
-        store.put(_KEY, frame(_KIND, _VERSION, body.encode()))
+        body = {
+            "description": self.description,
+            "watermark": self.watermark,
+            "processing_time": self.processing_time,
+            "open_windows": self.open_windows,
+            "arrivals": self.arrivals,
+        }
+        rest = {"cut": self.cut, "raw_rows": self.raw_rows}
+        body |= {name: value for name, value in rest.items() if value is not None}
+        store.put(_KEY, frame(_KIND, _VERSION, json.dumps(body).encode()))
 
 
-def _compare(was: dict[str, str], now: dict[str, str]) -> None:
+def _compare(was: Parts, now: Parts) -> None:
     differences = {part: (was.get(part), now.get(part)) for part in [*was, *now] if was.get(part) != now.get(part)}
     if differences:
         raise ChangedPlanError(differences)

@@ -16,6 +16,7 @@ Who may mutate: this engine, once a batch. Recovery: read them back; the waterma
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,8 @@ from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import python_keys
 from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.held import (
     HASH,
     LOOK,
@@ -37,9 +39,11 @@ from windowpane.engines.rolling.held import (
     new_keys,
     of_held_table,
     pieces_held,
+    single_pieces,
 )
+from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
 from windowpane.engines.rolling.moments import FAR, due_ticks, set_looks
-from windowpane.engines.rolling.program import AS_OF, LATE, RollingProgram
+from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram
 from windowpane.engines.rolling.reference import in_order_of_arrival
 from windowpane.errors import MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
@@ -80,12 +84,18 @@ class RollingEngine:
         """Run one batch of a bucket."""
         return _Batch(self, store).run(rows, clock)
 
+    def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
+        """Put the rows of a history, all below ``cut``, into the empty state of a bucket."""
+        _Batch(self, store).begin(rows, cut)
+
 
 def refusal(program: RollingProgram) -> str | None:
     """Return why the rolling engine cannot run a program, ``None`` if it can."""
     for key in program.keys:
         if is_nested(key.type):
             return f"key {key.name!r} is of type {key.type}"
+    if program.spec.corrects:
+        return "ticks that came out are corrected, key by key"
     return pieces_refusal(program.spec, program.columns)
 
 
@@ -105,17 +115,60 @@ class _Batch:
         self._spec = engine.program.spec
         self._features = engine.features
         self._store = store
-        self._header = BucketHeader.read(store, engine.program.description)
+        program = engine.program
+        self._header = BucketHeader.read(store, program.description, lambda was, now: growth_of(program, was) is not None)
         self._pages = HashPages(store, "p", _hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
         self._before = self._header.watermark
+        self._raw_rows = self._header.raw_rows
         self._out: list[pa.Table] = []
+        self._by_tick = 0
+        self._before_cut = 0
+        if self._header.description != program.description:
+            self._grow(growth_of(program, dict(self._header.description)))
+
+    def _grow(self, growth: Growth | None) -> None:
+        """Write all pages as the program of now holds them, page by page."""
+        assert growth is not None, "the header was accepted"
+        for position in range(len(self._pages)):
+            page = self._pages.read(position)
+            if page is not None:
+                keys, pieces = growth.of(*of_held_table(page.combine_chunks()))
+                set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self._before)
+                self._pages.put([position], held_table(keys, pieces), is_run=False)
+        self._pages.commit()
+
+    def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
+        self._watermark = self._judged = watermark_of(cut)
+        self._header = dataclasses.replace(self._header, cut=cut)
+        rows = in_order_of_arrival(tables)
+        if rows is not None:
+            self._check_times(rows)
+            rows = rows.filter(pa.array(rows[TIME].to_numpy() > self._spec.horizon(self._judged))).combine_chunks()
+        arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
+        if arrived is not None:
+            for positions, numbers, is_run in self._pages.steps(arrived.keys.hashes, MIN, STEP_PIECES.value):
+                self._put_history(positions, arrived, numbers, is_run)
+            self._pages.commit()
+        self._write_header(MIN)
+
+    def _put_history(self, positions: Sequence[int], arrived: _Arrived, numbers: Integers, is_run: bool) -> None:
+        """Write keys of a history, none of which has come out."""
+        keys, pieces = _chosen(arrived, numbers)
+        if pieces.waiting is not None:
+            pieces.waiting[:] = 0
+        set_looks(self._spec, keys, pieces, np.ones(len(keys), np.bool_), self._watermark)
+        pieces = self._coarser(keys, pieces)
+        self._raw_rows = (self._raw_rows or 0) + single_pieces(self._spec, keys, pieces)
+        self._pages.put(positions, held_table(keys, pieces), is_run)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        check_history(self._program, self._header)
         self._watermark = max(self._before, self._program.limited(clock.watermark))
         self._judged = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
         rows, late = in_order_of_arrival(tables), None
         if rows is not None:
             self._check_times(rows)
+            rows, self._before_cut = after_cut(rows, self._header)
             is_late = rows[TIME].to_numpy() <= self._spec.horizon(self._judged)
             if is_late.any():
                 late, rows = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
@@ -128,14 +181,32 @@ class _Batch:
 
     def _output(self, late: pa.Table | None, clock: Clock) -> BucketOutput:
         program, dropped = self._program, 0 if late is None else late.num_rows
-        now, keys = max(clock.processing_time, self._header.processing_time), self._pages.rows
-        BucketHeader(program.description, self._watermark, now, keys).write(self._store)
+        keys, raw_rows = self._pages.rows, self._raw_rows or 0
+        self._write_header(max(clock.processing_time, self._header.processing_time))
         tables = [(MAIN, table) for table in self._in_order()]
         if late is not None and program.late_columns is not None:
             tables.append((LATE, late.select(program.late_columns.names)))
         came_out = sum(table.num_rows for table in self._out)
-        counters = Counters(dropped, dropped, came_out, 0, keys, self._pages.byte_size)
+        counters = RollingCounters(
+            late_elements=dropped,
+            late_dropped=dropped,
+            firings=came_out,
+            open_windows=keys,
+            state_bytes=self._pages.byte_size,
+            before_cut=self._before_cut,
+            emitted_by_row=came_out - self._by_tick,
+            emitted_by_tick=self._by_tick,
+            keys=keys,
+            tiles=self._pages.live - raw_rows,
+            raw_rows=raw_rows,
+        )
         return BucketOutput(tables, counters, not keys and program.upstream is Upstream.SOURCE)
+
+    def _write_header(self, processing_time: int) -> None:
+        description, keys, before = self._program.description, self._pages.rows, self._header
+        BucketHeader(description, self._watermark, processing_time, keys, cut=before.cut, raw_rows=self._raw_rows).write(
+            self._store
+        )
 
     def _in_order(self) -> list[pa.Table]:
         """Return what came out of all steps; ticks are in order."""
@@ -185,6 +256,8 @@ class _Batch:
         self._pages.prefetch(positions)
         pages = [page for position in positions if (page := self._pages.read(position)) is not None]
         held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None
+        if held is not None and self._raw_rows is not None:
+            self._raw_rows -= single_pieces(self._spec, *held)
         comes_first = self._program.upstream is not Upstream.SOURCE
         if held is not None and not comes_first:
             held = self._advanced(*held)
@@ -193,7 +266,10 @@ class _Batch:
         if held is not None and comes_first:
             held = self._advanced(*held)
         if held is not None:
-            self._pages.put(positions, held_table(held[0], self._coarser(*held)), is_run)
+            pieces = self._coarser(*held)
+            if self._raw_rows is not None:
+                self._raw_rows += single_pieces(self._spec, held[0], pieces)
+            self._pages.put(positions, held_table(held[0], pieces), is_run)
 
     def _coarser(self, keys: Keys, pieces: Pieces) -> Pieces:
         """Return pieces of which those are put together that the windows of short hops and exact edges no longer see.
@@ -222,15 +298,18 @@ class _Batch:
         due = keys.look <= watermark
         if watermark == MIN or not due.any():
             return keys, pieces
+        came_out = len(self._out)
         if self._spec.emit is RollingEmit.CHANGED:
             instant = self._spec.last_tick(watermark)
-            asked = np.flatnonzero(due & (keys.newest < instant))
-            self._changed(keys, pieces, asked, np.full(len(asked), instant))
+            asked = np.flatnonzero(due & ((keys.newest < instant) | (keys.seen == MIN)))
+            self._changed(keys, pieces, asked, np.maximum(keys.newest[asked], instant))
         elif self._spec.emit is RollingEmit.TICK:
             asked, ticks = due_ticks(self._spec, keys, pieces, self._before, watermark)
             self._changed(keys, pieces, asked, ticks)
         elif self._spec.emit is RollingEmit.EACH:
             self._come_out(keys, pieces, watermark)
+        if self._spec.emit is not RollingEmit.EACH:
+            self._by_tick += sum(table.num_rows for table in self._out[came_out:])
         stays = self._spec.forgotten(pieces.times) > watermark
         if not stays.all():
             pieces = pieces.take(stays)
@@ -244,13 +323,7 @@ class _Batch:
 
     def _joined(self, held: tuple[Keys, Pieces] | None, arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
         """Add keys that arrived, with their pieces, and give out what these change."""
-        keys, pieces = arrived.keys, arrived.pieces
-        if len(numbers) < len(keys):
-            places = np.full(len(keys), -1)
-            places[numbers] = np.arange(len(numbers))
-            pieces = pieces.take(places[pieces.owners] >= 0)
-            pieces.owners = places[pieces.owners]
-            keys = Keys.of_table(keys.to_table().take(pa.array(numbers)))
+        keys, pieces = _chosen(arrived, numbers)
         came = Pieces(pieces.owners, pieces.times, pieces.partials, pieces.waiting)
         asked = np.arange(len(keys))
         if held is not None:
@@ -344,6 +417,18 @@ class _Batch:
             words = np.where(is_empty[chosen], DELETE, np.where(was_out[chosen], UPDATE_POSTIMAGE, INSERT))
             columns.append(pa.array(words.tolist(), pa.string()))
         self._out.append(pa.table(columns, schema=program.main_schema))
+
+
+def _chosen(arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
+    """Return some of the keys that arrived, with their pieces."""
+    keys, pieces = arrived.keys, arrived.pieces
+    if len(numbers) == len(keys):
+        return keys, pieces
+    places = np.full(len(keys), -1)
+    places[numbers] = np.arange(len(numbers))
+    pieces = pieces.take(places[pieces.owners] >= 0)
+    pieces.owners = places[pieces.owners]
+    return Keys.of_table(keys.to_table().take(pa.array(numbers))), pieces
 
 
 def _put(column: pa.Array, places: Integers, values: pa.Array) -> pa.Array:

@@ -21,6 +21,7 @@ from windowpane.kernels.grouping.segments import Runs, flat
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
+from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
 from windowpane.windowing.times import MIN
 
 _BITS = Size("bits of a key and a time of pieces as one integer", 61, (3, 12))
@@ -179,6 +180,17 @@ def pieces_held(table: pa.Table) -> int:
     """Return how many pieces the keys of a table have."""
     lists = flat(table[_PIECES])
     return int(lists.offsets[-1].as_py() - lists.offsets[0].as_py())
+
+
+def single_pieces(spec: RollingSpec, keys: Keys, pieces: Pieces) -> int:
+    """Return how many pieces are of one instant, since exact edges tell instants apart."""
+    exact = [window for window in spec.windows if window.is_exact]
+    if not exact or spec.emit is RollingEmit.TICK:
+        return 0
+    if spec.windows[-1].is_exact:
+        return len(pieces.times)
+    seen_from = np.min([window.start(keys.newest) for window in exact], axis=0)
+    return int(np.count_nonzero(pieces.times >= seen_from[pieces.owners]))
 
 
 def first_of_each(codes: Integers) -> tuple[Integers, Integers]:

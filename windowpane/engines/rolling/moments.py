@@ -35,9 +35,9 @@ def set_looks(spec: RollingSpec, keys: Keys, pieces: Pieces, which: Mask, now: i
     if spec.emit is RollingEmit.TICK:
         for moments in _tick_moments(spec, pieces.times):
             sooner(np.where(moments > now, moments, FAR))
-        if now > MIN:
-            is_stale = keys.seen[owners] == MIN
-            looks[owners[is_stale]] = np.minimum(looks[owners[is_stale]], spec.tick_from(now + 1))
+    if spec.emit in (RollingEmit.TICK, RollingEmit.CHANGED) and now > MIN:
+        is_stale = keys.seen[owners] == MIN
+        looks[owners[is_stale]] = np.minimum(looks[owners[is_stale]], spec.tick_from(now + 1))
     if spec.emit is RollingEmit.CHANGED:
         seen = keys.seen[pieces.owners]
         for window in spec.windows:

@@ -1,8 +1,8 @@
 """The programs of rolling features: everything an engine needs to run them on a bucket, as picklable values.
 
 A table that an engine is given holds the columns of ``keys``, those of ``columns``, and the system columns TIME, PARTITION and
-POSITION; late rows need ``late_columns`` besides. The main table has ``keys``, ``as_of``, the features, and ``CHANGE_TYPE`` where
-keys without rows are deleted.
+POSITION; late rows need ``late_columns`` besides. The main table has ``keys``, ``as_of``, the features, ``CHANGE_TYPE`` where
+keys without rows are deleted, and ``revision`` where ticks are corrected.
 
 A bucket advances to the batch's watermark, takes its rows, and gives out what these changed.
 """
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import hidden
 from windowpane.windowing.aggregates import BoundAggregate
 from windowpane.windowing.changes import CHANGE_TYPE
@@ -23,10 +25,48 @@ from windowpane.windowing.times import MAX
 
 AS_OF = "as_of"
 """The column with the instant that features are of."""
+REVISION = "revision"
+"""The column with how often a tick of a key has come out again, where ticks are corrected."""
 LATE = MAIN + 1
 """Number of the output of late rows."""
 IS_LABEL = hidden("is_label")
 """Whether a row of a point-in-time program is a label."""
+
+
+@dataclass(frozen=True)
+class RollingCounters(Counters):
+    """What a bucket of rolling features did in one batch; the last three are its state at the end of it.
+
+    Attributes:
+        before_cut: rows that were passed over, since the history has the rows of their time.
+        emitted_by_row: rows of features that came out because rows came.
+        emitted_by_tick: rows of features that came out because a tick has passed.
+        keys: keys that have rows, or had until a tick to come.
+        tiles: partial aggregates that stand for the rows of a length of time.
+        raw_rows: rows, or partial aggregates of the rows of an instant, which exact edges need.
+    """
+
+    standing: ClassVar[tuple[str, ...]] = (*Counters.standing, "keys", "tiles", "raw_rows")
+
+    before_cut: int = 0
+    emitted_by_row: int = 0
+    emitted_by_tick: int = 0
+    keys: int = 0
+    tiles: int = 0
+    raw_rows: int = 0
+
+
+ROLLING_COUNTERS: Final = (
+    "late_dropped",
+    "before_cut",
+    "keys",
+    "tiles",
+    "raw_rows",
+    "emitted_by_row",
+    "emitted_by_tick",
+    "state_bytes",
+)
+"""The counters of rolling features in a query's progress."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +81,12 @@ class RollingProgram:
         instant: type of ``as_of``, that of the event time.
         late_columns: names and types of the columns of late rows; ``None`` if they do not come out.
         until: where the watermark ends on a static input, ``None`` on a stream.
+        cut: the time below which rows are in the history that this start brings, ``None`` where it brings none.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
+        call_texts: each call as the description has it.
     """
 
     spec: RollingSpec
@@ -54,16 +96,19 @@ class RollingProgram:
     instant: pa.DataType
     late_columns: pa.Schema | None = None
     until: int | None = None
+    cut: int | None = None
     upstream: Upstream = Upstream.SOURCE
     engine: str = "rolling reference"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()
+    call_texts: tuple[str, ...] = ()
 
     @property
     def main_schema(self) -> pa.Schema:
         """The main output."""
-        changes = [pa.field(CHANGE_TYPE, pa.string())] if self.spec.deletes_empty else []
-        return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *changes])
+        rest = [pa.field(CHANGE_TYPE, pa.string())] if self.spec.deletes_empty else []
+        rest += [pa.field(REVISION, pa.int32())] if self.spec.corrects else []
+        return pa.schema([*self.keys, pa.field(AS_OF, self.instant), *feature_schema(self.spec, self.columns), *rest])
 
     def limited(self, watermark: int) -> int:
         """Return the watermark; the end of a static input is not the end of time."""

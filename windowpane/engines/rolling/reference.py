@@ -6,6 +6,7 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark stand
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ import pyarrow as pa
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.rows import key_values, python_keys, python_rows
 from windowpane.engines.program import MAIN, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.engines.rolling.program import AS_OF, LATE, RollingProgram, bound_calls
+from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.rolling.history import after_cut, check_history, watermark_of
+from windowpane.engines.rolling.program import AS_OF, LATE, RollingCounters, RollingProgram, bound_calls
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.operators.rolling.features import Features, HeldRow
@@ -26,6 +28,7 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
+from windowpane.windowing.times import MIN
 
 
 class RollingReferenceEngine:
@@ -42,6 +45,10 @@ class RollingReferenceEngine:
         """Run one batch of a bucket."""
         return _Batch(self._program, self._features, store).run(rows, clock)
 
+    def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
+        """Put the rows of a history, all below ``cut``, into the empty state of a bucket."""
+        _Batch(self._program, self._features, store).begin(rows, cut)
+
 
 class _Batch:
     """One batch of one bucket: state opened, run, written back."""
@@ -56,8 +63,19 @@ class _Batch:
         self._operator = RollingOperator(program.spec, features, self._state, self._timers)
         self._late: list[int] = []
         self._arrivals = self._header.arrivals
+        self._before_cut = 0
+
+    def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
+        self._header = dataclasses.replace(self._header, cut=cut)
+        rows, watermark = in_order_of_arrival(tables), watermark_of(cut)
+        if rows is not None:
+            self._check_times(rows)
+            self._take(rows, watermark)
+            self._operator.settle(watermark)
+        self._write(watermark, MIN)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        check_history(self._program, self._header)
         before = self._header.watermark
         watermark = max(before, self._program.limited(clock.watermark))
         is_first = self._program.upstream is Upstream.SOURCE
@@ -65,10 +83,17 @@ class _Batch:
         rows = in_order_of_arrival(tables)
         results = list(self._operator.advance(judged))
         if rows is not None:
+            self._check_times(rows)
+            rows, self._before_cut = after_cut(rows, self._header)
             self._take(rows, judged)
             results += self._operator.finish(judged)
         results += self._operator.advance(watermark)
         return self._close(results, rows, watermark, clock)
+
+    def _check_times(self, rows: pa.Table) -> None:
+        if rows[TIME].null_count:
+            row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
+            raise MissingEventTimeError(python_keys(row, self._program.key_columns)[0])
 
     def _take(self, rows: pa.Table, judged: int) -> None:
         """Take the rows that are not late."""
@@ -76,8 +101,6 @@ class _Batch:
         keys = python_keys(rows, self._program.key_columns)
         values = python_rows(rows.select(self._program.columns.names))
         for number, (key, row, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True)):
-            if time is None:
-                raise MissingEventTimeError(key)
             if time <= horizon:
                 self._late.append(number)
             else:
@@ -85,15 +108,36 @@ class _Batch:
         self._arrivals += rows.num_rows
 
     def _close(self, results: Sequence[RollingRow], rows: pa.Table | None, watermark: int, clock: Clock) -> BucketOutput:
+        self._write(watermark, max(clock.processing_time, self._header.processing_time))
+        keys, late = len(self._pages[1]), len(self._late)
+        by_tick = sum(each.by_tick for each in results)
+        counters = RollingCounters(
+            late_elements=late,
+            late_dropped=late,
+            firings=len(results),
+            open_windows=keys,
+            state_bytes=sum(pages.byte_size for pages in self._pages),
+            before_cut=self._before_cut,
+            emitted_by_row=len(results) - by_tick,
+            emitted_by_tick=by_tick,
+            keys=keys,
+            raw_rows=self._raw_rows() or 0,
+        )
+        is_idle = not keys and self._program.upstream is Upstream.SOURCE
+        return BucketOutput(list(self._tables(results, rows)), counters, is_idle)
+
+    def _raw_rows(self) -> int | None:
+        """Return how many rows are held, ``None`` where an earlier version that did not count them wrote the state."""
+        before = self._header.raw_rows
+        return None if before is None else before + self._operator.taken - self._operator.forgotten
+
+    def _write(self, watermark: int, processing_time: int) -> None:
         self._state.flush()
         for pages in self._pages:
             pages.flush()
-        keys, size = len(self._pages[1]), sum(pages.byte_size for pages in self._pages)
-        now = max(clock.processing_time, self._header.processing_time)
-        BucketHeader(self._program.description, watermark, now, keys, self._arrivals).write(self._store)
-        counters = Counters(len(self._late), len(self._late), len(results), 0, keys, size)
-        is_idle = not keys and self._program.upstream is Upstream.SOURCE
-        return BucketOutput(list(self._tables(results, rows)), counters, is_idle)
+        keys, cut, raw_rows = len(self._pages[1]), self._header.cut, self._raw_rows()
+        header = BucketHeader(self._program.description, watermark, processing_time, keys, self._arrivals, cut, raw_rows)
+        header.write(self._store)
 
     def _tables(self, results: Sequence[RollingRow], rows: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
         program = self._program
@@ -110,6 +154,8 @@ def _main_table(program: RollingProgram, results: Sequence[RollingRow]) -> pa.Ta
     columns += [instants, *(list(values) for values in zip(*(each.values for each in results), strict=True))]
     if program.spec.deletes_empty:
         columns.append([_word(each) for each in results])
+    if program.spec.corrects:
+        columns.append([each.revision for each in results])
     schema = program.main_schema
     filled = [each if field.name == AS_OF else pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
     return pa.table(filled, schema=schema)

@@ -42,11 +42,11 @@ class PieceFeatures:
         self._spec = spec
         self._columns = columns
         calls = [_unfiltered(call, columns) for call in spec.calls]
-        distinct = list(dict.fromkeys(calls))
-        fold = GroupedFold.of([("", *each) for each in distinct], _types(spec, columns))
+        self.distinct = tuple(dict.fromkeys(calls))
+        fold = GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns))
         assert fold is not None, "the planner asked"
         self.fold = fold
-        self._aggregate = [fold.aggregates[distinct.index(call)] for call in calls]
+        self._aggregate = [fold.aggregates[self.distinct.index(call)] for call in calls]
         self._bound = [
             call.aggregate.bind([columns.field(name).type for name in call.aggregate.arguments]) for call in spec.calls
         ]

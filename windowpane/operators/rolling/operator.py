@@ -1,8 +1,10 @@
 """The rolling operator: the rows of each key in a list, and for each key the time at which to look at it again.
 
 State of a key, by name: ``rows``, all rows that a window can still see, in order; ``last``, when the row that came out last was
-of, and its features; ``seen``, the instant that they were last computed for; ``look``, its timer. A key is looked at when a row
-enters or leaves one of its windows at a tick, and when a row is past all windows.
+of, and its features; ``seen``, the instant that they were last computed for; ``look``, its timer. Where ticks are corrected:
+``out``, the ticks at which the key came out, and how often again; ``shown``, what a reader sees of the newest tick, if a
+correction was made after the last row. A key is looked at when a row enters or leaves one of its windows at a tick, and when a
+row is past all windows.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ class RollingRow(NamedTuple):
         has_rows: whether a window takes a row; if not, the key is forgotten.
         is_first: whether the key has no earlier row.
         by_tick: whether a tick made it, and no row.
+        revision: 0, or of a correction how often the key came out again as of this tick.
     """
 
     key: Any
@@ -37,6 +40,7 @@ class RollingRow(NamedTuple):
     has_rows: bool = True
     is_first: bool = False
     by_tick: bool = False
+    revision: int = 0
 
 
 class RollingOperator:
@@ -49,6 +53,8 @@ class RollingOperator:
         self._state = state
         self._timers = timers
         self._fresh: dict[bytes, tuple[Any, list[HeldRow]]] = {}
+        self.taken = 0
+        self.forgotten = 0
 
     def advance(self, watermark: int) -> Iterator[RollingRow]:
         """Yield what comes out because the watermark is now ``watermark``, in order of time."""
@@ -72,6 +78,14 @@ class RollingOperator:
         insort(rows, row, key=_ORDER)
         self._state.put(None, "rows", rows)
         self._fresh.setdefault(key_bytes, (key, []))[1].append(row)
+        self.taken += 1
+
+    def settle(self, watermark: int) -> None:
+        """Keep the rows that were taken as a history up to ``watermark``: nothing comes out of them before the next tick."""
+        for key_bytes, (key, _) in self._fresh.items():
+            self._state.set_current_key(key, key_bytes)
+            self._look_again(watermark)
+        self._fresh.clear()
 
     def finish(self, watermark: int) -> Iterator[RollingRow]:
         """Yield what comes out because of the rows that were taken since the last time."""
@@ -83,7 +97,9 @@ class RollingOperator:
             elif self._spec.emit is not RollingEmit.TICK:
                 newest, last = self._rows()[-1].time, self._state.get(None, "last")
                 yield from self._changed(newest if last is None else max(newest, last[0]))
-            elif any(self._spec.tick_from(row.time) <= watermark for row in fresh):
+            elif late := [row for row in fresh if self._spec.tick_from(row.time) <= watermark]:
+                if self._spec.corrects:
+                    yield from self._corrections(late, fresh, watermark)
                 self._state.put(None, "seen", None)  # the tick of a late row has passed: it counts from the next one on
             self._look_again(watermark)
         self._fresh.clear()
@@ -107,19 +123,65 @@ class RollingOperator:
         elif not is_same:
             self._state.put(None, "last", (instant, values))
         if (last is None and is_empty) or (is_same and not (is_empty and self._spec.deletes_empty)):
+            yield from self._unlike_shown(instant, values)
             return
+        if self._spec.corrects:
+            self._came_out({instant: 0}, None)
         yield RollingRow(self._state.current_key, instant, values, not is_empty, last is None, by_tick)
 
     def _of_row(self, row: HeldRow) -> RollingRow:
         return RollingRow(self._state.current_key, row.time, self._features.values(self._rows(), row.time))
 
+    # Corrections: rows of revision 0 are those of a run that corrects nothing; with all, each tick has what is known of it now.
+
+    def _corrections(self, late: list[HeldRow], fresh: list[HeldRow], watermark: int) -> Iterator[RollingRow]:
+        """Yield the key's ticks up to ``watermark`` that ``late`` rows of the batch change, and the one after them."""
+        spec, features, arrived = self._spec, self._features, {row.arrival for row in fresh}
+        rows = self._rows()
+        before = [row for row in rows if row.arrival not in arrived]
+        first = min(spec.tick_from(row.time) for row in late)
+        left = max(spec.tick_from(window.leaving(row.time)) for row in late for window in spec.windows)
+        last = spec.last_tick(watermark)
+        out: dict[int, int] = self._state.get(None, "out") or {}
+        earlier = features.values(rows, first - spec.step), features.is_empty(rows, first - spec.step)
+        again: dict[int, int] = {}
+        for instant in range(first, min(last, left) + 1, spec.step):
+            values, is_empty = features.values(rows, instant), features.is_empty(rows, instant)
+            if instant in out:
+                comes = not _same(values, features.values(before, instant))
+            else:
+                comes = not is_empty if earlier[1] else not _same(values, earlier[0])
+            if comes:
+                again[instant] = out.get(instant, 0) + 1
+                yield RollingRow(self._state.current_key, instant, values, not is_empty, revision=again[instant])
+            earlier = values, is_empty
+        self._came_out(again, features.values(rows, last))
+
+    def _unlike_shown(self, instant: int, values: tuple[Any, ...]) -> Iterator[RollingRow]:
+        """Yield a tick that is like the key's last row, if a correction came after that row and is unlike it."""
+        shown = self._state.get(None, "shown")
+        if shown is not None and not _same(shown, values):
+            self._came_out({instant: 1}, None)
+            yield RollingRow(self._state.current_key, instant, values, by_tick=True, revision=1)
+
+    def _came_out(self, ticks: dict[int, int], shown: tuple[Any, ...] | None) -> None:
+        """Keep that the current key came out at ticks, by revision, those that no late row can reach left out."""
+        out = {**(self._state.get(None, "out") or {}), **ticks}
+        horizon = max(out, default=0) - self._spec.reach - self._spec.step
+        self._state.put(None, "out", {tick: revision for tick, revision in out.items() if tick > horizon} or None)
+        self._state.put(None, "shown", shown)
+
     # When to look at a key.
 
     def _look_again(self, now: int) -> None:
         """Forget the rows of the current key that no window can see, and set its timer; all up to ``now`` is done."""
-        kept = [row for row in self._rows() if self._spec.forgotten(row.time) > now]
+        rows = self._rows()
+        kept = [row for row in rows if self._spec.forgotten(row.time) > now]
+        self.forgotten += len(rows) - len(kept)
         self._state.put(None, "rows", kept or None)
         if not kept:
+            self._state.put(None, "out", None)
+            self._state.put(None, "shown", None)
             self._state.put(None, "last", None)
             self._state.put(None, "seen", None)
         earlier, key_bytes = self._state.get(None, "look"), self._state.current_key_bytes
@@ -138,6 +200,8 @@ class RollingOperator:
             yield row.time
         if emit is RollingEmit.TICK and (seen is None or self._spec.tick_from(row.time) > now):
             yield self._spec.tick_from(max(row.time, now + 1))
+        if emit is RollingEmit.CHANGED and seen is None:
+            yield self._spec.tick_from(now + 1)
         if emit in (RollingEmit.CHANGED, RollingEmit.TICK):
             for window in self._spec.windows:
                 leaving = window.leaving(row.time)

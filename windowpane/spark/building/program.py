@@ -50,11 +50,13 @@ class Operator:
         program: what its engine runs.
         reads: where its rows come from, encoded for its buckets.
         behind: microseconds by which its watermark stays behind that of the source.
+        history: the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
     """
 
     program: AnyProgram
     reads: OperatorInput
     behind: int = 0
+    history: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +161,7 @@ class BuiltProgram:
                 counted_as=self.name if number == 1 else f"{self.name}_{number}",
                 own_watermark=self.source.stream_watermark if number == 1 else None,
                 follows_watermark=self.source.follows_watermark or (number > 1 and self.source.stream_watermark is not None),
+                history=operator.history,
             )
         return rows
 
@@ -220,6 +223,7 @@ def operate(
     counted_as: str | None = None,
     own_watermark: Watermarks | None = None,
     follows_watermark: bool = False,
+    history: Any = None,
 ) -> Any:
     """Return what an engine on buckets makes of encoded rows.
 
@@ -233,6 +237,7 @@ def operate(
         counted_as: the name of the counters in the query's progress, ``None`` for none.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         follows_watermark: whether its watermark is that of the operator before it, which does not have Spark's.
+        history: the state that a stream begins with, a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
     """
     check_worker_python(encoded.sparkSession)
     if time_mode is None:
@@ -241,6 +246,7 @@ def operate(
     choose_settings(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
     processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark)
+    begins_with = None if history is None else history.groupBy(encode.BUCKET)
     with shared_workers(encoded.sparkSession):
-        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode)
+        rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode, begins_with)
     return rows if counted_as is None else rows.observe(counted_as, *counter_columns(wire.counters, own_watermark is not None))

@@ -11,7 +11,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN
-from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram, RollingProgram, feature_schema
+from windowpane.engines.rolling.program import (
+    IS_LABEL,
+    LATE,
+    ROLLING_COUNTERS,
+    PointInTimeProgram,
+    RollingProgram,
+    feature_schema,
+)
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of
@@ -37,6 +44,7 @@ def build_rolling(
     emit: RollingEmit,
     deletes_empty: bool = False,
     until: dt.datetime | None = None,
+    corrects: bool = False,
 ) -> BuiltProgram:
     """Return rolling features of a source.
 
@@ -46,6 +54,7 @@ def build_rolling(
         emit: which rows come out.
         deletes_empty: whether a key whose windows are all empty comes out as a delete.
         until: where the watermark of a static source ends, ``None`` for the first tick after its newest row.
+        corrects: whether ticks come out again for late rows.
 
     Raises:
         InvalidSpecError: the request does not fit the source; its subclasses say in what.
@@ -57,8 +66,8 @@ def build_rolling(
     projection = Projection(source.watermarked)
     projection.add_system()
     key_columns, key_fields = projection.add_keys(request.keys)
-    calls = _calls(projection, request)
-    read = _read_by(calls)
+    calls = calls_of(projection, request)
+    read = columns_read(calls)
     late = _late_columns(source) if request.settings.late_tag is not None else ()
     own = source.own_watermark
     for name in (*late, source.heartbeat, None if own is None else own.source):
@@ -70,7 +79,7 @@ def build_rolling(
         projection.add_event_time(event_time)
     projected = projection.select()
     types = {field.name: field for field in projected.schema.fields}
-    spec = request.spec(calls, emit, deletes_empty)
+    spec = request.spec(calls, emit, deletes_empty, corrects)
     plan = RollingPlan(request, spec, event_time)
     program = RollingProgram(
         spec=spec,
@@ -97,6 +106,7 @@ def build_rolling(
         operators=(Operator(program, reads),),
         outputs=outputs,
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
+        counters=ROLLING_COUNTERS,
     )
 
 
@@ -130,8 +140,8 @@ def build_point_in_time(
     source.require([] if known_at is None else [known_at], "at: known_at")
     _check_labels(source, given, request, on, known_at)
     projection = Projection(source.watermarked)
-    calls = _calls(projection, request)
-    read, computed = _read_by(calls), dict(projection.columns)
+    calls = calls_of(projection, request)
+    read, computed = columns_read(calls), dict(projection.columns)
     rows = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(request.keys)]
     rows += [*computed.values(), F.col(quoted(event_time)).alias(_EVENT_TIME), F.lit(False).alias(IS_LABEL)]
     if known_at is not None:
@@ -226,7 +236,7 @@ def _micros(instant: dt.datetime) -> int:
 # The calls.
 
 
-def _calls(projection: Projection, request: RollingRequest) -> list[RollingCall]:
+def calls_of(projection: Projection, request: RollingRequest) -> list[RollingCall]:
     """Select arguments and filters, and return the calls over the columns that hold them."""
     calls = []
     first: dict[int, int] = {}
@@ -250,7 +260,7 @@ def _plain(given: Any) -> Any:
     return given.value if isinstance(given, Constant) else column_of(given)
 
 
-def _read_by(calls: Sequence[RollingCall]) -> tuple[str, ...]:
+def columns_read(calls: Sequence[RollingCall]) -> tuple[str, ...]:
     """Return the columns that calls read, each once."""
     read = [name for call in calls for name in (*call.aggregate.arguments, call.condition) if name is not None]
     return tuple(dict.fromkeys(read))

@@ -24,6 +24,15 @@ def query_id(spark: Any, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(f"{only(checkpoint)}/metadata").first()[0])["id"])
 
 
+def has_begun(spark: Any, checkpoint: str) -> bool:
+    """Whether a batch of the query of a checkpoint was committed."""
+    commits = f"{only(checkpoint)}/commits/[0-9]*"
+    try:
+        return spark.read.text(commits).first() is not None
+    except PySparkException:
+        return False
+
+
 def refuse_a_second_query(spark: Any, checkpoint: str) -> None:
     """Refuse a checkpoint whose query runs in this session: Spark would stop that query in the middle of a batch.
 

@@ -1,18 +1,23 @@
 """Process a static DataFrame: the same engine, state in memory, and the watermark at ``MAX`` once all rows are taken.
 
 Every window fires, as at the end of a bounded stream in Flink. Nothing is late: there was no watermark before the end.
+
+Static rows can also be what the state of a stream begins with: then nothing comes out, and the blobs that the engine leaves are
+the result, a row each.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
 from windowpane.engines.protocol import Clock, Engine
+from windowpane.engines.rolling.history import BeginsWithHistory
 from windowpane.errors import WindowpaneError
-from windowpane.spark.stages.blobs import is_probe, unpack
+from windowpane.spark.stages.blobs import HEARTBEAT, is_probe, unpack
+from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.wire import Wire
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
@@ -31,5 +36,45 @@ def bounded_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         return pa.concat_tables([wire.rows(taken), wire.rows(ended)])
+
+    return run
+
+
+STATE = "bucket int, name string, blob binary"
+"""Rows of a state to begin with: a bucket and a blob of it."""
+_STATE = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())])
+_ENCODED = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+
+
+def call_to_buckets(partitions: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function for ``mapInArrow`` that calls every bucket: those without rows begin with a state, too.
+
+    Args:
+        partitions: how many state partitions there are, if the task does not tell.
+    """
+
+    def calls(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            ids = bucket_ids(state_partitions(partitions))
+            columns = [pa.array(ids, pa.int32()), pa.array([HEARTBEAT] * len(ids), pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_ENCODED)
+
+    return calls
+
+
+def history_processor(make_engine: Callable[[], BeginsWithHistory], cut: int) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that turns the rows of one whole bucket into the state that it begins with."""
+
+    def run(bucket: pa.Table) -> pa.Table:
+        store = MemoryBlobStore()
+        tables = [table for blob in bucket["blob"].to_pylist() if not is_probe(table := unpack(blob))]
+        try:
+            make_engine().begin(store, tables, cut)
+        except WindowpaneError as error:
+            raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
+        names = store.keys()
+        number = bucket["bucket"][0].as_py()
+        columns = [[number] * len(names), names, [store.get(name) for name in names]]
+        return pa.table([pa.array(each, field.type) for each, field in zip(columns, _STATE, strict=True)], schema=_STATE)
 
     return run

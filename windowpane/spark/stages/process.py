@@ -92,6 +92,17 @@ class BucketProcessor(StatefulProcessor):
         if key not in self._called:
             yield from self._run(key, [], timerValues)
 
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        """Keep the state that a bucket begins with, in the first batch of a query, and have its timer call it."""
+        self._compare_layouts(key)
+        for name, blob in zip(initialState["name"], initialState["blob"], strict=True):
+            self._store.put(name, bytes(blob))
+        self._store.settle()
+        if self._time_mode != _NO_TIMERS:
+            is_clock = self._time_mode == _PROCESSING_TIME
+            tick = self._now(timerValues) if is_clock else timerValues.getCurrentWatermarkInMs()
+            self._handle.registerTimer(tick + 1)
+
     def close(self) -> None:
         """Nothing to release."""
 

@@ -2,28 +2,30 @@
 
 They run on the engine that planning chooses and on the reference, which must agree after every batch: results by key in order,
 late rows, and how many there were. What ``tick`` and ``each`` gave of rows of which none was behind the watermark must be what
-labels of the same instants are given, and what DuckDB aggregates of all rows. The engine is made anew from bytes before every
-batch, with small sizes in place of the usual ones.
+labels of the same instants are given, and what DuckDB aggregates of all rows. Of every other program, the rows before a cut are
+also the history that it begins with (``rolling_history.py``). The engine is made anew from bytes before every batch, with small
+sizes in place of the usual ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.program import AS_OF, IS_LABEL, LATE, PointInTimeProgram, RollingProgram
-from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.engines.rolling.program import AS_OF, IS_LABEL, PointInTimeProgram, RollingProgram
+from windowpane.hidden_columns import TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.comparison import Row, difference, same, with_one_zero
+from windowpane.testing.fuzz.comparison import Row, difference, same
 from windowpane.testing.fuzz.outcome import Outcome, raised
+from windowpane.testing.fuzz.rolling_history import history_differences
+from windowpane.testing.fuzz.rolling_runs import COLUMNS, REFERENCE, Run, Step, in_order, table_of
 from windowpane.testing.sizes import drawn_sizes
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.aggregates import Aggregate
@@ -31,10 +33,6 @@ from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingS
 from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
-REFERENCE = "rolling reference"
-_COLUMNS = pa.schema(
-    [("n", pa.int64()), ("d", pa.decimal128(8, 2)), ("x", pa.float64()), ("s", pa.string()), ("b", pa.bool_()), ("c", pa.bool_())]
-)
 _KEYS = {
     "text": pa.schema([("k", pa.string())]),
     "numbers": pa.schema([("k", pa.int64())]),
@@ -72,17 +70,12 @@ def run(seed: int) -> Outcome:
     text = f"{program.spec!r}, keys {program.keys.names}, {program.upstream}, until {program.until}, {steps!r}"
     try:
         with drawn_sizes(seed):
-            return Outcome(seed, text, program.engine, list(_differences(program, steps)))
+            differences = list(_differences(program, steps))
+            if seed % 2:
+                differences += history_differences(seed, program, steps)
+            return Outcome(seed, text, program.engine, differences)
     except Exception as error:
         return Outcome(seed, text, program.engine, [raised(error)])
-
-
-@dataclass
-class _Step:
-    """A batch: its watermark and its rows."""
-
-    watermark: int
-    rows: list[Row]
 
 
 def random_program(drawn: Random) -> RollingProgram:
@@ -108,7 +101,7 @@ def random_program(drawn: Random) -> RollingProgram:
         RollingSpec(tuple(calls), smallest * step, emit, deletes_empty=deletes),
         keys,
         tuple(keys.names),
-        _COLUMNS,
+        COLUMNS,
         pa.int64(),
         late_columns=pa.schema([("id", pa.int64())]),
         upstream=drawn.choice([Upstream.SOURCE, Upstream.SOURCE, Upstream.WINDOW]),
@@ -116,7 +109,7 @@ def random_program(drawn: Random) -> RollingProgram:
     return with_engine(program)
 
 
-def _random_steps(drawn: Random, program: RollingProgram) -> Iterator[_Step]:
+def _random_steps(drawn: Random, program: RollingProgram) -> Iterator[Step]:
     now, watermark, number = drawn.choice([-30, 0, 1000]), MIN, 0
     reach, has_nulls = program.spec.reach, drawn.random() < 0.4
     is_behind = drawn.random() < 0.5
@@ -130,10 +123,10 @@ def _random_steps(drawn: Random, program: RollingProgram) -> Iterator[_Step]:
                 time -= drawn.randint(0, 2 * reach)
             rows.append(_random_row(drawn, program, number, time if is_behind else max(time, watermark + 1), has_nulls))
             number += 1
-        yield _Step(watermark, rows)
+        yield Step(watermark, rows)
         now += drawn.choice([0, 1, 4, 9, 30, 3 * reach])
-    yield _Step(now + 2 * (reach + program.spec.step), [])
-    yield _Step(MAX, [])
+    yield Step(now + 2 * (reach + program.spec.step), [])
+    yield Step(MAX, [])
 
 
 def _random_row(drawn: Random, program: RollingProgram, number: int, time: int, has_nulls: bool) -> Row:
@@ -166,36 +159,8 @@ def _decimal(hundredths: int) -> Any:
 # Running.
 
 
-@dataclass
-class _Run:
-    """A program on its state, and what came out."""
-
-    program: RollingProgram
-    store: MemoryBlobStore = field(default_factory=MemoryBlobStore)
-    position: int = 0
-
-    def step(self, step: _Step) -> tuple[list[Row], list[int], tuple[int, ...]]:
-        """Run a batch and return the results, the late rows and the counters."""
-        restored = MemoryBlobStore()
-        restored.restore(self.store.snapshot())
-        self.store = restored
-        table = _table(self.program, step.rows, self.position)
-        self.position += len(step.rows)
-        output = make_engine(self.program).run(restored, [table], Clock(step.watermark, 0))
-        results = [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
-        late = sorted(each for number, table in output.tables if number == LATE for each in table["id"].to_pylist())
-        counted = output.counters
-        return results, late, (counted.late_dropped, counted.firings, counted.open_windows, int(output.is_idle))
-
-
-def _table(program: RollingProgram, rows: list[Row], position: int) -> pa.Table:
-    table = pa.Table.from_pylist(rows, pa.schema([*program.keys, *_COLUMNS, ("id", pa.int64()), (TIME, pa.int64())]))
-    table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
-    return table.append_column(POSITION, pa.array(range(position, position + len(rows)), pa.int64()))
-
-
-def _differences(program: RollingProgram, steps: list[_Step]) -> Iterator[str]:
-    running, reference = _Run(program), _Run(with_engine(program, REFERENCE))
+def _differences(program: RollingProgram, steps: list[Step]) -> Iterator[str]:
+    running, reference = Run(program), Run(with_engine(program, REFERENCE))
     results: list[Row] = []
     is_behind, before = False, MIN
     for number, step in enumerate(steps):
@@ -205,7 +170,7 @@ def _differences(program: RollingProgram, steps: list[_Step]) -> Iterator[str]:
         got, late, counters = running.step(step)
         wanted, wanted_late, wanted_counters = reference.step(step)
         results += got
-        if (found := _in_order(program, wanted, got)) is not None:
+        if (found := in_order(program, wanted, got)) is not None:
             yield f"step {number}: {found}"
         if (late, counters) != (wanted_late, wanted_counters):
             yield f"step {number}: late rows and counters {late, counters}, the reference has {wanted_late, wanted_counters}"
@@ -216,40 +181,16 @@ def _differences(program: RollingProgram, steps: list[_Step]) -> Iterator[str]:
         yield from _against_duckdb(program, rows, results)
 
 
-def _in_order(program: RollingProgram, wanted: list[Row], got: list[Row]) -> str | None:
-    """Return what differs between results, which are in order for each key; ticks are in order for all."""
-    if program.spec.emit is RollingEmit.TICK and [row[AS_OF] for row in got] != sorted(row[AS_OF] for row in got):
-        return f"ticks in disorder: {got}"
-    return difference(_numbered(program, wanted), _numbered(program, got))
-
-
-def _numbered(program: RollingProgram, rows: list[Row]) -> list[Row]:
-    """Return rows with their place among those of their key; rows of one instant of ``each`` have no order."""
-    if program.spec.emit is RollingEmit.EACH:
-        return rows
-    seen: dict[str, int] = {}
-    numbered = []
-    for row in rows:
-        key = _key(program, row)
-        seen[key] = seen.get(key, 0) + 1
-        numbered.append({**row, "place": seen[key]})
-    return numbered
-
-
-def _key(program: RollingProgram, row: Row) -> str:
-    return repr([with_one_zero(row[name]) for name in program.keys.names])
-
-
 # Answers from all rows.
 
 
 def _at(program: RollingProgram, rows: list[Row], results: list[Row]) -> list[Row]:
     """Return what labels of the keys and instants of results are given."""
     labels = pa.schema([*((f"label_{name}", program.keys.field(name).type) for name in program.keys.names), (AS_OF, pa.int64())])
-    asked = PointInTimeProgram(program.spec, program.keys, _COLUMNS, labels, (*program.keys.names, AS_OF), is_inclusive=True)
-    given = _table(program, rows, 0)
+    asked = PointInTimeProgram(program.spec, program.keys, COLUMNS, labels, (*program.keys.names, AS_OF), is_inclusive=True)
+    given = table_of(program, rows, 0)
     questions = [{**{name: row[name] for name in program.keys.names}, TIME: row[AS_OF]} for row in results]
-    both = pa.concat_tables([given, _table(program, questions, len(rows))])
+    both = pa.concat_tables([given, table_of(program, questions, len(rows))])
     both = both.append_column(IS_LABEL, pa.array([False] * len(rows) + [True] * len(results)))
     for name in program.keys.names:
         both = both.append_column(f"label_{name}", both[name])
@@ -264,7 +205,7 @@ def _against_duckdb(program: RollingProgram, rows: list[Row], results: list[Row]
     on = " AND ".join(f"q.{name} IS NOT DISTINCT FROM r.{name}" for name in program.keys.names)
     schema = pa.schema([*program.keys, (AS_OF, pa.int64()), ("start", pa.int64()), ("number", pa.int64())])
     with duckdb.connect() as connection:
-        given = _table(program, rows, 0)
+        given = table_of(program, rows, 0)
         connection.register("r", given.rename_columns(["at" if name == TIME else name for name in given.column_names]))
         for call in program.spec.calls:
             if (sql := _SQL.get(str(call.aggregate))) is None:

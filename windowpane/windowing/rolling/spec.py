@@ -59,6 +59,7 @@ class RollingSpec:
         emit: which rows come out, and when.
         keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
         deletes_empty: whether a key whose windows are all empty comes out as a delete.
+        corrects: whether ticks come out again for late rows of before them.
 
     Raises:
         TileMismatchError: the step is no multiple of the smallest hop.
@@ -71,6 +72,7 @@ class RollingSpec:
     emit: RollingEmit = RollingEmit.CHANGED
     keeps_unbounded_state: bool = False
     deletes_empty: bool = False
+    corrects: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
@@ -121,9 +123,13 @@ class RollingSpec:
         return tuple(found)
 
     def forgotten(self, time: Instants) -> Instants:
-        """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see their tile."""
+        """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see their tile.
+
+        Where ticks are corrected, no window as of a tick before the oldest row that is not late, nor of the tick before that.
+        """
         tile = 1 if self.windows[-1].is_exact else self.windows[-1].hop
-        return self.tick_from(time // tile * tile + tile - 1 + self.reach)
+        needed = 2 * self.reach + self.step if self.corrects else self.reach
+        return self.tick_from(time // tile * tile + tile - 1 + needed)
 
     def tick_from(self, instant: Instants) -> Instants:
         """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""

@@ -1,0 +1,112 @@
+"""Larger plans: state of rolling features that another plan wrote goes on where it has all that the new one asks for.
+
+A plan may have more features than the one that wrote the state, if each is an aggregate that is there over another window: pieces
+hold what windows merge, and know no windows. Pieces must not be too coarse for the new window, nor forgotten too early::
+
+    held of a key     | day | day | 3 | 1 | 2 | 5 | 4 |      an hour exactly, 30 days by the day
+    of 30 minutes                         [           ]      sees single instants
+    of 6 hours                [                       ]      would cut a day: refused
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.engines.common.bucket_header import Parts
+from windowpane.engines.rolling.held import Keys, Pieces
+from windowpane.engines.rolling.program import RollingProgram
+from windowpane.kernels.rolling.pieces import PieceFeatures
+from windowpane.windowing.rolling.spec import RollingCall, RollingSpec
+from windowpane.windowing.rolling.windows import RollingWindow
+from windowpane.windowing.times import MIN
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a larger plan reads the state of a smaller one.
+
+    Args:
+        places: for each feature of the larger plan its number in the smaller one, ``None`` if it is new.
+        renamed: the partial columns of the smaller plan, each with its name in the larger one.
+        types: the types of the features of the larger plan.
+    """
+
+    places: tuple[int | None, ...]
+    renamed: tuple[tuple[str, str], ...]
+    types: tuple[pa.DataType, ...]
+
+    def of(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
+        """Return keys and pieces as the larger plan holds them; each key is to be looked at again."""
+        features = [
+            pa.nulls(len(keys), kind) if place is None else keys.features[place]
+            for place, kind in zip(self.places, self.types, strict=True)
+        ]
+        partials = pa.table([pieces.partials[was] for was, _ in self.renamed], names=[now for _, now in self.renamed])
+        grown = dataclasses.replace(keys, features=features, seen=np.full(len(keys), MIN))
+        return grown, dataclasses.replace(pieces, partials=partials)
+
+
+def growth_of(program: RollingProgram, was: Parts) -> Growth | None:
+    """Return how ``program`` reads the state of a plan with the parts ``was``; ``None`` if it cannot."""
+    now = dict(program.description)
+    differing = {part for part in {*was, *now} if was.get(part) != now.get(part)}
+    numbers = _earlier(program.call_texts, was.get("features", ""))
+    if not differing <= {"features", "columns"} or numbers is None:
+        return None
+    calls = tuple(program.spec.calls[number] for number in numbers)
+    before = dataclasses.replace(program.spec, calls=calls)
+    if _columns_text(calls, program.columns) != was.get("columns") or not _is_sound(before, program.spec):
+        return None
+    old, new = PieceFeatures(before, program.columns), PieceFeatures(program.spec, program.columns)
+    if {*old.distinct} != {*new.distinct}:
+        return None
+    renamed = [
+        pair
+        for call, aggregate in zip(new.distinct, new.fold.aggregates, strict=True)
+        for pair in zip(old.fold.aggregates[old.distinct.index(call)].columns, aggregate.columns, strict=True)
+    ]
+    places = tuple(numbers.index(number) if number in numbers else None for number in range(len(program.spec.calls)))
+    return Growth(places, tuple(renamed), tuple(new.types))
+
+
+def _earlier(texts: Sequence[str], was: str) -> tuple[int, ...] | None:
+    """Return the numbers of the features whose texts, in order, are ``was``; ``None`` if one that was there is not among them."""
+    found: list[int] = []
+    for number, text in enumerate(texts):
+        if was == text:
+            return (*found, number)
+        if was.startswith(f"{text}; "):
+            found.append(number)
+            was = was[len(text) + 2 :]
+    return None
+
+
+def _columns_text(calls: Sequence[RollingCall], columns: pa.Schema) -> str:
+    read = dict.fromkeys(name for call in calls for name in (*call.aggregate.arguments, call.condition) if name is not None)
+    return ", ".join(f"{name} {columns.field(name).type}" for name in read)
+
+
+def _is_sound(before: RollingSpec, now: RollingSpec) -> bool:
+    """Whether the pieces that ``before`` has kept are all that ``now`` needs, and as fine."""
+    added = [window for window in now.windows if window not in before.windows]
+    if before.grain != now.grain or before.reach != now.reach or before.windows[-1] != now.windows[-1]:
+        return False
+    return all(
+        _is_of_tiles(window, width) or any(_is_within(window, other) for other in finer)
+        for window in added
+        for width, finer in before.levels
+    )
+
+
+def _is_of_tiles(window: RollingWindow, width: int) -> bool:
+    return not window.is_exact and window.hop % width == 0
+
+
+def _is_within(window: RollingWindow, other: RollingWindow) -> bool:
+    """Whether a window never begins before another one."""
+    return window.length + window.overhang <= other.length
