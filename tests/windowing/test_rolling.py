@@ -51,6 +51,19 @@ def test_the_horizon_is_a_window_and_a_hop_behind_the_watermark() -> None:
     assert spec.horizon(100) == 35
 
 
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("corrects", [True, False])
+@pytest.mark.parametrize("step", [5, 15])
+def test_rows_are_kept_until_they_are_forgotten(exact: bool, corrects: bool, step: int) -> None:
+    windows = [RollingWindow(20, 5, True), RollingWindow(60, 10, exact)]
+    calls = tuple(RollingCall(f"n{window.length}", count(), window) for window in windows)
+    spec = RollingSpec(calls, step, RollingEmit.TICK, corrects=corrects)
+    for watermark in range(-40, 40):
+        kept = [time for time in range(-400, 60) if spec.forgotten(time) > watermark]
+        assert kept[0] == spec.kept_from(watermark)
+        assert len(kept) == 60 - kept[0]
+
+
 def test_levels_are_tiles_that_only_longer_windows_see() -> None:
     exact, hour, day = RollingWindow(20, 5, True), RollingWindow(120, 10, False), RollingWindow(600, 60, False)
     spec = RollingSpec(tuple(RollingCall(f"n{window.length}", count(), window) for window in (day, exact, hour)), 5)

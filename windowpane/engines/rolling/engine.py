@@ -310,7 +310,7 @@ class _Batch:
             self._come_out(keys, pieces, watermark)
         if self._spec.emit is not RollingEmit.EACH:
             self._by_tick += sum(table.num_rows for table in self._out[came_out:])
-        stays = self._spec.forgotten(pieces.times) > watermark
+        stays = pieces.times >= self._spec.kept_from(min(watermark, FAR))
         if not stays.all():
             pieces = pieces.take(stays)
             is_gone = np.bincount(pieces.owners, minlength=len(keys)) == 0

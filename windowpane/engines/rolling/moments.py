@@ -10,6 +10,7 @@ import numpy as np
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.rolling.held import Keys, Pieces
 from windowpane.windowing.rolling.spec import RollingEmit, RollingSpec
+from windowpane.windowing.rolling.windows import RollingWindow
 from windowpane.windowing.times import MAX, MIN
 
 FAR = MAX // 2
@@ -39,11 +40,24 @@ def set_looks(spec: RollingSpec, keys: Keys, pieces: Pieces, which: Mask, now: i
         is_stale = keys.seen[owners] == MIN
         looks[owners[is_stale]] = np.minimum(looks[owners[is_stale]], spec.tick_from(now + 1))
     if spec.emit is RollingEmit.CHANGED:
-        seen = keys.seen[pieces.owners]
         for window in spec.windows:
-            leaving = window.leaving(pieces.times)
-            sooner(np.where(leaving > seen, spec.tick_from(np.maximum(leaving, now + 1 if now > MIN else MIN)), FAR))
+            firsts, leaves = _first_to_leave(window, pieces, starts, keys.seen[owners])
+            moments = spec.tick_from(np.maximum(window.leaving(pieces.times[firsts]), now + 1 if now > MIN else MIN))
+            looks[owners[leaves]] = np.minimum(looks[owners[leaves]], moments)
     keys.look[which] = looks[which]
+
+
+def _first_to_leave(window: RollingWindow, pieces: Pieces, starts: Integers, seen: Integers) -> tuple[Integers, Mask]:
+    """Return the first piece of each key that leaves a window after an instant, and which keys have one.
+
+    These are the pieces that the window as of that instant takes, or will take; a key's pieces are in order of time.
+    """
+    bounds = np.where(seen == MIN, MIN, window.start(np.maximum(seen, MIN // 2)))
+    sizes = np.diff(starts, append=len(pieces.times))
+    is_gone = pieces.times < np.repeat(bounds, sizes)
+    gone = np.add.reduceat(is_gone, starts, dtype=np.int64) if len(starts) else sizes
+    leaves = gone < sizes
+    return (starts + gone)[leaves], leaves
 
 
 def due_ticks(spec: RollingSpec, keys: Keys, pieces: Pieces, before: int, watermark: int) -> tuple[Integers, Integers]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from math import gcd
 from typing import Final
 
@@ -127,9 +128,21 @@ class RollingSpec:
 
         Where ticks are corrected, no window as of a tick before the oldest row that is not late, nor of the tick before that.
         """
-        tile = 1 if self.windows[-1].is_exact else self.windows[-1].hop
-        needed = 2 * self.reach + self.step if self.corrects else self.reach
-        return self.tick_from(time // tile * tile + tile - 1 + needed)
+        return self.tick_from(time // self._tile * self._tile + self._tile - 1 + self._needed)
+
+    def kept_from(self, watermark: int) -> int:
+        """Return the earliest time whose rows are not forgotten at a watermark."""
+        tile = self._tile
+        return -(-(self.last_tick(watermark) - self._needed - tile + 2) // tile) * tile
+
+    @cached_property
+    def _tile(self) -> int:
+        """The length of time whose rows are forgotten together."""
+        return 1 if self.windows[-1].is_exact else self.windows[-1].hop
+
+    @cached_property
+    def _needed(self) -> int:
+        return 2 * self.reach + self.step if self.corrects else self.reach
 
     def tick_from(self, instant: Instants) -> Instants:
         """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""
