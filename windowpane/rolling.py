@@ -219,7 +219,9 @@ class RollingFeatures:
         whose key has no rows gets counts of 0 and NULLs.
 
         Args:
-            labels: a static DataFrame; the rows of the features are static then, too.
+            labels: a DataFrame, static if the rows of the features are, else a stream with a watermark (``withWatermark``).
+                Labels of a stream wait until both watermarks have passed them, and come out once. One may be late by a tile;
+                later ones go to the side output.
             time: name of its timestamp column.
             on: name(s) of its key columns; left out, those of ``by``.
             inclusive: let rows at the time of a label count, as in ``emit``; else only rows strictly before it do.
@@ -227,7 +229,8 @@ class RollingFeatures:
                 the label counts. Left out, event time decides, and a row counts even if it came late.
 
         Raises:
-            InvalidSpecError: one of both is a stream, or types differ.
+            InvalidSpecError: one of both is a stream, and the other is not, or types differ.
+            MissingWatermarkError: a stream without a watermark.
             UnknownColumnError: there is no such column.
 
         Example:

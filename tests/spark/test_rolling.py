@@ -136,6 +136,37 @@ def test_labels_get_what_was_before_them(spark: Any) -> None:
     assert [row[3] for row in rows(inclusive.df)] == [2, 1, 0]
 
 
+def test_labels_of_a_stream_wait_for_both_watermarks(spark: Any, tmp_path: Path) -> None:
+    given = Feed(tmp_path / "rows", HEARTBEATS).add(
+        [("a", 1, 5, False), ("b", 2, 7, False)],
+        [("a", 9, 1, False)],
+        [("a", 4, 2, False), (None, 30, None, True)],
+        [(None, 60, None, True)],
+        [(None, 70, None, True)],
+    )
+    asked = Feed(tmp_path / "labels", "card string, at timestamp, n_5s long").add(
+        [("a", 3, 1)], [("a", 9, 2), ("c", 5, 3)], [("b", 33, 4)], [("a", 3, 5)], [("b", 60, 6)]
+    )
+    labels = asked.stream(spark).withWatermark("at", "0 seconds")
+    rolling = features(given.stream(spark), watermark="10 seconds", heartbeat="heartbeat").side_output_late_data("late")
+    result = rolling.at(labels, time="at", on="card")
+    assert "waiting labels" in result.explain()
+    first = run(result, "main", "late", checkpoint=tmp_path / "checkpoint")
+    assert first.columns["main"] == ["card", "at", "label_n_5s", "n_5s", "n_20s", "total_5s", "total_20s", "big"]
+    assert first.columns["late"] == ["card", "at", "n_5s"]
+    assert first.rows() == [
+        ("a", 3, 1, 1, 1, 5, 5, 1),
+        ("a", 9, 2, 1, 2, 2, 7, 1),  # the row of 4 came behind the label, and counts
+        ("b", 33, 4, 0, 0, None, None, 0),
+        ("c", 5, 3, 0, 0, None, None, 0),
+    ]
+    assert first.rows("late") == [("a", 3, 5)]
+    given.add([("b", 58, 3, False), (None, 200, None, True)], [(None, 201, None, True)])
+    asked.add([("c", 190, 7)], [("c", 191, 8)])
+    second = run(result, "main", "late", checkpoint=tmp_path / "checkpoint")
+    assert ("b", 60, 6, 1, 1, 3, 3, 0) in second.rows()
+
+
 def test_labels_get_what_was_known_by_then(spark: Any) -> None:
     given = table(spark, [("a", 1, 2, 5), ("a", 2, 30, 6), ("a", 3, None, 7)], "k string, t timestamp, arrived timestamp, v long")
     labels = table(spark, [("a", 10), ("a", 20), ("a", 30)], "k string, at timestamp")
@@ -187,7 +218,20 @@ def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
         (lambda df: features(df, watermark="1 hour").emit("each", on_empty="delete"), InvalidSpecError, "on_empty='delete'"),
         (lambda df: features(df, watermark="1 hour").emit("tick", until=instant(3)), InvalidSpecError, "until="),
         (lambda df: features(df, watermark="1 hour").emit("changed", corrections=True), InvalidSpecError, "corrections=True"),
-        (lambda df: features(df).at(df, time="t"), InvalidSpecError, "static DataFrames"),
+        (lambda df: features(df).at(df, time="t"), MissingWatermarkError, "withWatermark"),
+        (lambda df: features(df, watermark="1 hour").at(df, time="t"), MissingWatermarkError, "labels have"),
+        (
+            lambda df: features(df, watermark="1 hour").at(df.sparkSession.createDataFrame([], df.schema), time="t"),
+            InvalidSpecError,
+            "both are one or the other",
+        ),
+        (
+            lambda df: features(df, watermark=wp.Watermarks.bounded("1 hour").with_idleness("1 minute")).at(
+                df.withWatermark("t", "1 hour"), time="t"
+            ),
+            InvalidSpecError,
+            "a strategy that Spark runs",
+        ),
         (lambda df: features(df).edge("soft"), InvalidSpecError, "'exact', 'hop'"),  # type: ignore[arg-type]
         (lambda df: features(df).over("1 hour", n="v"), InvalidSpecError, "expected an aggregate"),
         (lambda df: features(df).over("1 hour", n=wp.sum("v").rows(-1, 0)), InvalidSpecError, "with .filter"),

@@ -36,6 +36,7 @@ from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
+from windowpane.engines.rolling.waiting_labels import WaitingLabelsEngine, WaitingLabelsReferenceEngine
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.sessions import engine as sessions
 from windowpane.engines.sessions.engine import SessionsEngine
@@ -66,6 +67,14 @@ def _fires_each_batch(program: Program) -> bool:
 
 def _is_never_expected(program: Program) -> bool:
     return False
+
+
+def _is_static(program: PointInTimeProgram) -> bool:
+    return not program.is_streaming
+
+
+def _is_stream(program: PointInTimeProgram) -> bool:
+    return program.is_streaming
 
 
 def _calls(program: OverProgram) -> str:
@@ -196,12 +205,28 @@ POINT_IN_TIME_ENGINES: Final[tuple[EngineSpec[PointInTimeProgram], ...]] = (
         refusal=point_in_time.refusal,
         reason=lambda program: "all labels find their rows by one search, and kernels fold them",
         state="nothing",
+        serves=_is_static,
+    ),
+    EngineSpec(
+        WaitingLabelsEngine,
+        refusal=point_in_time.refusal,
+        reason=lambda program: "labels that are due find their rows by one search, and kernels fold them",
+        state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
+        serves=_is_stream,
+    ),
+    EngineSpec(
+        WaitingLabelsReferenceEngine,
+        refusal=lambda program: None,
+        reason=lambda program: "rows and labels of a key meet one by one when the watermark has passed them",
+        state="hash pages: labels that wait and the rows that windows can see, by a hash of the key",
+        serves=_is_stream,
     ),
     EngineSpec(
         PointInTimeReferenceEngine,
         refusal=lambda program: None,
         reason=lambda program: "rows and labels of a key meet one by one",
         state="nothing",
+        serves=_is_static,
     ),
 )
 """The engines of rolling features as of the times of labels."""

@@ -38,6 +38,9 @@ def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buc
 def _description(plan: RollingPlan, program: RollingProgram | PointInTimeProgram) -> tuple[tuple[str, str], ...]:
     spec = program.spec
     rest = {"corrects": "True"} if spec.corrects else {}  # older checkpoints do not have it
+    if isinstance(program, PointInTimeProgram):
+        known_at = "by event time" if program.known_at is None else program.known_at
+        rest = {"labels": columns_text(program.labels), "inclusive": str(program.is_inclusive), "known_at": known_at}
     return description(
         program.engine,
         keys=", ".join(plan.request.keys),

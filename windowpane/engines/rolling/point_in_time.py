@@ -46,7 +46,7 @@ class PointInTimeEngine:
             return BucketOutput()
         program = self._program
         keys = key_codes([plain_key(table[name]) for name in program.keys.names], table.num_rows)
-        _check_times(program, table)
+        check_label_times(program, table)
         times = table[TIME].combine_chunks().to_numpy()
         are_labels = table[IS_LABEL].combine_chunks().to_numpy(zero_copy_only=False)
         labels = np.flatnonzero(are_labels)
@@ -95,7 +95,7 @@ class PointInTimeReferenceEngine:
         program = self._program
         keys = [encode_key(key) for key in python_keys(table, program.keys.names)]
         are_labels, times = table[IS_LABEL].to_pylist(), table[TIME].to_pylist()
-        _check_times(program, table)
+        check_label_times(program, table)
         held = self._held(table, keys, are_labels, times)
         labels = [number for number, is_label in enumerate(are_labels) if is_label]
         if not labels:
@@ -127,7 +127,12 @@ class PointInTimeReferenceEngine:
         return self._features.values(seen, instant)
 
 
-def _check_times(program: PointInTimeProgram, table: pa.Table) -> None:
+def check_label_times(program: PointInTimeProgram, table: pa.Table) -> None:
+    """Refuse rows and labels without a time.
+
+    Raises:
+        MissingEventTimeError: naming the key of one.
+    """
     if table[TIME].null_count:
         absent = table.filter(pc.is_null(table[TIME])).slice(0, 1)
         raise MissingEventTimeError(python_keys(absent, program.keys.names)[0])

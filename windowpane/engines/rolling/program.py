@@ -117,7 +117,7 @@ class RollingProgram:
 
 @dataclass(frozen=True)
 class PointInTimeProgram:
-    """Rolling features as of the times of labels, over static rows and labels.
+    """Rolling features as of the times of labels; rows and labels are both static, or both streams.
 
     A table holds rows and labels: the key columns, IS_LABEL, the columns of ``columns`` (of a label
     NULL) and of ``labels`` (of a row NULL), TIME, PARTITION and POSITION.
@@ -130,6 +130,8 @@ class PointInTimeProgram:
         label_names: their names in the output.
         is_inclusive: whether rows at the time of a label count.
         known_at: the column of rows with the microsecond from which on a row was known, ``None`` for its event time.
+        is_streaming: whether labels wait for the watermark.
+        late_name: the name of the output of late labels, ``None`` if they do not come out.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -143,6 +145,8 @@ class PointInTimeProgram:
     label_names: tuple[str, ...]
     is_inclusive: bool = False
     known_at: str | None = None
+    is_streaming: bool = False
+    late_name: str | None = None
     upstream: Upstream = Upstream.SOURCE
     engine: str = "point in time reference"
     engine_reason: str = ""

@@ -19,7 +19,7 @@ from windowpane.engines.rolling.program import (
     RollingProgram,
     feature_schema,
 )
-from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError
+from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, WatermarkPolicyError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of
 from windowpane.planning.rolling_programs import explain, planned
@@ -36,6 +36,7 @@ from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingS
 
 _EVENT_TIME = hidden("event_time")
 _KNOWN_AT = hidden("known_at")
+_HEARTBEAT = hidden("heartbeat")
 
 
 def build_rolling(
@@ -124,7 +125,7 @@ def build_point_in_time(
     Args:
         source: where the rows of features come from.
         request: the features.
-        labels: a static DataFrame.
+        labels: a DataFrame, static or a stream as the rows are.
         time: name of its event time.
         on: names of its keys, in the order of those of the features.
         inclusive: whether rows at the time of a label count.
@@ -136,6 +137,7 @@ def build_point_in_time(
     """
     event_time = _checked(source, request)
     given = Source.of(labels, time, None, None, "labels")
+    heartbeat = source.heartbeat if source.is_streaming else None
     given.require(on, "at: on")
     source.require([] if known_at is None else [known_at], "at: known_at")
     _check_labels(source, given, request, on, known_at)
@@ -146,6 +148,8 @@ def build_point_in_time(
     rows += [*computed.values(), F.col(quoted(event_time)).alias(_EVENT_TIME), F.lit(False).alias(IS_LABEL)]
     if known_at is not None:
         rows.append(F.unix_micros(F.col(quoted(known_at))).alias(_KNOWN_AT))
+    if heartbeat is not None:
+        rows.append(F.col(quoted(heartbeat)).alias(_HEARTBEAT))
     asked = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(on)]
     asked += [F.col(quoted(name)).alias(hidden(f"label_{number}")) for number, name in enumerate(labels.columns)]
     asked += [F.col(quoted(time)).alias(_EVENT_TIME), F.lit(True).alias(IS_LABEL)]
@@ -165,13 +169,21 @@ def build_point_in_time(
         label_names=_label_names(labels.columns, feature_schema(spec, columns).names),
         is_inclusive=inclusive,
         known_at=None if known_at is None else _KNOWN_AT,
+        is_streaming=source.is_streaming,
+        late_name=None if request.settings.late_tag is None or not source.is_streaming else request.settings.late_tag.name,
     )
     program = planned(plan, program)
-    return _labelled(source, plan, program, with_key_hash(both, key_fields), key_fields, labels.schema)
+    return _labelled(source, plan, program, with_key_hash(both, key_fields), key_fields, labels.schema, heartbeat)
 
 
 def _labelled(
-    source: Source, plan: RollingPlan, program: PointInTimeProgram, both: Any, keys: T.StructType, given: T.StructType
+    source: Source,
+    plan: RollingPlan,
+    program: PointInTimeProgram,
+    both: Any,
+    keys: T.StructType,
+    given: T.StructType,
+    heartbeat: str | None,
 ) -> BuiltProgram:
     """Return the program over rows and labels as one DataFrame."""
     united = Source(both, _EVENT_TIME, name=source.name)
@@ -179,15 +191,20 @@ def _labelled(
     for name in both.columns:
         projection.add(name, "labels", "")
     kept = {*program.keys.names, *program.columns.names, *program.labels.names, IS_LABEL, TIME}
-    encoder = encoder_of(united, tuple(program.keys.names), projection.columns, kept)
+    beats = None if heartbeat is None else _HEARTBEAT
+    encoder = encoder_of(united, tuple(program.keys.names), projection.columns, kept, heartbeat=beats)
     reads = SourceRows(united, both, projection, keys, encoder)
     names = zip(program.label_names, given.fields, strict=True)
     known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
+    outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))}
+    if program.late_name is not None:
+        late = pa.schema([field.with_name(name) for field, name in zip(program.labels, given.names, strict=True)])
+        outputs[program.late_name] = Output(program.late_name, LATE, late, spark_schema(late, given))
     return BuiltProgram(
         (united,),
         plan,
         operators=(Operator(program, reads),),
-        outputs={"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))},
+        outputs=outputs,
         explained=lambda buckets: explain(plan, program, buckets),
     )
 
@@ -270,12 +287,14 @@ def columns_read(calls: Sequence[RollingCall]) -> tuple[str, ...]:
 
 
 def _check_labels(source: Source, labels: Source, request: RollingRequest, on: Sequence[str], known_at: str | None) -> None:
-    if source.is_streaming or labels.is_streaming:
-        which = "labels" if labels.is_streaming else "the rows of features"
+    if source.is_streaming != labels.is_streaming:
+        which = ("labels", "the rows of features") if labels.is_streaming else ("the rows of features", "labels")
         raise InvalidSpecError(
-            f"at: {which} are a stream, and features of labels are made of static DataFrames. Read them as a table, or serve "
-            "features with emit('each')."
+            f"at: {which[0]} are a stream and {which[1]} are static: both are one or the other. Read a table as a stream, or the "
+            "source of a stream as a table."
         )
+    if source.is_streaming:
+        _check_streams(source, labels)
     if len(on) != len(request.keys):
         raise InvalidSpecError(f"at: on={list(on)!r} names the keys of labels, one for each of {list(request.keys)!r}.")
     pairs = [(source.dataframe.schema[key], labels.dataframe.schema[name]) for key, name in zip(request.keys, on, strict=True)]
@@ -289,6 +308,26 @@ def _check_labels(source: Source, labels: Source, request: RollingRequest, on: S
     if known_at is not None and not isinstance(source.dataframe.schema[known_at].dataType, T.TimestampType):
         kind = source.dataframe.schema[known_at].dataType.simpleString()
         raise InvalidSpecError(f"at: known_at={known_at!r} is {kind}, but the time from which on a row was known is a timestamp.")
+
+
+def _check_streams(source: Source, labels: Source) -> None:
+    """Refuse streams of rows and labels whose watermarks do not go together."""
+    for what, each in (("rows of features have", source), ("labels have", labels)):
+        if not each.has_watermark:
+            raise MissingWatermarkError(what, f"df.withWatermark({each.event_time!r}, '10 minutes')")
+        if each.is_passed_on or each.upstream is not None:
+            raise InvalidSpecError(
+                f"at: {what} come from another operator of the same query, whose watermark is not that of the other side. Write "
+                "them to a table and read that as a stream."
+            )
+    if source.own_watermark is not None:
+        raise InvalidSpecError(
+            f"watermark={source.own_watermark!r} is made by an operator of one input, and labels are a second one. Give a "
+            "duration, or a strategy that Spark runs (bounded, monotonous, punctuated)."
+        )
+    policy = str(source.dataframe.sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min"))
+    if policy.lower() != "min":
+        raise WatermarkPolicyError(policy)
 
 
 def _label_names(given: Sequence[str], features: Sequence[str]) -> tuple[str, ...]:
