@@ -31,7 +31,7 @@ Event = tuple[str, int, int | None, int | None, str | None]
 
 def program_of(*calls: RollingCall, **parts: Any) -> PointInTimeProgram:
     spec = RollingSpec(calls, 5, RollingEmit.BATCH)
-    return PointInTimeProgram(spec, KEYS, COLUMNS, LABELS, ("name",), is_streaming=True, late_name="late", **parts)
+    return PointInTimeProgram(spec, KEYS, COLUMNS, LABELS, ("name",), is_streaming=True, late_names=("name",), **parts)
 
 
 def call(name: str, aggregate: Any, length: int, exact: bool = True) -> RollingCall:

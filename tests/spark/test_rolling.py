@@ -142,7 +142,7 @@ def test_labels_of_a_stream_wait_for_both_watermarks(spark: Any, tmp_path: Path)
         [("a", 9, 1, False)],
         [("a", 4, 2, False), (None, 30, None, True)],
         [(None, 60, None, True)],
-        [(None, 70, None, True)],
+        [(None, 65, None, True)],
     )
     asked = Feed(tmp_path / "labels", "card string, at timestamp, n_5s long").add(
         [("a", 3, 1)], [("a", 9, 2), ("c", 5, 3)], [("b", 33, 4)], [("a", 3, 5)], [("b", 60, 6)]
@@ -226,7 +226,7 @@ def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
             "both are one or the other",
         ),
         (
-            lambda df: features(df, watermark=wp.Watermarks.bounded("1 hour").with_idleness("1 minute")).at(
+            lambda df: features(df, watermark=wp.Watermarks.bounded("1 hour").at_once()).at(
                 df.withWatermark("t", "1 hour"), time="t"
             ),
             InvalidSpecError,

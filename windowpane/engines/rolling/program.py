@@ -131,7 +131,7 @@ class PointInTimeProgram:
         is_inclusive: whether rows at the time of a label count.
         known_at: the column of rows with the microsecond from which on a row was known, ``None`` for its event time.
         is_streaming: whether labels wait for the watermark.
-        late_name: the name of the output of late labels, ``None`` if they do not come out.
+        late_names: the names of the columns of late labels, ``None`` if they do not come out.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -146,7 +146,7 @@ class PointInTimeProgram:
     is_inclusive: bool = False
     known_at: str | None = None
     is_streaming: bool = False
-    late_name: str | None = None
+    late_names: tuple[str, ...] | None = None
     upstream: Upstream = Upstream.SOURCE
     engine: str = "point in time reference"
     engine_reason: str = ""

@@ -157,10 +157,10 @@ class _Batch:
         now, held = max(clock.processing_time, self._header.processing_time), self._pages.rows
         BucketHeader(program.description, self._watermark, now, held, self._arrivals).write(self._store)
         tables = [(MAIN, table) for table in self._out]
-        if late is not None and program.late_name is not None:
+        if late is not None and program.late_names is not None:
             labels = late.filter(pa.array(_labels(late)))
             if labels.num_rows:
-                tables.append((LATE, labels.select(program.labels.names)))
+                tables.append((LATE, labels.select(program.labels.names).rename_columns(list(program.late_names))))
         came_out = sum(table.num_rows for table in self._out)
         return BucketOutput(tables, Counters(dropped, dropped, came_out, 0, held, self._pages.byte_size), not held)
 

@@ -170,7 +170,7 @@ def build_point_in_time(
         is_inclusive=inclusive,
         known_at=None if known_at is None else _KNOWN_AT,
         is_streaming=source.is_streaming,
-        late_name=None if request.settings.late_tag is None or not source.is_streaming else request.settings.late_tag.name,
+        late_names=None if request.settings.late_tag is None or not source.is_streaming else tuple(labels.columns),
     )
     program = planned(plan, program)
     return _labelled(source, plan, program, with_key_hash(both, key_fields), key_fields, labels.schema, heartbeat)
@@ -197,9 +197,10 @@ def _labelled(
     names = zip(program.label_names, given.fields, strict=True)
     known = T.StructType([T.StructField(name, field.dataType) for name, field in names])
     outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, known))}
-    if program.late_name is not None:
-        late = pa.schema([field.with_name(name) for field, name in zip(program.labels, given.names, strict=True)])
-        outputs[program.late_name] = Output(program.late_name, LATE, late, spark_schema(late, given))
+    tag = plan.request.settings.late_tag
+    if program.late_names is not None and tag is not None:
+        late = pa.schema([field.with_name(name) for field, name in zip(program.labels, program.late_names, strict=True)])
+        outputs[tag.name] = Output(tag.name, LATE, late, spark_schema(late, given))
     return BuiltProgram(
         (united,),
         plan,
