@@ -8,8 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace as Object
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
+from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, has_passed
+
+TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
 
 @pytest.mark.parametrize(
@@ -57,3 +61,33 @@ def test_an_endless_query_has_taken_what_was_there_once_a_batch_passes_what_the_
     endless.query.finish(is_endless=True)
     assert 5 <= taken[-1] < 100  # the first batch saw 20 or 30 rows; batch 5 ends at row 20
     endless._ends.set()
+
+
+class Silent:
+    """A streaming query whose driver's Python worker did not connect back in time, or that ends."""
+
+    def __init__(self, error: str | None) -> None:
+        self.isActive, self._error = True, error
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        if self._error is not None:
+            self.isActive = False
+            raise StreamingQueryException(self._error)
+
+
+def test_a_query_whose_worker_was_too_slow_is_started_again_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def query(*errors: str | None) -> BatchQuery:
+        runs = [Silent(error) for error in errors]
+        made, left = BatchQuery(None, "q", Path(), lambda _: None, lambda *_: None), iter(runs)
+        monkeypatch.setattr(made, "_started", lambda: next(left))
+        made.start()
+        return made
+
+    made = query(TOO_SLOW, TOO_SLOW, None)
+    made.finish()
+    made = query(TOO_SLOW, TOO_SLOW, TOO_SLOW, None)
+    with pytest.raises(SqlRunError, match=r"q stopped: .*failed to connect back"):
+        made.finish()
+    made = query("a task failed", None)
+    with pytest.raises(SqlRunError, match=r"q stopped: .*a task failed"):
+        made.finish()

@@ -279,7 +279,7 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
             session.changelog("minutes")
         more(3)
         with monkeypatch.context() as patched:
-            patched.setattr(Mail, "took_streamed", crashing)  # PostgreSQL has committed by then
+            patched.setattr(Mail, "took_directly", crashing)  # PostgreSQL has committed by then
             with pytest.raises(UnexpectedError, match="crash"):
                 session.run("FLUSH")
         session.run("FLUSH")

@@ -22,6 +22,7 @@ from pyspark.errors import StreamingQueryException
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.checkpoints import only
 from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
 
 Take = Callable[[Any, int], None]
 
@@ -42,12 +43,12 @@ def _address(folder: Path) -> str:
 
 
 class BatchExchange:
-    """What the driver tells the tasks of a batch, and what they report: by their partition, so that none counts twice."""
+    """What the driver tells the tasks of a batch, and what they report: by what they read and partition, so none counts twice."""
 
     def __init__(self, spark: Any) -> None:
         """Exchange with the tasks of a session."""
         self._context = spark.sparkContext
-        self._reports = self._context.accumulator({}, _ByPartition())
+        self._reports = self._context.accumulator({}, _ByPlace())
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks only report."""
@@ -69,9 +70,9 @@ class BatchExchange:
         context = TaskContext.get()
         return 0 if context is None else int(context.partitionId())
 
-    def report(self, seen: Any) -> None:
-        """Report, on a task, once."""
-        self._reports.add({self.partition: seen})
+    def report(self, seen: Any, what: str) -> None:
+        """Report, on a task, once, what it saw of something that it reads."""
+        self._reports.add({(what, self.partition): seen})
 
     @property
     def reports(self) -> list[Any]:
@@ -79,14 +80,16 @@ class BatchExchange:
         return list(self._reports.value.values())
 
 
-class _ByPartition(AccumulatorParam[dict[int, Any]]):
-    """Keeps the last value of each partition: a task that is run again reports again."""
+class _ByPlace(AccumulatorParam[dict[tuple[str, int], Any]]):
+    """Keeps the last value of each place: a task that is run again reports again."""
 
-    def zero(self, value: dict[int, Any]) -> dict[int, Any]:
+    def zero(self, value: dict[tuple[str, int], Any]) -> dict[tuple[str, int], Any]:
         """Begin with nothing."""
         return {}
 
-    def addInPlace(self, value1: dict[int, Any], value2: dict[int, Any]) -> dict[int, Any]:  # noqa: N802 - Spark's names
+    def addInPlace(  # noqa: N802 - Spark's names
+        self, value1: dict[tuple[str, int], Any], value2: dict[tuple[str, int], Any]
+    ) -> dict[tuple[str, int], Any]:
         """Take reports over."""
         return {**value1, **value2}
 
@@ -131,15 +134,21 @@ class BatchQuery:
         Raises:
             SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
         """
-        try:
-            if is_endless:
-                self._catch_up()
+        for further in reversed(range(STARTS)):
+            try:
+                if is_endless:
+                    self._catch_up()
+                else:
+                    self._query.processAllAvailable()
+            except StreamingQueryException as error:
+                self._query = self._idle = None
+                failure, self._failure = self._failure, None
+                if failure is not None or not further or not was_too_slow(error):
+                    raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
+                warn()
+                self.start()
             else:
-                self._query.processAllAvailable()
-        except StreamingQueryException as error:
-            self._query = self._idle = None
-            failure, self._failure = self._failure, None
-            raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
+                return
 
     def _catch_up(self) -> None:
         """Wait for a moment without new rows, or until batches that began from now on have all that is there now.

@@ -1,7 +1,8 @@
-"""Staged queries: letters -> stages on buckets -> the changes of a result, as blobs.
+"""Staged queries: entries -> stages on buckets -> the changes of a result, as blobs.
 
-Parts travel as (relation, blob); the part with an empty relation is the clock, which every bucket of every stage gets in every
-batch. Between stages a function handles rows where they are, ``mapInArrow``; a stage is an engine inside ``transformWithState``.
+Parts are tables of a relation; those with an empty relation are clocks, one of which at least every bucket of every stage that
+runs gets in every batch. An entry makes them from the rows of a DataFrame; from stage to stage they travel as (relation, blob).
+Between stages a function handles rows where they are, ``mapInArrow``; a stage is an engine inside ``transformWithState``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Engine
 from windowpane.spark.building.program import operate
 from windowpane.spark.queries.settings import choose_settings
+from windowpane.spark.sources.arrow_rows import mapped
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
@@ -33,13 +35,47 @@ Rows = Callable[[str, pa.Table], Iterator[pa.Table]]
 """What is made of a part: of its relation, and its table."""
 
 
+Parts = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, pa.Table]]]
+"""What makes parts from the rows of a partition, as (relation, table)."""
+
+
+def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the parts that rows of (relation, blob) are."""
+    for batch in batches:
+        for relation, blob in zip(batch.column(0), batch.column(1), strict=True):
+            yield relation.as_py(), unpack(blob.as_py())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where parts enter a staged query.
+
+    Args:
+        rows: a DataFrame.
+        parts: what makes parts of it.
+        relation: the only relation they are of, beside the clock; ``None``: of any.
+    """
+
+    rows: Any
+    parts: Parts = parts_of
+    relation: str | None = None
+
+
 @dataclass(frozen=True)
 class Inlet:
-    """What flows into one input of a stage from one place: a stage by its number, or, by ``None``, the letter."""
+    """What flows into one input of a stage from one place.
+
+    Args:
+        stage: a stage by its number, or, by ``None``, the entries.
+        rows: what is made of the parts.
+        input: of the stage.
+        relations: whose parts are taken.
+    """
 
     stage: int | None
     rows: Rows
     input: int = 0
+    relations: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -57,35 +93,47 @@ class Stage:
     make_engine: Callable[[], Engine]
 
 
-def staged(letters: Any, stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str) -> Any:
+def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str) -> Any:
     """Return a DataFrame with the result as blobs.
 
     Args:
-        letters: a DataFrame of parts.
-        stages: each reads the letter and stages before it.
+        entries: where parts come from.
+        stages: each reads the entries and stages before it.
         result: what flows into the result; their functions return rows as they are to be.
         stage_name: the relation of what comes from a stage.
     """
-    choose_settings(letters.sparkSession)
-    partitions = int(letters.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    made: list[Any] = []
+    session = entries[0].rows.sparkSession
+    choose_settings(session)
+    partitions = int(session.conf.get("spark.sql.shuffle.partitions"))
+    made: list[Entry] = []
     for stage in stages:
         arriving = [
-            _source(letters, made, inlet).mapInArrow(
-                Spread(inlet.rows, inlet.input, stage.hash, partitions).__call__, encode.SCHEMA
-            )
+            _mapped(entry.rows, Spread(inlet.rows, inlet.input, stage.hash, partitions, entry.parts), encode.SCHEMA)
             for inlet in stage.inlets
+            for entry in places(entries, made, inlet)
         ]
-        spread = reduce(lambda one, other: one.unionByName(other), arriving)
-        blobs = operate(spread, stage.make_engine, Wire(), time_mode="None")
+        blobs = operate(_union(arriving), stage.make_engine, Wire(), time_mode="None")
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
-        made.append(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob"))
-    leaving = [_source(letters, made, inlet).mapInArrow(Leave(inlet.rows).__call__, RESULT) for inlet in result]
-    return reduce(lambda one, other: one.unionByName(other), leaving)
+        made.append(Entry(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob")))
+    leaving = [
+        _mapped(entry.rows, Leave(inlet.rows, entry.parts), RESULT) for inlet in result for entry in places(entries, made, inlet)
+    ]
+    return _union(leaving)
 
 
-def _source(letters: Any, made: Sequence[Any], inlet: Inlet) -> Any:
-    return letters if inlet.stage is None else made[inlet.stage]
+def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> list[Entry]:
+    """Return where what flows into an inlet comes from: one of the stages made, or entries."""
+    if inlet.stage is not None:
+        return [made[inlet.stage]]
+    return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
+
+
+def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
+    return mapped(rows, function, schema).df
+
+
+def _union(parts: Sequence[Any]) -> Any:
+    return reduce(lambda one, other: one.unionByName(other), parts)
 
 
 @dataclass(frozen=True)
@@ -96,11 +144,12 @@ class Spread:
     input: int
     hash: str
     partitions: int
+    parts: Parts = parts_of
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Spread the parts of one input partition."""
         ids = bucket_ids(state_partitions(self.partitions))
-        for relation, table in _parts(batches):
+        for relation, table in self.parts(batches):
             if relation == CLOCK:
                 yield _batch(ids, [(number, _told(table, number)) for number in range(len(ids))])
             for made in self.rows(relation, table):
@@ -118,19 +167,14 @@ class Leave:
     """Packs what is made of parts as it is."""
 
     rows: Rows
+    parts: Parts = parts_of
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the parts of one partition."""
-        for relation, table in _parts(batches):
+        for relation, table in self.parts(batches):
             for made in self.rows(relation, table):
                 if made.num_rows:
                     yield pa.RecordBatch.from_arrays([pa.array([pack(made)], pa.binary())], ["blob"])
-
-
-def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    for batch in batches:
-        for relation, blob in zip(batch.column(0), batch.column(1), strict=True):
-            yield relation.as_py(), unpack(blob.as_py())
 
 
 def _told(clock: pa.Table, bucket: int) -> pa.Table:

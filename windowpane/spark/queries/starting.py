@@ -14,7 +14,9 @@ from typing import Any
 
 from windowpane.spark.internals.session import is_classic
 
-_STARTS = 3
+STARTS = 3
+"""How often a query is started at most."""
+
 _PATIENCE = 120.0
 """Seconds until a query that does nothing visible is left to itself."""
 _STEP = 0.05
@@ -26,15 +28,25 @@ def started(start: Callable[[], Any], spark: Any) -> Any:
 
     Returns once the query's first batch is planned, or while it waits for data. An error of any other kind stays in the query.
     """
-    for further in reversed(range(_STARTS)):
+    for further in reversed(range(STARTS)):
         query = start()
         if not (further and is_classic(spark) and _was_too_slow(query, spark)):
             return query
-        logging.getLogger(__name__).warning(
-            "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage: the machine is busy. "
-            "Nothing was computed yet; the query is started again."
-        )
+        warn()
     raise AssertionError("the last start returns")
+
+
+def was_too_slow(error: object) -> bool:
+    """Whether a query ended by the silence of the driver's Python worker."""
+    return any(each in str(error or "") for each in _TOO_SLOW)
+
+
+def warn() -> None:
+    """Say that a query is started again."""
+    logging.getLogger(__name__).warning(
+        "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage: the machine is busy. "
+        "Nothing of the batch was computed yet; the query is started again."
+    )
 
 
 def _was_too_slow(query: Any, spark: Any) -> bool:
@@ -44,8 +56,7 @@ def _was_too_slow(query: Any, spark: Any) -> bool:
         if _is_under_way(query, spark):
             return False
         time.sleep(_STEP)
-    text = str(query.exception() or "")
-    return any(each in text for each in _TOO_SLOW)
+    return was_too_slow(query.exception())
 
 
 def _is_under_way(query: Any, spark: Any) -> bool:

@@ -48,6 +48,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.blobs (owner VARCHAR, key VARCHAR, blob BLOB)",
     "CREATE TABLE IF NOT EXISTS windowpane.streams "
     "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
+    "ALTER TABLE windowpane.streams ADD COLUMN IF NOT EXISTS progress VARCHAR",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
     "ALTER TABLE windowpane.served ADD COLUMN IF NOT EXISTS by_tasks BOOLEAN DEFAULT false",

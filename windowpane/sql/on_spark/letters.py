@@ -9,7 +9,7 @@ file appears whole, under a name that is written once: writing a letter again ch
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,15 +89,39 @@ def packed(changes: pa.Table) -> Iterator[bytes]:
         yield to_stream(changes.slice(start, PART_ROWS), "lz4").to_pybytes()
 
 
-def clock_table(clock: Mapping[str, str], *, initial: bool) -> pa.Table:
-    """Return watermarks as a table, which also says whether this is the first letter of a view."""
-    table = pa.table({"relation": pa.array(list(clock), pa.string()), "value": pa.array(list(clock.values()), pa.string())})
-    return tagged(table, clock="initial" if initial else "next")
+def clock_table(clock: Mapping[str, str], *, initial: bool, ages: Mapping[str, int] | None = None) -> pa.Table:
+    """Return watermarks as a table, which also says whether this is the first letter of a view.
+
+    Args:
+        clock: watermarks as SQL, by relation.
+        initial: whether it is the first letter.
+        ages: which of two watermarks of a relation is the newer one in a batch: the one with the higher number.
+    """
+    given = ages or {}
+    columns = {
+        "relation": pa.array(list(clock), pa.string()),
+        "value": pa.array(list(clock.values()), pa.string()),
+        "age": pa.array([given.get(relation, 0) for relation in clock], pa.int64()),
+    }
+    return tagged(pa.table(columns), clock="initial" if initial else "next")
 
 
 def clock_of(table: pa.Table) -> dict[str, str]:
     """Return the watermarks that a table holds."""
     return dict(zip(table["relation"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+def newest(clocks: Sequence[pa.Table]) -> pa.Table:
+    """Return what several tables of watermarks say together: the newest of each relation; with the bucket of the first."""
+    values: dict[str, str] = {}
+    ages: dict[str, int] = {}
+    for table in clocks:
+        held = table["age"].to_pylist() if "age" in table.column_names else [0] * table.num_rows
+        for relation, value, age in zip(table["relation"].to_pylist(), table["value"].to_pylist(), held, strict=True):
+            if relation not in ages or age > ages[relation]:
+                values[relation], ages[relation] = value, age
+    made = clock_table(values, initial=any(map(is_initial, clocks)), ages=ages)
+    return tagged(made, clock=str(tag(made, "clock")), bucket=str(tag(clocks[0], "bucket") or 0))
 
 
 def is_initial(table: pa.Table) -> bool:

@@ -2,8 +2,8 @@
 
 Layout: ``windowpane.mail`` holds changes that no letter has taken yet; ``windowpane.streams`` holds for each view the folder of
 its inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was
-written, the last letter sent and the last one answered, and the watermarks it was told; ``windowpane.flushes`` holds the number
-and the watermarks of the last flush.
+written, the last letter sent and the last one answered, the watermarks it was told, and how far it was before and behind the
+last batch in sources that it reads itself; ``windowpane.flushes`` holds the number and the watermarks of the last flush.
 
 Every method is part of a transaction of the store. Changes leave the mail after their letter lies in the inbox; a crash between
 the two writes the same letter again, which changes nothing.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ class Stream:
     done: int
     clock: Mapping[str, str]
     plan: str
+    progress: tuple[str | None, str | None]
 
 
 class Mail:
@@ -73,7 +74,7 @@ class Mail:
     def open(self, name: str, *, spread: bool, plan: str = "") -> Stream:
         """Begin the stream of a new view, or table."""
         values = [name, _new_folder(name), spread, plan]
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?)", values)
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL)", values)
         return self.stream(name)
 
     def open_streamed(self, name: str, plan: str) -> None:
@@ -81,10 +82,10 @@ class Mail:
         self.open(name, spread=True, plan=plan)
         self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])
 
-    def begin_anew(self, name: str) -> None:
-        """Begin the stream of a table, or of a view that reads its source itself, again, with a checkpoint of its own."""
-        values = [_new_folder(name), name]
-        self._storage.run("UPDATE windowpane.streams SET folder = ?, batch = -1, clock = '{}' WHERE name = ?", values)
+    def begin_anew(self, name: str, *, gets_letters: bool = False) -> None:
+        """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
+        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL" + ", sent = 0, done = 0" * gets_letters
+        self._storage.run(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def adopt(self, name: str) -> None:
         """Begin the stream of a view that was made without Spark, if it has none."""
@@ -99,9 +100,10 @@ class Mail:
 
     def stream(self, name: str) -> Stream:
         """Return how far a view is."""
-        query = "SELECT folder, spread, batch, sent, done, clock, plan FROM windowpane.streams WHERE name = ?"
-        ((folder, spread, batch, sent, done, clock, plan),) = self._storage.run(query, [name])
-        return Stream(name, folder, spread, batch, sent, done, json.loads(clock), plan)
+        query = "SELECT folder, spread, batch, sent, done, clock, plan, progress FROM windowpane.streams WHERE name = ?"
+        ((folder, spread, batch, sent, done, clock, plan, progress),) = self._storage.run(query, [name])
+        before, after = (None, None) if progress is None else json.loads(progress)
+        return Stream(name, folder, spread, batch, sent, done, json.loads(clock), plan, (before, after))
 
     def folders(self) -> set[str]:
         """Return the folders in use."""
@@ -114,11 +116,11 @@ class Mail:
         for blob in packed(changes):
             self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?)", [name, number, relation, blob])
 
-    def letter(self, name: str, watched: Iterable[str]) -> Letter | None:
-        """Return the letter that is due to a view: one with changes, or with a watermark that it watches and that moved."""
-        stream, clock = self.stream(name), self.clock
+    def letter(self, name: str, clock: Mapping[str, str]) -> Letter | None:
+        """Return the letter that is due to a view: one with changes, or with watermarks that moved, to ``clock``."""
+        stream = self.stream(name)
         rows = self._storage.run("SELECT number, relation, blob FROM windowpane.mail WHERE name = ? ORDER BY number", [name])
-        moved = any(clock.get(relation) != stream.clock.get(relation) for relation in watched)
+        moved = any(stream.clock.get(relation) != value for relation, value in clock.items())
         if not rows and not moved and stream.sent:
             return None
         number = max([self.number, *(row[0] for row in rows)])
@@ -134,19 +136,11 @@ class Mail:
         """Note that a batch of a view is written."""
         self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
 
-    def took_streamed(self, name: str, batch: int, before: str | None, after: str | None, ids: tuple[int, int]) -> None:
-        """Note that a batch of a view is written that reads its source itself.
-
-        Args:
-            name: of the view.
-            batch: its number.
-            before: the watermark before it.
-            after: the watermark behind it.
-            ids: the numbers at which ids of rows begin in it, and in the batch behind it.
-        """
+    def took_directly(self, name: str, batch: int, before: str, after: str) -> None:
+        """Note that a batch of a view is written that reads sources itself, and how far it was in them before and behind it."""
         self.took(name, batch)
-        clock = json.dumps({"before": before, "after": after, "first_id": str(ids[0]), "next_id": str(ids[1])})
-        self._storage.run("UPDATE windowpane.streams SET clock = ? WHERE name = ?", [clock, name])
+        progress = json.dumps([before, after])
+        self._storage.run("UPDATE windowpane.streams SET progress = ? WHERE name = ?", [progress, name])
 
     def answered(self, name: str) -> None:
         """Note that the query of a view has taken all letters sent."""

@@ -6,7 +6,8 @@ of the keys it touches, and those in which the watermark passes something; the n
 whole state, and what is left goes back into the pages. Who may mutate: this engine, once a batch. Recovery: Spark commits all
 state of a batch or none.
 
-Every batch tells every bucket the watermarks: a clock table comes with the rows, and the first bucket hands it on.
+Every batch tells every bucket the watermarks: clock tables come with the rows, one from each task that read any, and say
+together how far the watermarks are; the first bucket hands that on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
-from windowpane.sql.on_spark.letters import clock_of, is_initial
+from windowpane.sql.on_spark.letters import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
 from windowpane.sql.streaming.clock import ToldClock
@@ -56,7 +57,7 @@ class _Batch:
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table], inputs: int) -> _Batch:
-        clock = next(table for table in tables if tag(table, "clock") is not None)
+        clock = newest([table for table in tables if tag(table, "clock") is not None])
         return cls(tuple([table for table in tables if tag(table, "input") == str(index)] for index in range(inputs)), clock)
 
     @property

@@ -1,8 +1,8 @@
 """The streaming queries of a session: one a view, one a table with a connector, each with a checkpoint in a folder of its own.
 
-The query of a view reads an inbox beside the checkpoint. It starts with its first letter and runs until the session closes. The
-folders are no part of the store's transactions: one that the store does not know is left over from a crash, and is removed when a
-session opens.
+The query of a view reads an inbox beside the checkpoint, its sources themselves, or both. It starts with its first letter and
+runs until the session closes. The folders are no part of the store's transactions: one that the store does not know is left over
+from a crash, and is removed when a session opens.
 """
 
 from __future__ import annotations
@@ -67,25 +67,36 @@ class ViewQueries:
         return inbox
 
     def change_log(self, name: str) -> ChangeLog:
-        """Return the change log of a view that reads its source itself."""
+        """Return the change log of a view that reads sources itself."""
         return ChangeLog(self._folder / self._mail.stream(name).folder / "changes")
 
     def start_view(self, name: str, made: Callable[[Any], Any] | None) -> None:
         """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
+        self._start(name, partial(self._changes, name, made), _collecting(partial(self._answer, name)))
+
+    def start_direct(
+        self, name: str, made: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
+    ) -> None:
+        """Start the query of a view that gets letters and reads sources itself, if it does not run.
+
+        Args:
+            name: of the view.
+            made: says what becomes of a DataFrame of letters on Spark.
+            take: takes its batches, as DataFrames.
+            begin: is called before each of them.
+        """
+        self._start(name, partial(self._changes, name, made), take, begin)
+
+    def _changes(self, name: str, made: Callable[[Any], Any] | None, spark: Any) -> Any:
         from windowpane.spark.queries.batch_query import inbox
 
-        folder = self.inbox(name)
-
-        def letters(spark: Any) -> Any:
-            found = inbox(spark, folder, SCHEMA)
-            return found if made is None else made(found)
-
-        self._start(name, letters, _collecting(partial(self._answer, name)))
+        found = inbox(spark, self.inbox(name), SCHEMA)
+        return found if made is None else made(found)
 
     def start_streamed(
         self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
     ) -> None:
-        """Start the query of a view that reads its source itself, if it does not run.
+        """Start the query of a view that gets no letters, if it does not run.
 
         Args:
             name: of the view.

@@ -1,38 +1,135 @@
-"""A plan that is spread over Spark: its stages as the Spark room runs them, and what comes back."""
+"""A plan that is spread over Spark: what enters it, its stages as the Spark room runs them, and what leaves it.
+
+Rows of sources enter it where they are read, on the tasks; changes of all other relations come with letters. The watermark of a
+source is the view's own: each task says how far its rows raise it, to every bucket of the stage that takes them, and to the
+driver, which tells it to the tasks of the next batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.nodes import Node
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.nodes import Node, Scan, every_node
+from windowpane.sql.on_spark.ingest import given_columns, is_passing
+from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.stages import HASH, STAGE, Flow, Stage, cut, hash_sql
+from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
+from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
+from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import from_stream
 
+_TIMES = ("timestamp", "timestamptz")
 
-def spread(node: Node, letters: Any) -> Any:
-    """Return a DataFrame of letters as one of the changes that the plan gives, as blobs."""
+
+def read_directly(node: Node, tables: Mapping[str, TableInfo]) -> frozenset[str]:
+    """Return the sources whose rows enter a plan where they are read; those of all others come with letters.
+
+    A source is read once: where rows of it flow to several places, each would read it for itself, and give rows other ids. And
+    where a view that is read, too, has its watermark, there would be two of one name.
+    """
+    places = Counter(flow for flows in _entrances(cut(node)) for flow in flows)
+    scans = [each for each in every_node(node) if isinstance(each, Scan)]
+    told = {base for scan in scans for mark in scan.watermarks.values() for base, _ in mark.parts if base != scan.relation}
+    found = {name for name, count in places.items() if count == 1 and name in tables} - told
+    return frozenset(name for name in found if _is_readable(tables[name]))
+
+
+def _is_readable(table: TableInfo) -> bool:
+    """Whether tasks can take the rows of a table: those of a source are not stored, and here need nothing but their types."""
+    relation, watermark = table.relation, table.watermark
+    return (
+        relation.kind == "source"
+        and "connector" in table.options
+        and not is_passing(table)
+        and table.has_row_id
+        and not table.generated
+        and not any(column.not_null for column in relation.visible)
+        and (watermark is None or watermark.type.name in _TIMES)
+    )
+
+
+def _entrances(plan: Stages) -> Iterator[set[str]]:
+    """Yield the relations whose changes enter a plan, for each place where some do."""
+    for flows in (*(flows for stage in plan.stages for flows in stage.inputs), plan.result):
+        yield {flow.source for flow in flows if flow.stage is None}
+
+
+@dataclass(frozen=True)
+class Direct:
+    """The sources that a view reads itself.
+
+    Args:
+        tables: they, by name.
+        rows: makes the streaming DataFrame of one in a session.
+        exchange: the ``BatchExchange`` by which driver and tasks tell each other.
+    """
+
+    tables: Mapping[str, TableInfo]
+    rows: Callable[[TableInfo, Any], Any]
+    exchange: Any
+
+
+def spread(node: Node, direct: Direct | None, letters: Any) -> Any:
+    """Return a DataFrame of letters as one of the changes that the plan gives, as blobs.
+
+    Args:
+        node: the plan.
+        direct: the sources whose rows enter it where they are read, ``None`` without any.
+        letters: the streaming DataFrame of letters.
+    """
     from windowpane.spark.queries import staged
 
     plan = cut(node)
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage)) for stage in plan.stages]
-    result = [staged.Inlet(number, Rowwise(flows)) for number, flows in by_stage(plan.result)]
-    return staged.staged(letters, stages, result, STAGE)
+    result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
+    return staged.staged(_entries(node, direct, letters), stages, result, STAGE)
+
+
+def _entries(node: Node, direct: Direct | None, letters: Any) -> list[Any]:
+    from windowpane.spark.queries import staged
+    from windowpane.spark.sources.arrow_rows import read_columns
+
+    if direct is None:
+        return [staged.Entry(letters)]
+    sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
+    entries = [staged.Entry(letters, LetterParts(sources, direct.exchange))]
+    for name, table in direct.tables.items():
+        rows = read_columns(direct.rows(table, letters.sparkSession), _columns(node, table))
+        entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
+    return entries
+
+
+def _columns(node: Node, table: TableInfo) -> list[str]:
+    """Return the columns that a plan and the watermark need of a source; one at least, for rows without are none for Spark."""
+    name, mark = table.relation.name, table.watermark
+    scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
+    held = "" if mark is None else f"{quoted(mark.column)} {mark.sql}"
+    given = given_columns(table)
+    found = [column for column in given if quoted(column) in held or any(column in scan.stored for scan in scans)]
+    return found or list(given[:1])
 
 
 def _inlets(stage: Stage) -> list[Any]:
     from windowpane.spark.queries import staged
 
     return [
-        staged.Inlet(number, Rowwise(flows, hash_sql(stage.keys[index])), index)
+        staged.Inlet(number, Rowwise(flows, hash_sql(stage.keys[index])), index, _relations(flows))
         for index, arriving in enumerate(stage.inputs)
         for number, flows in by_stage(arriving)
     ]
+
+
+def _relations(flows: Sequence[Flow]) -> frozenset[str]:
+    return frozenset(flow.source for flow in flows)
 
 
 def by_stage(flows: Sequence[Flow]) -> Iterator[tuple[int | None, tuple[Flow, ...]]]:
@@ -45,3 +142,63 @@ def changes_of(batch: pa.Table) -> Iterator[pa.Table]:
     """Yield the changes that the blobs of a batch hold."""
     for blob in batch["blob"]:
         yield from_stream(blob.as_py())
+
+
+@dataclass(frozen=True)
+class SourceParts:
+    """Makes parts of the rows of a source, on a task.
+
+    Args:
+        sources: all that the view reads itself.
+        name: this one.
+        exchange: tells what the batch begins with, and takes what the task saw.
+    """
+
+    sources: Mapping[str, SourceRows]
+    name: str
+    exchange: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the changes that the rows of one partition are, and then the watermarks."""
+        source, begin = self.sources[self.name], Progress.of(self.exchange.told())
+        reached = begin.reached.get(self.name)
+        for taken in source.taken(batches, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}", begin):
+            reached = later(reached, taken.reached)
+            yield self.name, taken.rows
+        if reached is not None:
+            begin = Progress({**begin.reached, self.name: reached}, begin.told)
+        yield CLOCK, _clock(self.sources, begin)
+
+
+@dataclass(frozen=True)
+class LetterParts:
+    """Takes the parts of a letter, on a task of a view that reads sources itself, too.
+
+    Args:
+        sources: those; their watermarks in the letter are not the view's.
+        exchange: tells what the batch begins with, and takes the watermarks of the letter.
+    """
+
+    sources: Mapping[str, SourceRows]
+    exchange: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+        """Yield relations and their changes."""
+        from windowpane.spark.queries.staged import parts_of
+
+        for relation, table in parts_of(batches):
+            if relation != CLOCK:
+                yield relation, table
+                continue
+            told = {name: value for name, value in clock_of(table).items() if name not in self.sources}
+            self.exchange.report(told, CLOCK)
+            yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(table))
+
+
+def _clock(
+    sources: Mapping[str, SourceRows], begin: Progress, letter: Mapping[str, str] | None = None, *, initial: bool = False
+) -> pa.Table:
+    """Return all watermarks that a task knows: of sources the later is the newer, of other relations that of the letter."""
+    reached = {name: sources[name].watermark(micros) for name, micros in begin.reached.items()}
+    ages = dict(begin.reached) | dict.fromkeys(letter or {}, 1)
+    return clock_table({**begin.told, **reached, **(letter or {})}, initial=initial, ages=ages)

@@ -9,6 +9,7 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,12 @@ from windowpane.sql.on_spark.letters import PART_ROWS, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
-from windowpane.sql.on_spark.spread_plan import changes_of, spread
+from windowpane.sql.on_spark.source_rows import Progress, Report
+from windowpane.sql.on_spark.spread_plan import Direct, changes_of, read_directly, spread
 from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
-from windowpane.sql.on_spark.streamed_query import Begin, next_id, streamed_changes
+from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
@@ -108,11 +110,11 @@ class StreamedMaintenance(ViewMaintenance):
                     "the database and the state that belong together, or begin with a new state: DROP TABLE windowpane_state in "
                     "PostgreSQL, and create the views again.",
                 )
-            view = self._catalog.entries[name]
-            assert isinstance(view, ViewInfo)
+            view = self._view(name)
             with self._storage.transaction():
-                self._mail.begin_anew(name)
-                self._clock.drop(_clock_name(next(iter(view.reads)), name))
+                self._mail.begin_anew(name, gets_letters=not self._is_streamed(name))
+                for source in self._own_sources(view):
+                    self._clock.drop(_clock_name(source, name))
                 self._served.begin_anew(view)
         self._queries.tidy()
 
@@ -125,10 +127,16 @@ class StreamedMaintenance(ViewMaintenance):
     def _check_plan(self, view: ViewInfo) -> None:
         """Refuse to go on with state that another plan made: an operator would read what is another's."""
         stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
-        if isinstance(streamed(view.job.node, {table.relation.name: table for table in self._catalog.tables()}), StreamedPlan):
+        if isinstance(streamed(view.job.node, self._tables), StreamedPlan):
             plan = _STREAMED + plan
+        elif stream.plan.startswith(_READS):
+            plan = _reads(read_directly(view.job.node, self._tables)) + plan
         if stream.spread and stream.plan != plan:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
+
+    @property
+    def _tables(self) -> dict[str, TableInfo]:
+        return {table.relation.name: table for table in self._catalog.tables()}
 
     def close(self) -> None:
         """Stop the queries."""
@@ -151,9 +159,9 @@ class StreamedMaintenance(ViewMaintenance):
         name = table.relation.name
         if table.relation.kind != "source" or any(sink.source == name for sink in self._catalog.sinks()):
             return True
-        if any(name in view.reads and not self._is_streamed(view.relation.name) for view in self._catalog.views()):
+        if any(name in view.reads - self._own_sources(view) for view in self._catalog.views()):
             return True
-        return new is not None and name in _scanned(new) and isinstance(self._streamed(new), str)
+        return new is not None and name in _scanned(new) - self._read_by(new)
 
     def check_reads(self, statement: Statement) -> None:
         """Refuse to read a source whose rows are not stored; fetch those of views that stand in PostgreSQL alone."""
@@ -173,8 +181,7 @@ class StreamedMaintenance(ViewMaintenance):
 
     def _fetch(self, name: str) -> None:
         """Let the store hold the rows that a view has in PostgreSQL, for who reads them now."""
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
+        view = self._view(name)
         assert self._served is not None
         with self._storage.transaction():
             batch = self._mail.stream(name).batch
@@ -188,9 +195,10 @@ class StreamedMaintenance(ViewMaintenance):
         return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
 
     def serve(self, view: ViewInfo) -> None:
-        """Begin to show a new view where views are served; tasks write one that is a streaming query."""
+        """Begin to show a new view where views are served; tasks write one that reads sources itself, and nothing else."""
+        own = self._own_sources(view)
         if self._served is not None:
-            self._served.add(view, by_tasks=self._is_streamed(view.relation.name))
+            self._served.add(view, by_tasks=bool(own) and view.reads == own)
 
     def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
         """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""
@@ -258,8 +266,9 @@ class StreamedMaintenance(ViewMaintenance):
             self._is_due = True
             return
         self._check_nodes(list(every_node(view.job.node)))
-        self._mail.open(name, spread=not self._runs_here, plan=_plan_text(view.job.node))
-        for source in view.reads:
+        own = self._read_by(view.job.node)
+        self._mail.open(name, spread=not self._runs_here, plan=_reads(own) * bool(own) + _plan_text(view.job.node))
+        for source in view.reads - own:
             if source in self._by_tasks():
                 self._fetch(source)
             for rows in self._storage.pieces(whole(self._relation(source)), PART_ROWS):
@@ -270,11 +279,30 @@ class StreamedMaintenance(ViewMaintenance):
         """Return how the plan of a new view is one streaming query, or why it is none; ``runs`` is the plan whose SQL runs."""
         if self._runs_here:
             return "streaming_parallelism is 1"
-        return streamed(node, {table.relation.name: table for table in self._catalog.tables()}, runs)
+        return streamed(node, self._tables, runs)
 
     def _is_streamed(self, name: str) -> bool:
-        """Whether a view was made as one streaming query."""
+        """Whether a view was made as a window or OVER program, which gets no letters."""
         return self._mail.stream(name).plan.startswith(_STREAMED)
+
+    def _own_sources(self, view: ViewInfo) -> frozenset[str]:
+        """Return the sources that a view reads itself."""
+        plan = self._mail.stream(view.relation.name).plan
+        if plan.startswith(_READS):
+            return frozenset(json.loads(plan.splitlines()[0].removeprefix(_READS)))
+        return view.reads if plan.startswith(_STREAMED) else frozenset()
+
+    def _view(self, name: str) -> ViewInfo:
+        view = self._catalog.entries[name]
+        assert isinstance(view, ViewInfo)
+        return view
+
+    def _read_by(self, node: Node) -> frozenset[str]:
+        """Return the sources that a new view would read itself."""
+        if self._runs_here:
+            return frozenset()
+        plan = self._streamed(node)
+        return frozenset([plan.scan.relation]) if isinstance(plan, StreamedPlan) else read_directly(node, self._tables)
 
     def _check_nodes(self, nodes: Sequence[Node]) -> None:
         what = ""
@@ -312,11 +340,18 @@ class StreamedMaintenance(ViewMaintenance):
             written = "to a change log by the tasks, from there to the store by the driver"
             written = written if self._served is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
-        return [*spread_lines(cut(node)), f"  not one streaming query: {plan}", *explain_plan(node, 1)]
+        own, read = self._read_by(node), _scanned(node)
+        lines = []
+        if own:
+            names = ", ".join(map(repr, sorted(own)))
+            others = ", ".join(map(repr, sorted(read - own)))
+            letters = f"; changes of {others} come with letters" if others else ""
+            lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
+        return [*lines, *spread_lines(cut(node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
     def _post(self, source: str, delta: str, number: int) -> None:
-        reading = [view.relation.name for view in self._catalog.views() if source in view.reads]
-        readers = [name for name in reading if not self._is_streamed(name)]
+        reading = [view for view in self._catalog.views() if source in view.reads]
+        readers = [view.relation.name for view in reading if source not in self._own_sources(view)]
         for changes in self._storage.pieces(delta, PART_ROWS) if readers else ():
             for reader in readers:
                 self._mail.post(reader, source, changes, number)
@@ -346,42 +381,67 @@ class StreamedMaintenance(ViewMaintenance):
             raise failures[0]
 
     def _send(self, view: ViewInfo) -> bool:
-        """Write the letter that is due to a view; say whether there is one that it has not answered."""
+        """Write the letter that is due to a view; say whether there is something that it has not answered."""
         name = view.relation.name
         if self._is_streamed(name):
             self._start_streamed(view)
             return True
+        own = self._own_sources(view)
         with self._storage.transaction():
-            letter = self._mail.letter(name, _watched(view.job.node))
+            letter = self._mail.letter(name, self._clock_of(view, own))
         if letter is not None:
             letter.write(self._queries.inbox(name))
             with self._storage.transaction():
                 self._mail.sent(name, letter)
         stream = self._mail.stream(name)
-        if stream.done == stream.sent:
+        if stream.done == stream.sent and not own:
             return False
         plan = view.job.node if view.strict else tried_plan(view.job.node)
-        self._queries.start_view(name, partial(spread, plan) if stream.spread else None)
+        if own:
+            direct = Direct({source: self._tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view))
+            made = partial(spread, plan, direct)
+            self._queries.start_direct(name, made, partial(self._answer_directly, name), partial(self._tell, name))
+        else:
+            self._queries.start_view(name, partial(spread, plan, None) if stream.spread else None)
         return True
 
+    def _clock_of(self, view: ViewInfo, own: frozenset[str]) -> dict[str, str]:
+        """Return the watermarks that a letter to a view tells, as SQL: those of the rows that it has of what the view reads."""
+        clock = {}
+        for base in _watched(view.job.node) - own:
+            seen = [self._seen(source, base) for source in sorted(view.reads) if base in self._bases(source)]
+            told = sorted({value for value in seen if value is not None})
+            if told and None not in seen:
+                clock[base] = told[0] if len(told) == 1 else f"least({', '.join(told)})"
+        return clock
+
+    def _bases(self, source: str) -> set[str]:
+        """Return the tables and sources of whose watermarks columns of a relation have theirs."""
+        return {base for watermark in self._relation(source).watermarks.values() for base, _ in watermark.parts}
+
+    def _seen(self, source: str, base: str) -> str | None:
+        """Return how far the watermark of ``base`` is in the rows that a table or view has handed on, as SQL."""
+        view = self._catalog.entries[source]
+        if not isinstance(view, ViewInfo):
+            return self._mail.clock.get(source)
+        if not (own := self._own_sources(view)):
+            return self._mail.stream(source).clock.get(base)
+        _, progress = self._progress(source)
+        mark = self._tables[base].watermark if base in own else None
+        if mark is None:
+            return progress.told.get(base)
+        return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
+
     def _await(self, name: str) -> None:
-        is_streamed = self._is_streamed(name)
-        self._queries.finish(name, is_endless=is_streamed and is_endless(self._source_of(name)))
+        is_late = any(is_endless(self._tables[source]) for source in self._own_sources(self._view(name)))
+        self._queries.finish(name, is_endless=is_late)
         with self._storage.transaction():
             self._mail.answered(name)
-        if not is_streamed:
+        if not self._is_streamed(name):
             sweep(self._queries.inbox(name))
 
-    def _source_of(self, name: str) -> TableInfo:
-        """Return the source of a view that is one streaming query."""
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
-        table = self._catalog.entries[next(iter(view.reads))]
-        assert isinstance(table, TableInfo)
-        return table
-
-    def _start_streamed(self, view: ViewInfo) -> None:
-        """Start the query of a view that reads its source itself."""
+    def _exchange(self, view: ViewInfo) -> BatchExchange:
+        """Return how driver and tasks of a view that reads sources itself tell each other, once its table is where it must be."""
         from windowpane.spark.queries.batch_query import BatchExchange
 
         name = view.relation.name
@@ -390,22 +450,26 @@ class StreamedMaintenance(ViewMaintenance):
             self._served.make_table(view)
         if name not in self._exchanges:
             self._exchanges[name] = BatchExchange(self._spark)
-        exchange, source = self._exchanges[name], self._source_of(name)
-        node = view.job.node
-        plan = streamed(node, {source.relation.name: source}, node if view.strict else tried_plan(node))
+        return self._exchanges[name]
+
+    def _start_streamed(self, view: ViewInfo) -> None:
+        """Start the query of a view that is a window or OVER program."""
+        exchange, node = self._exchange(view), view.job.node
+        plan = streamed(node, self._tables, node if view.strict else tried_plan(node))
         assert isinstance(plan, StreamedPlan)
+        source = self._tables[plan.scan.relation]
 
         def changes(spark: Any) -> Any:
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
 
-        self._queries.start_streamed(name, changes, partial(self._answer_streamed, name), partial(self._tell, name))
+        name = view.relation.name
+        self._queries.start_streamed(name, changes, partial(self._answer_directly, name), partial(self._tell, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
     def _answer(self, name: str, batch: pa.Table, number: int) -> None:
         """Write what a batch of a view's query comes to; a batch that was written before changes nothing."""
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
+        view = self._view(name)
         try:
             with self._storage.transaction():
                 stream = self._mail.stream(name)
@@ -419,21 +483,29 @@ class StreamedMaintenance(ViewMaintenance):
                 raise failure.cause from failure.cause.__cause__
             raise
 
-    def _tell(self, name: str, number: int) -> None:
-        """Tell the tasks of a batch how far its source was before it; a batch that is run again is told what it was."""
-        stream, mark = self._mail.stream(name), self._source_of(name).watermark
-        watermark, first_id = ("after", "next_id") if number > stream.batch else ("before", "first_id")
-        before = stream.clock.get(watermark)
-        assert mark is not None
-        begin = Begin(None if before is None else instant_sql(before, mark.type), int(stream.clock.get(first_id, 0)))
-        self._exchanges[name].tell(begin.text())
+    def _progress(self, name: str) -> tuple[Progress, Progress]:
+        """Return how far a view was in the sources that it reads itself, before its last batch and behind it."""
+        stream, (source, *_) = self._mail.stream(name), sorted(self._own_sources(self._view(name)))
+        before, after = stream.progress
+        if after is not None:
+            return Progress.of(before), Progress.of(after)
+        found = []  # Stores of before the progress had a column of its own have it in that of the watermarks.
+        for watermark, first_id in (("before", "first_id"), ("after", "next_id")):
+            held = stream.clock.get(watermark) if first_id in stream.clock else None
+            reached = {} if held is None else {source: int(held)}
+            found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0)) if self._is_streamed(name) else 0))
+        return found[0], found[1]
 
-    def _answer_streamed(self, name: str, batch: Any, number: int) -> None:
-        """Run a batch of a view that reads its source itself, and write what it changed."""
+    def _tell(self, name: str, number: int) -> None:
+        """Tell the tasks of a batch how far its sources were before it; a batch that is run again is told what it was."""
+        before, after = self._progress(name)
+        self._exchanges[name].tell((after if number > self._mail.stream(name).batch else before).text())
+
+    def _answer_directly(self, name: str, batch: Any, number: int) -> None:
+        """Run a batch of a view that reads sources itself, and write what it changed."""
         from windowpane.spark.queries.batch_query import run_only
 
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
+        view = self._view(name)
         if number <= self._mail.stream(name).batch:
             run_only(batch)
             return
@@ -460,35 +532,36 @@ class StreamedMaintenance(ViewMaintenance):
         Returns:
             False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
         """
-        name, source = view.relation.name, self._source_of(view.relation.name)
-        assert source.watermark is not None
-        reports = self._exchanges[name].reports
+        name, reports = view.relation.name, self._exchanges[view.relation.name].reports
         try:
             with self._storage.transaction():
                 if not is_logged and self._has_readers(name):
                     return False
-                clock = self._mail.stream(name).clock
-                before, first_id = clock.get("after"), int(clock.get("next_id", 0))
-                reached = [report.reached for report in reports if report.reached is not None]
-                after = max([*reached, *([] if before is None else [int(before)])], default=None)
+                _, before = self._progress(name)
                 changes = self._queries.change_log(name).changes(number)
                 self._hand_on(view, self._collected(view, changes, is_kept=staging is None), self._mail.number)
                 if staging is not None:
                     assert self._served is not None
                     self._served.merge(view, number, staging)
-                ids = first_id, next_id(first_id, reports)
-                self._mail.took_streamed(name, number, before, None if after is None else str(after), ids)
-                clock_name = _clock_name(source.relation.name, name)
-                if after is not None:
-                    literal = self._storage.value(f"SELECT CAST({instant_sql(str(after), source.watermark.type)} AS VARCHAR)")
-                    self._clock.raise_to(clock_name, literal, source.watermark.type)
-                self._clock.count_late(clock_name, sum(report.late for report in reports))
+                after = before.behind(reports)
+                self._mail.took_directly(name, number, before.text(), after.text())
+                self._show_watermarks(view, after, reports)
         except BaseException as failure:
             self._clock.reload()
             if isinstance(failure, ViewFailure):
                 raise failure.cause from failure.cause.__cause__
             raise
         return True
+
+    def _show_watermarks(self, view: ViewInfo, after: Progress, reports: Sequence[Report | Mapping[str, str]]) -> None:
+        """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
+        seen = [report for report in reports if isinstance(report, Report)]
+        for source in self._own_sources(view):
+            mark, name = self._tables[source].watermark, _clock_name(source, view.relation.name)
+            if mark is not None and source in after.reached:
+                micros = instant_sql(str(after.reached[source]), mark.type)
+                self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
+            self._clock.count_late(name, sum(report.late for report in seen if report.source == source))
 
     def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
@@ -534,7 +607,14 @@ class StreamedMaintenance(ViewMaintenance):
 
 
 _STREAMED = "One streaming query, with a watermark of its own\n"
-"""How the kept plan of a view begins that is one."""
+"""How the kept plan of a view begins that is a window or OVER program."""
+
+_READS = "Reads sources itself: "
+"""How the kept plan of a view begins that does, and gets letters, too."""
+
+
+def _reads(sources: Iterable[str]) -> str:
+    return f"{_READS}{json.dumps(sorted(sources))}\n"
 
 
 def _clock_name(source: str, view: str) -> str:

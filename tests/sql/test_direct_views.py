@@ -1,0 +1,209 @@
+"""Views on the nodes of SQL that read their sources themselves: they hold what the embedded engine has."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.sql.in_process import run_in_process
+from windowpane.errors import UnsupportedSqlError
+from windowpane.sql import Session
+
+COLUMNS = {"sym": pa.string(), "bid": pa.float64(), "size": pa.int64(), "at": pa.timestamp("us")}
+SOURCES = {
+    "trades": ("sym text, bid double precision, size bigint, at timestamp", "at - INTERVAL '2 minutes'"),
+    "quotes": ("sym text, bid double precision, size bigint, at timestamp", "at - INTERVAL '1 minute'"),
+}
+VIEWS = {
+    "by_sym": "SELECT sym, count(*) AS n, sum(size) AS s, max(bid) AS b, count(DISTINCT size) AS d FROM trades GROUP BY sym",
+    "whole": "SELECT count(*) AS n, min(at) AS first FROM trades WHERE size > 1000",
+    "largest": "SELECT sym, size, bid FROM trades QUALIFY row_number() OVER (PARTITION BY sym ORDER BY size DESC, bid, at) <= 2",
+    "moves": """SELECT sym, at, size, size - lag(size) OVER w AS d, rank() OVER (PARTITION BY sym ORDER BY size) AS r
+        FROM trades WHERE at IS NOT NULL AND size IS NOT NULL WINDOW w AS (PARTITION BY sym ORDER BY at, size, bid)""",
+    "coming": """SELECT sym, at, lead(at) OVER w AS next, sum(size) OVER (PARTITION BY sym ORDER BY at
+        RANGE BETWEEN INTERVAL '1 minute' PRECEDING AND INTERVAL '30 seconds' FOLLOWING) AS near
+        FROM trades WINDOW w AS (PARTITION BY sym ORDER BY at) EMIT ON WINDOW CLOSE""",
+    "near": """SELECT t.sym, t.at, q.at AS quoted, t.size + q.size AS both FROM trades AS t JOIN quotes AS q
+        ON t.sym = q.sym AND q.at BETWEEN t.at - INTERVAL '40 seconds' AND t.at""",
+    "every": """SELECT t.sym, t.at, q.at AS quoted FROM trades AS t FULL JOIN quotes AS q
+        ON t.sym = q.sym AND t.size = q.size AND t.bid = q.bid""",
+    "each": "SELECT sym, size, at FROM trades WHERE size > 1 UNION ALL SELECT sym, -size, at FROM quotes WHERE size > 2",
+    "halves": """SELECT window_end, max(n) AS most, count(*) AS c FROM tumble((SELECT sym, window_start AS at, count(*) AS n
+        FROM tumble(trades, at, INTERVAL '1 minute') WHERE at IS NOT NULL GROUP BY sym, window_start), at, INTERVAL '1 hour')
+        GROUP BY window_end""",
+    "closed": """SELECT window_end, sum(x) AS x, array_agg(size ORDER BY size, bid) AS sizes FROM
+        (SELECT *, bid / 2 AS x FROM tumble(trades, at, INTERVAL '1 minute') WHERE bid < 1)
+        GROUP BY window_end EMIT ON WINDOW CLOSE""",
+    "both": """SELECT t.window_end, t.n, q.m FROM
+        (SELECT window_end, count(*) AS n FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY window_end) AS t JOIN
+        (SELECT window_end, sum(bid) AS m FROM tumble(quotes, at, INTERVAL '1 minute') WHERE bid < 1 GROUP BY window_end) AS q
+        ON t.window_end = q.window_end EMIT ON WINDOW CLOSE""",
+    "named": "SELECT t.sym, n.name, count(*) AS c FROM trades AS t JOIN names AS n ON t.sym = n.sym GROUP BY t.sym, n.name",
+    "totals": "SELECT sum(n) AS n, count(*) AS c FROM by_sym",
+    "either": "SELECT sym FROM trades WHERE size = 7 UNION SELECT sym FROM quotes WHERE size = 1 UNION SELECT 'x'",
+    "minutes": """SELECT window_end AS at, sym, count(DISTINCT size) AS n FROM tumble(trades, at, INTERVAL '1 minute')
+        GROUP BY window_end, sym EMIT ON WINDOW CLOSE""",
+    "hours": """SELECT window_end, sum(n) AS n FROM tumble(minutes, at, INTERVAL '5 minutes')
+        GROUP BY window_end EMIT ON WINDOW CLOSE""",
+    "beside": """SELECT m.at, m.sym, m.n, q.size FROM minutes AS m JOIN quotes AS q ON m.sym = q.sym AND m.at = q.at
+        EMIT ON WINDOW CLOSE""",
+    "again": """SELECT m.at, m.sym, m.n, t.size FROM minutes AS m JOIN trades AS t ON m.sym = t.sym AND m.at = t.at
+        EMIT ON WINDOW CLOSE""",
+    "words": "SELECT sym, array_agg(size ORDER BY size, bid) AS sizes FROM trades WHERE size BETWEEN 1 AND 3 GROUP BY sym",
+}
+ON_SPARK = {name: VIEWS[name] for name in ("by_sym", "whole", "coming", "near", "each", "named", "totals")}
+
+
+def write(folder: Path, number: int, choices: random.Random, rows: int = 50) -> None:
+    """Write a file of random rows, some late or without a time."""
+    folder.mkdir(exist_ok=True)
+    start = datetime(2024, 1, 1, 10) + timedelta(minutes=4 * number)
+    columns = [
+        [choices.choice([None, "a", "b", "c", ""]) for _ in range(rows)],
+        [choices.choice([None, 0.5, -2.25, 1e300]) for _ in range(rows)],
+        [choices.choice([None, *range(8)]) for _ in range(rows)],
+        [
+            choices.choice([None] + [start + timedelta(seconds=choices.randrange(-200, 260)) for _ in range(9)])
+            for _ in range(rows)
+        ],
+    ]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
+    pq.write_table(pa.table(arrays, names=list(COLUMNS)), folder / f"{number:04}.parquet")
+
+
+def made(spark: object, folder: Path, views: dict[str, str], *stores: str) -> Session:
+    session = Session(spark, *stores)
+    if not session.relations():
+        for name, (columns, mark) in SOURCES.items():
+            options = f"connector = 'parquet', path = '{folder / name}'" + (", maxFilesPerTrigger = '1'" * (spark is not None))
+            session.run(f"CREATE SOURCE {name} ({columns}, WATERMARK FOR at AS {mark}) WITH ({options})")
+        session.run("CREATE TABLE names (sym text PRIMARY KEY, name text); INSERT INTO names VALUES ('a', 'alpha'), ('', 'none')")
+        for name, query in views.items():
+            session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    return session
+
+
+def held(session: Session, views: dict[str, str]) -> dict[str, list[list[str | None]]]:
+    session.run("FLUSH")
+    return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in views}
+
+
+def watermarks(session: Session) -> dict[str, list[str | None]]:
+    return {str(name): row for name, *row in session.query("SHOW WATERMARKS").text_rows()}
+
+
+@contextmanager
+def in_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        run_in_process(patched)
+        yield
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_path: Path) -> None:
+    print("seed", seed)
+    choices = random.Random(seed)
+    changes = [
+        "",
+        "UPDATE names SET name = 'omega' WHERE sym = 'a'; INSERT INTO names VALUES ('c', 'gamma')",
+        "DELETE FROM names WHERE sym = ''",
+        "INSERT INTO names VALUES ('b', 'beta')",
+    ]
+    with in_process(), made(object(), tmp_path, VIEWS) as spread, made(None, tmp_path, VIEWS) as embedded:
+        for number, change in enumerate(changes):
+            for name in SOURCES:
+                if choices.random() < 0.8:
+                    write(tmp_path / name, number, choices)
+            for session in (spread, embedded):
+                session.run(change)
+            assert held(spread, VIEWS) == held(embedded, VIEWS)
+        shown, expected = watermarks(spread), watermarks(embedded)
+        assert shown["trades in near"] == shown["trades in words"] == expected["trades"]
+        assert shown["quotes in near"] == shown["quotes in each"] == expected["quotes"]
+        assert spread._storage.value("SELECT count(*) FROM main.quotes") == 0
+        assert spread._storage.value("SELECT count(*) FROM main.trades") > 0  # for the view "again", which has it twice
+
+
+def test_a_source_that_is_read_twice_in_a_plan_comes_with_letters(tmp_path: Path) -> None:
+    write(tmp_path / "trades", 0, random.Random(1))
+    twice = "SELECT a.sym, count(*) AS n FROM trades AS a JOIN trades AS b ON a.sym = b.sym GROUP BY a.sym"
+    with in_process(), made(object(), tmp_path, {}) as session:
+        explained = [row[0] for row in session.query(f"EXPLAIN CREATE MATERIALIZED VIEW x AS {twice}").rows()]
+        assert explained[0] == "Spread over Spark in 2 stages on buckets of keys"
+        with pytest.raises(UnsupportedSqlError, match="reading source 'trades' on Spark is not supported"):
+            session.query("SELECT * FROM trades")
+
+
+@pytest.mark.spark
+def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(spark, tmp_path: Path) -> None:
+    from tests.sql.test_streamed_views import forget_last_commits
+
+    choices, store = random.Random(7), str(tmp_path / "views.duckdb")
+    for number in range(2):
+        for name in SOURCES:
+            write(tmp_path / name, number, choices)
+    with made(spark, tmp_path, ON_SPARK, store) as session:
+        before = held(session, ON_SPARK)
+        plan = [row[0] for row in session.query("EXPLAIN CREATE MATERIALIZED VIEW x AS " + VIEWS["named"]).rows()]
+        assert plan[0] == (
+            "One streaming query on Spark from source 'trades', whose rows are not stored; changes of 'names' come with letters"
+        )
+    with made(None, tmp_path, ON_SPARK) as session:
+        assert held(session, ON_SPARK) == before
+        assert all(before.values())
+    forget_last_commits(Path(f"{store}.streams"))
+    for number in range(2, 4):
+        for name in SOURCES:
+            write(tmp_path / name, number, choices)
+    change = "UPDATE names SET name = 'omega' WHERE sym = 'a'; INSERT INTO names VALUES ('c', 'gamma')"
+    with made(spark, tmp_path, ON_SPARK, store) as session:
+        session.run(change)
+        after, shown = held(session, ON_SPARK), watermarks(session)
+    with made(None, tmp_path, ON_SPARK) as session:
+        session.run(change)
+        assert held(session, ON_SPARK) == after
+        expected = watermarks(session)
+        assert shown["trades in by_sym"] == shown["trades in near"] == expected["trades"]
+        assert shown["quotes in each"] == expected["quotes"]
+
+
+@pytest.mark.spark
+def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url) -> None:
+    from tests.sql.test_streamed_views import forget_last_commits
+    from windowpane.stores import open_store
+
+    choices, state, server = random.Random(8), str(tmp_path / "state.duckdb"), open_store(postgres_url)
+    views = {name: VIEWS[name] for name in ("by_sym", "near", "named")}
+    columns = {"by_sym": "sym, n, s, b, d", "near": "sym, at, quoted, both", "named": "sym, name, c"}
+
+    def more(number: int) -> None:
+        for name in SOURCES:
+            write(tmp_path / name, number, choices)
+
+    def check() -> None:
+        with made(None, tmp_path, views) as session:
+            session.run("FLUSH")
+            for name, listed in columns.items():
+                expected = sorted(session.query(f"SELECT {listed} FROM {name}").rows(), key=repr)
+                assert expected
+                assert sorted(server.read(f"SELECT {listed} FROM {name}"), key=repr) == expected
+
+    more(0)
+    with made(spark, tmp_path, views, postgres_url, state) as session:
+        more(1)
+        session.run("FLUSH")
+        check()
+        assert session._storage.value("SELECT count(*) FROM main.by_sym") == 0
+    forget_last_commits(Path(f"{state}.streams"))
+    more(2)
+    with made(spark, tmp_path, views, postgres_url, state) as session:
+        session.run("FLUSH")
+        check()
+    server.close()

@@ -1,0 +1,184 @@
+"""Rows of a source as the tasks of a view take them: with ids, with the types of the source, and without late ones.
+
+Late rows are those behind the watermark before the batch, as in a table: the driver knows it to the microsecond, tells it to the
+tasks of the batch, and the tasks report how far the rows raise it and how many were late.
+
+The hidden id of a row is made from the number at which the ids of its batch begin, which the driver keeps with the watermark, its
+place in its task and the number of that: a batch that is run again gives ids that no other row has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.on_spark.ingest import given_columns, read_sql
+from windowpane.sql.on_spark.rowwise import task_storage
+from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.windows.time_functions import instant_sql
+
+_PARTITIONS = 1 << 16
+"""Ids of rows that are set aside for each place in a task: one for each task."""
+
+_CHUNK = 100_000
+"""So many rows are taken together at least, where there are more."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task saw of a source.
+
+    Args:
+        source: its name.
+        reached: the watermark that its rows alone would make, in microseconds; ``None`` without rows.
+        late: how many rows were behind the watermark.
+        rows: how many rows there were.
+    """
+
+    source: str
+    reached: int | None
+    late: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a view is in the sources that it reads itself: the driver keeps it, and tells it to the tasks of a batch.
+
+    Args:
+        reached: the watermarks of the sources, in microseconds.
+        told: those that letters brought, as SQL, by relation.
+        first_id: the number at which the ids of the next rows begin.
+    """
+
+    reached: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+    first_id: int = 0
+
+    def text(self) -> str:
+        """Return it as text."""
+        return json.dumps([dict(self.reached), dict(self.told), self.first_id])
+
+    @classmethod
+    def of(cls, text: str | None) -> Progress:
+        """Return it from text; a batch that nobody told anything begins at nothing."""
+        return cls() if text is None else cls(*json.loads(text))
+
+    def behind(self, reports: Iterable[Report | Mapping[str, str]]) -> Progress:
+        """Return it behind a batch, from what its tasks reported: of a letter its watermarks."""
+        reached, told, rows = dict(self.reached), dict(self.told), 0
+        for report in reports:
+            if not isinstance(report, Report):
+                told |= report
+                continue
+            rows = max(rows, report.rows)
+            if report.reached is not None:
+                reached[report.source] = max(report.reached, reached.get(report.source, report.reached))
+        return Progress(reached, told, self.first_id + rows * _PARTITIONS)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows of a source that a task has taken together.
+
+    Args:
+        rows: what is made of those that are not late.
+        reached: the watermark that all of them would make, in microseconds; ``None`` where none has a time.
+        latest: the latest time among them.
+        late: how many were late.
+        count: how many there were.
+    """
+
+    rows: pa.Table
+    reached: int | None
+    latest: int | None
+    late: int
+    count: int
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """Takes the rows of a source on a task.
+
+    Args:
+        table: the source.
+        exchange: tells what the batch begins with, and takes what the task saw.
+    """
+
+    table: TableInfo
+    exchange: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        return self.table.relation.name
+
+    def taken(self, batches: Iterable[Any], sql: str, begin: Progress) -> Iterator[Taken]:
+        """Yield the rows of one partition in pieces, and report what was seen of them at the end.
+
+        Args:
+            batches: the rows, as record batches or tables.
+            sql: what is made of them, a query over ``INPUT``.
+            begin: what the batch begins with.
+        """
+        late = count = 0
+        reached: int | None = None
+        for arrived in _chunks(batches):
+            taken = self._take(arrived, sql, begin, count)
+            reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
+            yield taken
+        self.exchange.report(Report(self.name, reached, late, count), self.name)
+
+    def watermark(self, micros: int) -> str:
+        """Return a watermark in microseconds as SQL."""
+        assert self.table.watermark is not None
+        return instant_sql(str(micros), self.table.watermark.type)
+
+    def _take(self, arrived: pa.Table, sql: str, begin: Progress, before: int) -> Taken:
+        first = begin.first_id + before * _PARTITIONS + self.exchange.partition
+        ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
+        arrived = arrived.append_column(ROW_ID, pa.array(ids))
+        storage, held = task_storage(), self.table.watermark
+        with storage.reading(arrived) as name:
+            source = f"(SELECT {self._read(arrived)} FROM {name})"
+            if held is None:
+                return Taken(storage.arrow(sql.replace(INPUT, source)), None, None, 0, arrived.num_rows)
+            column, micros = quoted(held.column), begin.reached.get(self.name)
+            limit = None if micros is None else self.watermark(micros)
+            late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
+            seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
+            ((reached, latest, number),) = storage.run(seen)
+            kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if number else source
+            return Taken(storage.arrow(sql.replace(INPUT, kept)), reached, latest, int(number), arrived.num_rows)
+
+    def _read(self, arrived: pa.Table) -> str:
+        types: dict[str, SqlType] = {column.name: column.type for column in self.table.relation.columns}
+        names = [name for name in given_columns(self.table) if name in arrived.column_names and name != ROW_ID]
+        items = [f"{read_sql(name, arrived.schema.field(name).type, types[name].duckdb)} AS {quoted(name)}" for name in names]
+        return ", ".join([*items, quoted(ROW_ID)])
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    """Return the later of two instants, either of which may not be there."""
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _chunks(batches: Iterable[Any]) -> Iterator[pa.Table]:
+    """Yield rows in tables of ``_CHUNK`` rows or a batch more."""
+    held: list[pa.Table] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+        if sum(table.num_rows for table in held) >= _CHUNK:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
