@@ -95,7 +95,7 @@ class InProcess:
             self.taken |= {path for path in new if path is not None}
             yield {number: entry.rows.tasks(path) for number, (entry, path) in enumerate(zip(self.entries, new, strict=True))}
 
-    def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange | None) -> pa.Table:
+    def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange) -> pa.Table:
         made: list[staged.Entry] = []
         for number, stage in enumerate(self.stages):
             made.append(staged.Entry(self._stage(number, stage, batch, made, exchange)))
@@ -107,19 +107,16 @@ class InProcess:
         ]
         return pa.Table.from_batches(blobs, pa.schema([("blob", pa.binary())]))
 
-    def _arriving(
-        self, inlet: staged.Inlet, batch: dict[int, Any], made: Sequence[staged.Entry], exchange: Exchange | None
-    ) -> Any:
+    def _arriving(self, inlet: staged.Inlet, batch: dict[int, Any], made: Sequence[staged.Entry], exchange: Exchange) -> Any:
         partition = 0
         for entry in staged.places(self.entries, made, inlet):
             tasks = [entry.rows.to_batches()] if inlet.stage is not None else batch[self.entries.index(entry)]
             for task in tasks:
-                if exchange is not None:
-                    exchange.partition = partition
+                exchange.partition = partition
                 yield task, entry.parts
                 partition += 1
 
-    def _stage(self, number: int, stage: staged.Stage, batch: Any, made: Any, exchange: Exchange | None) -> pa.Table:
+    def _stage(self, number: int, stage: staged.Stage, batch: Any, made: Any, exchange: Exchange) -> pa.Table:
         buckets: defaultdict[int, list[pa.Table]] = defaultdict(list)
         for inlet in stage.inlets:
             for task, come in self._arriving(inlet, batch, made, exchange):
@@ -137,9 +134,9 @@ class Queries:
     """In the place of the queries of a session."""
 
     def __init__(self, spark: object, store: str, mail: object, answer, ingest) -> None:
-        self._folder, self._answer, self._ingest = Path(mkdtemp(prefix="windowpane-test-")), answer, ingest
+        self._folder, self._ingest = Path(mkdtemp(prefix="windowpane-test-")), ingest
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
-        self._flows: dict[str, tuple[InProcess, Callable[[pa.Table, int], None], Callable[[int], None], Exchange | None]] = {}
+        self._flows: dict[str, tuple[InProcess, Callable[[pa.Table, int], None], Callable[[int], None], Exchange]] = {}
         self._batches: defaultdict[str, int] = defaultdict(int)
 
     def tidy(self) -> None:
@@ -150,15 +147,13 @@ class Queries:
         inbox.mkdir(exist_ok=True)
         return inbox
 
+    def received(self, name: str) -> Path:
+        return self._folder / f"{name}-received"
+
     def change_log(self, name: str) -> ChangeLog:
         return ChangeLog(self._folder / f"{name}-changes")
 
-    def start_view(self, name: str, made) -> None:
-        if name not in self._flows:
-            flow = made(Files(self.inbox(name)))
-            self._flows[name] = flow, lambda rows, number: self._answer(name, rows, number), lambda number: None, None
-
-    def start_direct(self, name: str, made, take, begin) -> None:
+    def start_spread(self, name: str, made, take, begin) -> None:
         if name not in self._flows:
             flow = made(Files(self.inbox(name)))
             self._flows[name] = flow, take, begin, flow.entries[0].parts.exchange

@@ -31,7 +31,7 @@ def session() -> Iterator[Session]:
         made.run(f"CREATE SOURCE s ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') {WITH}")
         made.run(f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY {WITH}")
         made.run(f"CREATE SOURCE months ({COLUMNS}, WATERMARK FOR at AS at - INTERVAL '1 month') {WITH}")
-        made.run(f"CREATE SOURCE early (at timestamp NOT NULL, WATERMARK FOR at AS at) {WITH}")
+        made.run(f"CREATE SOURCE early (k int PRIMARY KEY, at timestamp, WATERMARK FOR at AS at) {WITH}")
         yield made
 
 
@@ -141,7 +141,7 @@ def test_groups_of_cumulating_windows_close_by_their_end(session: Session) -> No
         (groups("max(window_end) AS n"), "reads window_start or window_end"),
         (groups("count(*) AS n", "tumble(t, at, INTERVAL '1 minute')"), "'t' is a table, whose rows are stored"),
         (groups("count(*) AS n", "tumble(months, at, INTERVAL '1 minute')"), "AS that column less an interval"),
-        (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "NOT NULL"),
+        (groups("count(*) AS n", "tumble(early, at, INTERVAL '1 minute')", "window_start"), "has a primary key"),
         (groups("count(*) AS n", "cumulate(s, at, INTERVAL '1 minute', INTERVAL '1 hour')"), "share their start"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 month"), "k, window_end"), "SESSION by at, gap 1 mon"),
         (groups("count(*) AS n", SESSION.format("TABLE s", "1 s") + " WHERE v > 2", "k, window_end"), "left out behind SESSION"),

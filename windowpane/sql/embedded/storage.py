@@ -49,6 +49,7 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.streams "
     "(name VARCHAR, folder VARCHAR, spread BOOLEAN, batch BIGINT, sent BIGINT, done BIGINT, clock VARCHAR, plan VARCHAR)",
     "ALTER TABLE windowpane.streams ADD COLUMN IF NOT EXISTS progress VARCHAR",
+    "ALTER TABLE windowpane.streams ADD COLUMN IF NOT EXISTS due VARCHAR",
     "CREATE TABLE IF NOT EXISTS windowpane.server (state VARCHAR, address VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.served (view VARCHAR, source VARCHAR, whole BIGINT, last BIGINT, dropped BOOLEAN)",
     "ALTER TABLE windowpane.served ADD COLUMN IF NOT EXISTS by_tasks BOOLEAN DEFAULT false",
@@ -58,6 +59,8 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
+    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS file VARCHAR",
+    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS letter BIGINT",
 )
 
 _SHARING = "common_subexpressions"

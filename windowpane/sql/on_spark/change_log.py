@@ -2,11 +2,13 @@
 
 Layout: ``<number of the batch>/part-*.parquet``, one row for each part of the changes, an Arrow table as ``blob``. The rows of a
 batch do not pass the driver on their way here. The folder of a batch appears whole, under a name that is written once: Spark
-may run a batch again after a crash, with the same result, and the first folder stays.
+may run a batch again after a crash, with the same result, and the first folder stays. Views that read this one get the files
+themselves, under a second name in their own folder.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,10 +47,19 @@ class ChangeLog:
 
     def changes(self, number: int) -> Iterator[pa.Table]:
         """Yield the changes of a batch, part by part: one is in memory at a time."""
-        for path in sorted(self._batch(number).glob("part-*.parquet")):
-            with pq.ParquetFile(path) as file:
-                for part in file.iter_batches(batch_size=_BLOBS, columns=["blob"]):
-                    yield from_stream(part.column("blob")[0].as_py())
+        for path in self._parts(number):
+            yield from held_in(path)
+
+    def share(self, number: int, folder: Path) -> Iterator[Path]:
+        """Let the files of a batch stand in another folder, too, where they stay; yield them. It may be done again."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, path in enumerate(self._parts(number)):
+            target = folder / f"{self._folder.parent.name}-{number}-{place}.parquet"
+            if not target.exists():
+                draft = target.with_suffix(".draft")
+                _link(path, draft)
+                draft.rename(target)
+            yield target
 
     def rows(self, written: Any, number: int) -> Any:
         """Return a batch that was written as a static DataFrame, with the columns that it had then."""
@@ -64,3 +75,22 @@ class ChangeLog:
 
     def _batch(self, number: int) -> Path:
         return self._folder / f"{number:012}"
+
+    def _parts(self, number: int) -> list[Path]:
+        return sorted(self._batch(number).glob("part-*.parquet"))
+
+
+def held_in(path: Path) -> Iterator[pa.Table]:
+    """Yield the changes in a file of a change log, part by part: one is in memory at a time."""
+    with pq.ParquetFile(path) as file:
+        for part in file.iter_batches(batch_size=_BLOBS, columns=["blob"]):
+            yield from_stream(part.column("blob")[0].as_py())
+
+
+def _link(path: Path, target: Path) -> None:
+    """Let a file have a second name, or, where a file system has none, a copy."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)

@@ -1,13 +1,16 @@
 """Letters: what a flush has for one view, as a file that a streaming file source reads.
 
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
-table: changes with the stored columns of the relation and the weight, or base relations with their watermarks as SQL. The name
-and the age of a file say its number, so Spark's file source, which orders by age, takes letters in the order of their numbers. A
-file appears whole, under a name that is written once: writing a letter again changes nothing.
+table: changes with the stored columns of the relation and the weight, or base relations with their watermarks as SQL. A table
+without columns, tagged with the name of a file, stands for the changes in it: that of a change log, which tasks wrote and tasks
+read. The names of these files are metadata of the letter. The name and the age of a letter say its number, so Spark's file
+source, which orders by age, takes letters in the order of their numbers. A letter appears whole, under a name that is written
+once: writing it again changes nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.engines.common.tagged import tag, tagged
+from windowpane.sql.on_spark.change_log import held_in
+from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import from_stream, to_stream
 
 SCHEMA = "relation string, blob binary"
@@ -25,6 +30,7 @@ SCHEMA = "relation string, blob binary"
 CLOCK = ""
 """The relation of the part with the watermarks."""
 
+_FILES = b"windowpane.files"
 _ARROW = pa.schema([("relation", pa.string()), ("blob", pa.binary())])
 PART_ROWS = 250_000
 """So many rows are one part at most: parts are read side by side."""
@@ -37,14 +43,16 @@ class Letter:
     Args:
         number: of the flush; it rises, and is a time in milliseconds.
         initial: whether it is the first letter of the view.
-        parts: (relation, packed changes).
+        parts: (relation, packed changes, or what ``standing_for`` a file).
         clock: watermarks as SQL, by base relation.
+        files: the files that parts stand for.
     """
 
     number: int
     initial: bool
     parts: tuple[tuple[str, bytes], ...]
     clock: Mapping[str, str]
+    files: tuple[str, ...] = ()
 
     def write(self, inbox: Path) -> None:
         """Put the letter into an inbox, unless it is there already."""
@@ -54,7 +62,8 @@ class Letter:
         rows = [(CLOCK, to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()), *self.parts]
         columns = [[name for name, _ in rows], [blob for _, blob in rows]]
         draft = inbox / f".{self.number}.draft"
-        pq.write_table(pa.table(columns, schema=_ARROW), draft, row_group_size=1)
+        schema = _ARROW.with_metadata({_FILES: json.dumps(self.files)})
+        pq.write_table(pa.table(columns, schema=schema), draft, row_group_size=1)
         age = self.number * 1_000_000
         os.utime(draft, ns=(age, age))
         draft.rename(target)
@@ -79,8 +88,25 @@ def receive(batch: pa.Table) -> Received:
         if row["relation"] == CLOCK:
             clock, initial = clock_of(table), is_initial(table)
         else:
-            changes.setdefault(row["relation"], []).append(table)
+            changes.setdefault(row["relation"], []).extend(opened(table))
     return Received(initial, changes, clock)
+
+
+def standing_for(file: Path, ids: Mapping[str, str]) -> bytes:
+    """Return a part of a letter that stands for the changes in a file, in which stored columns are named by ``ids``."""
+    blob: bytes = to_stream(tagged(pa.table({}), file=str(file), ids=json.dumps(dict(ids)))).to_pybytes()
+    return blob
+
+
+def opened(part: pa.Table) -> Iterator[pa.Table]:
+    """Yield the changes that a part of a letter is, or stands for."""
+    file = tag(part, "file")
+    if file is None:
+        yield part
+        return
+    ids = json.loads(str(tag(part, "ids")))
+    for held in held_in(Path(file)):
+        yield pa.table({**{name: held[identity] for name, identity in ids.items()}, WEIGHT: held[WEIGHT]})
 
 
 def packed(changes: pa.Table) -> Iterator[bytes]:
@@ -130,7 +156,9 @@ def is_initial(table: pa.Table) -> bool:
 
 
 def sweep(inbox: Path, kept: int = 3) -> None:
-    """Remove old letters; Spark may ask for the last ones again after a crash."""
+    """Remove old letters, and the files that they stand for; Spark may ask for the last ones again after a crash."""
     letters = sorted(inbox.glob("*.parquet"), key=lambda file: int(file.stem))
-    for file in letters[:-kept]:
-        file.unlink()
+    for letter in letters[:-kept]:
+        for file in json.loads((pq.read_metadata(letter).metadata or {}).get(_FILES, b"[]")):
+            Path(file).unlink(missing_ok=True)
+        letter.unlink()

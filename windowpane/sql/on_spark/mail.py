@@ -1,12 +1,14 @@
 """The mail of a store: changes on their way to views, and how far the query of each view is.
 
-Layout: ``windowpane.mail`` holds changes that no letter has taken yet; ``windowpane.streams`` holds for each view the folder of
-its inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was
-written, the last letter sent and the last one answered, the watermarks it was told, and how far it was before and behind the
-last batch in sources that it reads itself; ``windowpane.flushes`` holds the number and the watermarks of the last flush.
+Layout: ``windowpane.mail`` holds changes on their way to views, with the number of their letter once there is one: themselves, or
+the file of a change log that they stand in. ``windowpane.streams`` holds for each view the folder of its inbox and checkpoint,
+whether its state is spread over Spark, and the plan that made this state, the last batch that was written, the last letter sent
+and the last one answered, the letter that is due (its number and its watermarks), the watermarks it was told, and how far it was
+before and behind the last batch in sources that it reads itself. ``windowpane.flushes`` holds the number and the watermarks of
+the last flush.
 
-Every method is part of a transaction of the store. Changes leave the mail after their letter lies in the inbox; a crash between
-the two writes the same letter again, which changes nothing.
+Every method is part of a transaction of the store. What a letter holds is settled before it is written, and changes leave the
+mail once it lies in the inbox: a crash between the two writes the same letter again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.on_spark.letters import Letter, packed
+from windowpane.sql.on_spark.letters import Letter, packed, standing_for
 
 _ADOPTED = 1
 """The number of the last letter of a view that was made without Spark: it had its first rows."""
@@ -39,6 +42,7 @@ class Stream:
     clock: Mapping[str, str]
     plan: str
     progress: tuple[str | None, str | None]
+    due: tuple[int, Mapping[str, str]] | None
 
 
 class Mail:
@@ -74,7 +78,7 @@ class Mail:
     def open(self, name: str, *, spread: bool, plan: str = "") -> Stream:
         """Begin the stream of a new view, or table."""
         values = [name, _new_folder(name), spread, plan]
-        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL)", values)
+        self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL, NULL)", values)
         return self.stream(name)
 
     def open_streamed(self, name: str, plan: str) -> None:
@@ -84,7 +88,7 @@ class Mail:
 
     def begin_anew(self, name: str, *, gets_letters: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
-        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL" + ", sent = 0, done = 0" * gets_letters
+        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_letters
         self._storage.run(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def adopt(self, name: str) -> None:
@@ -100,10 +104,12 @@ class Mail:
 
     def stream(self, name: str) -> Stream:
         """Return how far a view is."""
-        query = "SELECT folder, spread, batch, sent, done, clock, plan, progress FROM windowpane.streams WHERE name = ?"
-        ((folder, spread, batch, sent, done, clock, plan, progress),) = self._storage.run(query, [name])
+        query = "SELECT folder, spread, batch, sent, done, clock, plan, progress, due FROM windowpane.streams WHERE name = ?"
+        ((folder, spread, batch, sent, done, clock, plan, progress, due),) = self._storage.run(query, [name])
         before, after = (None, None) if progress is None else json.loads(progress)
-        return Stream(name, folder, spread, batch, sent, done, json.loads(clock), plan, (before, after))
+        return Stream(
+            name, folder, spread, batch, sent, done, json.loads(clock), plan, (before, after), json.loads(due or "null")
+        )
 
     def folders(self) -> set[str]:
         """Return the folders in use."""
@@ -114,23 +120,36 @@ class Mail:
     def post(self, name: str, relation: str, changes: pa.Table, number: int) -> None:
         """Let changes of a relation wait for a view."""
         for blob in packed(changes):
-            self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?)", [name, number, relation, blob])
+            self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?, NULL, NULL)", [name, number, relation, blob])
+
+    def post_file(self, name: str, relation: str, file: Path, ids: Mapping[str, str]) -> None:
+        """Let changes of a view that stand in a file wait for another view; ``ids`` are the names of stored columns there."""
+        values = [name, self.number, relation, standing_for(file, ids), str(file)]
+        self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?, ?, NULL)", values)
 
     def letter(self, name: str, clock: Mapping[str, str]) -> Letter | None:
         """Return the letter that is due to a view: one with changes, or with watermarks that moved, to ``clock``."""
         stream = self.stream(name)
-        rows = self._storage.run("SELECT number, relation, blob FROM windowpane.mail WHERE name = ? ORDER BY number", [name])
-        moved = any(stream.clock.get(relation) != value for relation, value in clock.items())
-        if not rows and not moved and stream.sent:
-            return None
-        number = max([self.number, *(row[0] for row in rows)])
-        return Letter(number, not stream.sent, tuple((row[1], bytes(row[2])) for row in rows), clock)
+        if stream.due is None:
+            waits = self._storage.run("SELECT 1 FROM windowpane.mail WHERE name = ? LIMIT 1", [name])
+            moved = any(stream.clock.get(relation) != value for relation, value in clock.items())
+            if not (waits or moved) and stream.sent:
+                return None
+            number, told = max(self.number, stream.sent + 1), dict(clock)
+            self._storage.run("UPDATE windowpane.mail SET letter = ? WHERE name = ?", [number, name])
+            self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, told]), name])
+        else:
+            number, told = stream.due[0], dict(stream.due[1])
+        query = "SELECT relation, blob, file FROM windowpane.mail WHERE name = ? AND letter = ? ORDER BY number"
+        rows = self._storage.run(query, [name, number])
+        files = tuple(file for _, _, file in rows if file is not None)
+        return Letter(number, not stream.sent, tuple((relation, bytes(blob)) for relation, blob, _ in rows), told, files)
 
     def sent(self, name: str, letter: Letter) -> None:
         """Note that a letter lies in the inbox of a view."""
-        self._storage.run("DELETE FROM windowpane.mail WHERE name = ?", [name])
-        told = json.dumps(dict(letter.clock))
-        self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ? WHERE name = ?", [letter.number, told, name])
+        self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND letter = ?", [name, letter.number])
+        values = [letter.number, json.dumps(dict(letter.clock)), name]
+        self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
 
     def took(self, name: str, batch: int) -> None:
         """Note that a batch of a view is written."""

@@ -66,32 +66,35 @@ class ViewQueries:
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
+    def received(self, name: str) -> Path:
+        """Return the folder of files that letters of a view stand for."""
+        return self._folder / self._mail.stream(name).folder / "received"
+
     def change_log(self, name: str) -> ChangeLog:
-        """Return the change log of a view that reads sources itself."""
+        """Return the change log of a view whose operators are spread over Spark."""
         return ChangeLog(self._folder / self._mail.stream(name).folder / "changes")
 
-    def start_view(self, name: str, made: Callable[[Any], Any] | None) -> None:
-        """Start the query of a view, if it does not run; ``made`` says what becomes of a DataFrame of letters on Spark."""
-        self._start(name, partial(self._changes, name, made), _collecting(partial(self._answer, name)))
+    def start_here(self, name: str) -> None:
+        """Start the query of a view whose operators run on the driver, if it does not run."""
+        self._start(name, partial(self._letters, name), _collecting(partial(self._answer, name)))
 
-    def start_direct(
+    def start_spread(
         self, name: str, made: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
     ) -> None:
-        """Start the query of a view that gets letters and reads sources itself, if it does not run.
+        """Start the query of a view whose operators are spread over Spark, if it does not run.
 
         Args:
             name: of the view.
-            made: says what becomes of a DataFrame of letters on Spark.
+            made: says what becomes of a DataFrame of letters.
             take: takes its batches, as DataFrames.
             begin: is called before each of them.
         """
-        self._start(name, partial(self._changes, name, made), take, begin)
+        self._start(name, lambda spark: made(self._letters(name, spark)), take, begin)
 
-    def _changes(self, name: str, made: Callable[[Any], Any] | None, spark: Any) -> Any:
+    def _letters(self, name: str, spark: Any) -> Any:
         from windowpane.spark.queries.batch_query import inbox
 
-        found = inbox(spark, self.inbox(name), SCHEMA)
-        return found if made is None else made(found)
+        return inbox(spark, self.inbox(name), SCHEMA)
 
     def start_streamed(
         self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]

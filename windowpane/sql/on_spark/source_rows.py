@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windowpane.errors import SqlRunError
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.on_spark.ingest import given_columns, read_sql
@@ -121,6 +123,19 @@ class SourceRows:
         """The name of the source."""
         return self.table.relation.name
 
+    def needed(self, stored: Iterable[str]) -> list[str]:
+        """Return the columns of the connector that some columns of the source need, and its watermark.
+
+        One at least, for rows without columns are none for Spark.
+        """
+        table, given = self.table, given_columns(self.table)
+        made = " ".join(table.generated.values())
+        if table.watermark is not None:
+            made += f"{quoted(table.watermark.column)} {table.watermark.sql}"
+        required = {column.name for column in table.relation.visible if column.not_null}
+        wanted = required.union(stored)
+        return [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
+
     def taken(self, batches: Iterable[Any], sql: str, begin: Progress) -> Iterator[Taken]:
         """Yield the rows of one partition in pieces, and report what was seen of them at the end.
 
@@ -148,7 +163,8 @@ class SourceRows:
         arrived = arrived.append_column(ROW_ID, pa.array(ids))
         storage, held = task_storage(), self.table.watermark
         with storage.reading(arrived) as name:
-            source = f"(SELECT {self._read(arrived)} FROM {name})"
+            source = self._read(arrived, name)
+            self._check(storage, source)
             if held is None:
                 return Taken(storage.arrow(sql.replace(INPUT, source)), None, None, 0, arrived.num_rows)
             column, micros = quoted(held.column), begin.reached.get(self.name)
@@ -159,11 +175,26 @@ class SourceRows:
             kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if number else source
             return Taken(storage.arrow(sql.replace(INPUT, kept)), reached, latest, int(number), arrived.num_rows)
 
-    def _read(self, arrived: pa.Table) -> str:
+    def _read(self, arrived: pa.Table, name: str) -> str:
+        """Return the rows with the types of the source, and its generated columns, as SQL."""
         types: dict[str, SqlType] = {column.name: column.type for column in self.table.relation.columns}
-        names = [name for name in given_columns(self.table) if name in arrived.column_names and name != ROW_ID]
-        items = [f"{read_sql(name, arrived.schema.field(name).type, types[name].duckdb)} AS {quoted(name)}" for name in names]
-        return ", ".join([*items, quoted(ROW_ID)])
+        given = [column for column in given_columns(self.table) if column in arrived.column_names]
+        items = [f"{read_sql(each, arrived.schema.field(each).type, types[each].duckdb)} AS {quoted(each)}" for each in given]
+        rows = f"SELECT {', '.join([*items, quoted(ROW_ID)])} FROM {name}"
+        if not self.table.generated:
+            return f"({rows})"
+        made = ", ".join(f"{sql} AS {quoted(column)}" for column, sql in self.table.generated.items())
+        return f"(SELECT *, {made} FROM ({rows}))"
+
+    def _check(self, storage: Storage, rows: str) -> None:
+        """Refuse NULL in a column that is NOT NULL.
+
+        Raises:
+            SqlRunError: saying which.
+        """
+        for column in self.table.relation.visible:
+            if column.not_null and storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(column.name)} IS NULL LIMIT 1"):
+                raise SqlRunError(f"column {column.name!r} of {self.name!r} is NOT NULL, and a row has NULL there.")
 
 
 def later(one: int | None, other: int | None) -> int | None:

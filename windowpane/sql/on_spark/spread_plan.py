@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Scan, every_node
-from windowpane.sql.on_spark.ingest import given_columns, is_passing
-from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial
+from windowpane.sql.on_spark.ingest import is_passing
+from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
-from windowpane.state.compact import from_stream
 
 _TIMES = ("timestamp", "timestamptz")
 
@@ -44,15 +44,14 @@ def read_directly(node: Node, tables: Mapping[str, TableInfo]) -> frozenset[str]
 
 
 def _is_readable(table: TableInfo) -> bool:
-    """Whether tasks can take the rows of a table: those of a source are not stored, and here need nothing but their types."""
+    """Whether tasks can take the rows of a table: those of a source are not stored; none depends on the clock, or on others."""
     relation, watermark = table.relation, table.watermark
     return (
         relation.kind == "source"
         and "connector" in table.options
         and not is_passing(table)
         and table.has_row_id
-        and not table.generated
-        and not any(column.not_null for column in relation.visible)
+        and NOW not in " ".join(table.generated.values())
         and (watermark is None or watermark.type.name in _TIMES)
     )
 
@@ -65,7 +64,7 @@ def _entrances(plan: Stages) -> Iterator[set[str]]:
 
 @dataclass(frozen=True)
 class Direct:
-    """The sources that a view reads itself.
+    """The sources that a view reads itself: perhaps none.
 
     Args:
         tables: they, by name.
@@ -78,12 +77,12 @@ class Direct:
     exchange: Any
 
 
-def spread(node: Node, direct: Direct | None, letters: Any) -> Any:
+def spread(node: Node, direct: Direct, letters: Any) -> Any:
     """Return a DataFrame of letters as one of the changes that the plan gives, as blobs.
 
     Args:
         node: the plan.
-        direct: the sources whose rows enter it where they are read, ``None`` without any.
+        direct: the sources whose rows enter it where they are read.
         letters: the streaming DataFrame of letters.
     """
     from windowpane.spark.queries import staged
@@ -94,28 +93,19 @@ def spread(node: Node, direct: Direct | None, letters: Any) -> Any:
     return staged.staged(_entries(node, direct, letters), stages, result, STAGE)
 
 
-def _entries(node: Node, direct: Direct | None, letters: Any) -> list[Any]:
+def _entries(node: Node, direct: Direct, letters: Any) -> list[Any]:
     from windowpane.spark.queries import staged
     from windowpane.spark.sources.arrow_rows import read_columns
 
-    if direct is None:
-        return [staged.Entry(letters)]
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
     entries = [staged.Entry(letters, LetterParts(sources, direct.exchange))]
     for name, table in direct.tables.items():
-        rows = read_columns(direct.rows(table, letters.sparkSession), _columns(node, table))
+        stored = {
+            column for each in every_node(node) if isinstance(each, Scan) and each.relation == name for column in each.stored
+        }
+        rows = read_columns(direct.rows(table, letters.sparkSession), sources[name].needed(stored))
         entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
     return entries
-
-
-def _columns(node: Node, table: TableInfo) -> list[str]:
-    """Return the columns that a plan and the watermark need of a source; one at least, for rows without are none for Spark."""
-    name, mark = table.relation.name, table.watermark
-    scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
-    held = "" if mark is None else f"{quoted(mark.column)} {mark.sql}"
-    given = given_columns(table)
-    found = [column for column in given if quoted(column) in held or any(column in scan.stored for scan in scans)]
-    return found or list(given[:1])
 
 
 def _inlets(stage: Stage) -> list[Any]:
@@ -136,12 +126,6 @@ def by_stage(flows: Sequence[Flow]) -> Iterator[tuple[int | None, tuple[Flow, ..
     """Yield the flows of each place they come from together."""
     for number in dict.fromkeys(flow.stage for flow in flows):
         yield number, tuple(flow for flow in flows if flow.stage == number)
-
-
-def changes_of(batch: pa.Table) -> Iterator[pa.Table]:
-    """Yield the changes that the blobs of a batch hold."""
-    for blob in batch["blob"]:
-        yield from_stream(blob.as_py())
 
 
 @dataclass(frozen=True)
@@ -172,10 +156,10 @@ class SourceParts:
 
 @dataclass(frozen=True)
 class LetterParts:
-    """Takes the parts of a letter, on a task of a view that reads sources itself, too.
+    """Takes the parts of a letter, on a task.
 
     Args:
-        sources: those; their watermarks in the letter are not the view's.
+        sources: those that the view reads itself; their watermarks in the letter are not the view's.
         exchange: tells what the batch begins with, and takes the watermarks of the letter.
     """
 
@@ -183,16 +167,17 @@ class LetterParts:
     exchange: Any
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-        """Yield relations and their changes."""
+        """Yield relations and their changes; those that stand in files are read here."""
         from windowpane.spark.queries.staged import parts_of
 
-        for relation, table in parts_of(batches):
-            if relation != CLOCK:
-                yield relation, table
+        for relation, part in parts_of(batches):
+            if relation == CLOCK:
+                told = {name: value for name, value in clock_of(part).items() if name not in self.sources}
+                self.exchange.report(told, CLOCK)
+                yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(part))
                 continue
-            told = {name: value for name, value in clock_of(table).items() if name not in self.sources}
-            self.exchange.report(told, CLOCK)
-            yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(table))
+            for table in opened(part):
+                yield relation, table
 
 
 def _clock(

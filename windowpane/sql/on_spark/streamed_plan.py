@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BIGINT, SqlType
 from windowpane.sql.nodes import (
@@ -427,8 +428,8 @@ def _delay(scan: Scan, held: Watermark | None, tables: Mapping[str, TableInfo]) 
     relation, watermark = table.relation, table.watermark
     if relation.kind != "source":
         raise NotStreamed(f"{scan.relation!r} is a table, whose rows are stored; those of a CREATE SOURCE are not")
-    if table.generated or not table.has_row_id or any(column.not_null for column in relation.visible):
-        raise NotStreamed(f"{scan.relation!r} has a key, generated columns or NOT NULL")
+    if not table.has_row_id or NOW in " ".join(table.generated.values()):
+        raise NotStreamed(f"{scan.relation!r} has a primary key, or a column that the clock makes")
     delay = None if watermark is None else watermark.delay
     if watermark is None or delay is None:
         raise NotStreamed(f"{scan.relation!r} has no WATERMARK FOR a column AS that column less an interval")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
@@ -44,10 +44,10 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     """
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
 
-    columns = [name for name in plan.scan.stored if name != ROW_ID]
+    source = SourceRows(table, exchange)
     carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
     schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
-    made = mapped(read_columns(rows, columns), Arriving(plan, SourceRows(table, exchange)), schema)
+    made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
     return operated.mapInArrow(Leaving(plan).__call__, "blob binary")

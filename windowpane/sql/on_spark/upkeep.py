@@ -34,7 +34,7 @@ from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.source_rows import Progress, Report
-from windowpane.sql.on_spark.spread_plan import Direct, changes_of, read_directly, spread
+from windowpane.sql.on_spark.spread_plan import Direct, read_directly, spread
 from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
@@ -127,8 +127,8 @@ class StreamedMaintenance(ViewMaintenance):
     def _check_plan(self, view: ViewInfo) -> None:
         """Refuse to go on with state that another plan made: an operator would read what is another's."""
         stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
-        if isinstance(streamed(view.job.node, self._tables), StreamedPlan):
-            plan = _STREAMED + plan
+        if stream.plan.startswith(_STREAMED):
+            plan = _STREAMED * isinstance(streamed(view.job.node, self._tables), StreamedPlan) + plan
         elif stream.plan.startswith(_READS):
             plan = _reads(read_directly(view.job.node, self._tables)) + plan
         if stream.spread and stream.plan != plan:
@@ -349,9 +349,16 @@ class StreamedMaintenance(ViewMaintenance):
             lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
         return [*lines, *spread_lines(cut(node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
-    def _post(self, source: str, delta: str, number: int) -> None:
+    def _readers(self, source: str) -> list[str]:
+        """Return the views that changes of a relation are posted to."""
         reading = [view for view in self._catalog.views() if source in view.reads]
-        readers = [view.relation.name for view in reading if source not in self._own_sources(view)]
+        return [view.relation.name for view in reading if source not in self._own_sources(view)]
+
+    def _outboxes_of(self, name: str) -> bool:
+        return any(box.relation.name == name for box in self._outboxes())
+
+    def _post(self, source: str, delta: str, number: int) -> None:
+        readers = self._readers(source)
         for changes in self._storage.pieces(delta, PART_ROWS) if readers else ():
             for reader in readers:
                 self._mail.post(reader, source, changes, number)
@@ -396,13 +403,13 @@ class StreamedMaintenance(ViewMaintenance):
         stream = self._mail.stream(name)
         if stream.done == stream.sent and not own:
             return False
-        plan = view.job.node if view.strict else tried_plan(view.job.node)
-        if own:
+        if stream.spread:
+            plan = view.job.node if view.strict else tried_plan(view.job.node)
             direct = Direct({source: self._tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view))
             made = partial(spread, plan, direct)
-            self._queries.start_direct(name, made, partial(self._answer_directly, name), partial(self._tell, name))
+            self._queries.start_spread(name, made, partial(self._answer_by_log, name), partial(self._tell, name))
         else:
-            self._queries.start_view(name, partial(spread, plan, None) if stream.spread else None)
+            self._queries.start_here(name)
         return True
 
     def _clock_of(self, view: ViewInfo, own: frozenset[str]) -> dict[str, str]:
@@ -433,15 +440,15 @@ class StreamedMaintenance(ViewMaintenance):
         return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
 
     def _await(self, name: str) -> None:
-        is_late = any(is_endless(self._tables[source]) for source in self._own_sources(self._view(name)))
-        self._queries.finish(name, is_endless=is_late)
+        never_rests = any(is_endless(self._tables[source]) for source in self._own_sources(self._view(name)))
+        self._queries.finish(name, is_endless=never_rests)
         with self._storage.transaction():
             self._mail.answered(name)
         if not self._is_streamed(name):
             sweep(self._queries.inbox(name))
 
     def _exchange(self, view: ViewInfo) -> BatchExchange:
-        """Return how driver and tasks of a view that reads sources itself tell each other, once its table is where it must be."""
+        """Return how driver and tasks of a view tell each other, once its table is where it must be."""
         from windowpane.spark.queries.batch_query import BatchExchange
 
         name = view.relation.name
@@ -463,19 +470,21 @@ class StreamedMaintenance(ViewMaintenance):
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
 
         name = view.relation.name
-        self._queries.start_streamed(name, changes, partial(self._answer_directly, name), partial(self._tell, name))
+        self._queries.start_streamed(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
     def _answer(self, name: str, batch: pa.Table, number: int) -> None:
-        """Write what a batch of a view's query comes to; a batch that was written before changes nothing."""
+        """Run a view on a letter, here, and write what it comes to; a batch that was written before changes nothing."""
         view = self._view(name)
         try:
             with self._storage.transaction():
                 stream = self._mail.stream(name)
                 if number > stream.batch:
-                    delta = self._collected(view, changes_of(batch)) if stream.spread else self._computed(view, receive(batch))
-                    self._hand_on(view, delta, max(stream.sent, self._mail.number))
+                    delta = self._computed(view, receive(batch))
+                    if delta is not None:
+                        self._post(name, delta, max(stream.sent, self._mail.number))
+                        self._fill_outboxes({name: delta})
                     self._mail.took(name, number)
         except BaseException as failure:
             view.job.forget()
@@ -485,15 +494,18 @@ class StreamedMaintenance(ViewMaintenance):
 
     def _progress(self, name: str) -> tuple[Progress, Progress]:
         """Return how far a view was in the sources that it reads itself, before its last batch and behind it."""
-        stream, (source, *_) = self._mail.stream(name), sorted(self._own_sources(self._view(name)))
+        stream = self._mail.stream(name)
         before, after = stream.progress
         if after is not None:
             return Progress.of(before), Progress.of(after)
-        found = []  # Stores of before the progress had a column of its own have it in that of the watermarks.
+        if not self._is_streamed(name):
+            return Progress(), Progress()
+        found, (source,) = [], self._own_sources(self._view(name))
+        # Stores of before the progress had a column of its own have it in that of the watermarks.
         for watermark, first_id in (("before", "first_id"), ("after", "next_id")):
-            held = stream.clock.get(watermark) if first_id in stream.clock else None
+            held = stream.clock.get(watermark)
             reached = {} if held is None else {source: int(held)}
-            found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0)) if self._is_streamed(name) else 0))
+            found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0))))
         return found[0], found[1]
 
     def _tell(self, name: str, number: int) -> None:
@@ -501,8 +513,8 @@ class StreamedMaintenance(ViewMaintenance):
         before, after = self._progress(name)
         self._exchanges[name].tell((after if number > self._mail.stream(name).batch else before).text())
 
-    def _answer_directly(self, name: str, batch: Any, number: int) -> None:
-        """Run a batch of a view that reads sources itself, and write what it changed."""
+    def _answer_by_log(self, name: str, batch: Any, number: int) -> None:
+        """Run a batch of a view whose state is spread over Spark, and write what it changed."""
         from windowpane.spark.queries.batch_query import run_only
 
         view = self._view(name)
@@ -538,8 +550,13 @@ class StreamedMaintenance(ViewMaintenance):
                 if not is_logged and self._has_readers(name):
                     return False
                 _, before = self._progress(name)
-                changes = self._queries.change_log(name).changes(number)
-                self._hand_on(view, self._collected(view, changes, is_kept=staging is None), self._mail.number)
+                log = self._queries.change_log(name)
+                for reader in self._readers(name) if is_logged else ():
+                    for file in log.share(number, self._queries.received(reader)):
+                        self._mail.post_file(reader, name, file, view.ids)
+                if staging is None or self._outboxes_of(name):
+                    delta = self._collected(view, log.changes(number), is_kept=staging is None)
+                    self._fill_outboxes({} if delta is None else {name: delta})
                 if staging is not None:
                     assert self._served is not None
                     self._served.merge(view, number, staging)
@@ -599,11 +616,6 @@ class StreamedMaintenance(ViewMaintenance):
         if is_kept:
             return self._keep(view, delta)
         return None if delta is None else self._in_stored_names(view, delta)
-
-    def _hand_on(self, view: ViewInfo, delta: str | None, number: int) -> None:
-        if delta is not None:
-            self._post(view.relation.name, delta, number)
-            self._fill_outboxes({view.relation.name: delta})
 
 
 _STREAMED = "One streaming query, with a watermark of its own\n"
