@@ -15,6 +15,8 @@ import pytest
 from tests.sql.in_process import run_in_process
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.upkeep import StreamedMaintenance
 
 COLUMNS = {"sym": pa.string(), "bid": pa.float64(), "size": pa.int64(), "at": pa.timestamp("us")}
 SOURCES = {
@@ -131,6 +133,32 @@ def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_pa
         assert shown["quotes in near"] == expected["quotes"]
         assert spread._storage.value("SELECT count(*) FROM main.quotes") == 0
         assert spread._storage.value("SELECT count(*) FROM main.trades") > 0  # for the view "again", which has it twice
+
+
+def test_changes_that_come_while_a_letter_is_on_its_way_are_in_the_next_one(tmp_path: Path, monkeypatch) -> None:
+    choices = random.Random(3)
+    views = {"by_sym": VIEWS["by_sym"], "totals": VIEWS["totals"]}
+    with in_process(), made(object(), tmp_path, views) as session, made(None, tmp_path, views) as embedded:
+        write(tmp_path / "trades", 0, choices)
+        session.run("FLUSH")
+        upkeep = session._maintenance
+        assert isinstance(upkeep, StreamedMaintenance)
+        for number in (1, 2):
+            write(tmp_path / "trades", number, choices)
+            upkeep._queries.finish("by_sym")  # a batch between two flushes
+            with monkeypatch.context() as patched:
+                patched.setattr(Mail, "sent", crashing)  # the letter lies in the inbox by then
+                upkeep._is_due = True
+                with pytest.raises(RuntimeError, match="crash"):
+                    upkeep.deliver()
+        upkeep._is_due = True
+        upkeep.deliver()
+        session.run("FLUSH")
+        assert held(session, views) == held(embedded, views)
+
+
+def crashing(*_: object) -> None:
+    raise RuntimeError("crash")
 
 
 def test_a_source_that_is_read_twice_in_a_plan_comes_with_letters(tmp_path: Path) -> None:
