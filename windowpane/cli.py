@@ -108,7 +108,7 @@ def _pace(flush_every: str | None, script: str | None) -> float | None:
 
 def _spark() -> object:
     """Return the running Spark, or one of this process, quiet."""
-    from windowpane.sql.on_spark.local import local_spark
+    from windowpane.sql.on_spark.queries import local_spark
 
     return local_spark()
 

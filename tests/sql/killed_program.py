@@ -42,7 +42,7 @@ def main(state: str, url: str, rows: int, spark: Any = None, *, is_served: bool 
 if __name__ == "__main__":
     spark = None
     if "spark" in sys.argv[4:]:
-        from windowpane.sql.on_spark.local import local_spark
+        from windowpane.sql.on_spark.queries import local_spark
 
         spark = local_spark()
         spark.conf.set("spark.sql.shuffle.partitions", "2")

@@ -32,7 +32,7 @@ VIEWS = {
     "coming": """SELECT sym, at, lead(at) OVER w AS next, sum(size) OVER (PARTITION BY sym ORDER BY at
         RANGE BETWEEN INTERVAL '1 minute' PRECEDING AND INTERVAL '30 seconds' FOLLOWING) AS near
         FROM trades WINDOW w AS (PARTITION BY sym ORDER BY at) EMIT ON WINDOW CLOSE""",
-    "near": """SELECT t.sym, t.at, q.at AS quoted, t.size + q.size AS both FROM trades AS t JOIN quotes AS q
+    "near": """SELECT t.sym, t.at, q.at AS quoted, t.size + q.size AS total FROM trades AS t JOIN quotes AS q
         ON t.sym = q.sym AND q.at BETWEEN t.at - INTERVAL '40 seconds' AND t.at""",
     "every": """SELECT t.sym, t.at, q.at AS quoted FROM trades AS t FULL JOIN quotes AS q
         ON t.sym = q.sym AND t.size = q.size AND t.bid = q.bid""",
@@ -60,7 +60,7 @@ VIEWS = {
         EMIT ON WINDOW CLOSE""",
     "words": "SELECT sym, array_agg(size ORDER BY size, bid) AS sizes FROM trades WHERE size BETWEEN 1 AND 3 GROUP BY sym",
 }
-ON_SPARK = {name: VIEWS[name] for name in ("by_sym", "whole", "coming", "near", "each", "named", "totals")}
+ON_SPARK = {name: VIEWS[name] for name in ("by_sym", "coming", "near", "named", "totals")}
 
 
 def write(folder: Path, number: int, choices: random.Random, rows: int = 50) -> None:
@@ -201,7 +201,7 @@ def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(sp
         assert held(session, ON_SPARK) == after
         expected = watermarks(session)
         assert shown["trades in by_sym"] == shown["trades in near"] == expected["trades"]
-        assert shown["quotes in each"] == expected["quotes"]
+        assert shown["quotes in near"] == expected["quotes"]
 
 
 @pytest.mark.spark
@@ -211,7 +211,7 @@ def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url)
 
     choices, state, server = random.Random(8), str(tmp_path / "state.duckdb"), open_store(postgres_url)
     views = {name: VIEWS[name] for name in ("by_sym", "near", "named")}
-    columns = {"by_sym": "sym, n, s, b, d", "near": "sym, at, quoted, both", "named": "sym, name, c"}
+    columns = {"by_sym": "sym, n, s, b, d", "near": "sym, at, quoted, total", "named": "sym, name, c"}
 
     def more(number: int) -> None:
         for name in SOURCES:

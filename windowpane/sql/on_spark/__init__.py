@@ -1,8 +1,8 @@
 """Materialized views as Structured Streaming queries.
 
-A view whose plan ``streamed_plan`` knows reads its source itself and is one query, see ``streamed_query``.
-To every other view a flush sends a letter, and the view's query answers it.
-
-A letter is a file in the inbox of a view: the changes of the relations it reads, and the watermarks of that moment. The query
-takes one letter a batch, and what comes of it is written to the store together with the number of the batch.
+Each view is one query. A plan that ``streamed_plan`` knows is a window or OVER program, see ``streamed_query``; every other runs
+on the nodes of SQL, in the stages that ``stages`` cuts it into, see ``spread_plan``. Sources are read by the query itself.
+Changes of tables and of other views come with letters, each a file in the inbox of the view: ``letters``, ``mail``. Tasks write
+what a batch changes to the change log of the view; from there it goes to the store, or to PostgreSQL by the tasks. ``upkeep`` is
+what a session asks; ``view_streams`` says how each view runs. Nothing here imports pyspark: that is the Spark room's.
 """

@@ -81,7 +81,7 @@ class Mail:
         self._storage.run("INSERT INTO windowpane.streams VALUES (?, ?, ?, -1, 0, 0, '{}', ?, NULL, NULL)", values)
         return self.stream(name)
 
-    def open_streamed(self, name: str, plan: str) -> None:
+    def open_program(self, name: str, plan: str) -> None:
         """Begin the stream of a new view that reads its source itself: it gets no letters."""
         self.open(name, spread=True, plan=plan)
         self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])

@@ -96,7 +96,7 @@ class ViewQueries:
 
         return inbox(spark, self.inbox(name), SCHEMA)
 
-    def start_streamed(
+    def start_program(
         self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
     ) -> None:
         """Start the query of a view that gets no letters, if it does not run.
@@ -158,3 +158,10 @@ def _collecting(take: Callable[[pa.Table, int], None]) -> Callable[[Any, int], N
         take(collected(rows), number)
 
     return collect
+
+
+def local_spark() -> Any:
+    """Return the running SparkSession, or a new one, as the settings of Spark say; by default on all cores here."""
+    from windowpane.spark.queries.local_session import local_session
+
+    return local_session()

@@ -9,14 +9,13 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import ChangedPlanError, StoreError, UnsupportedSqlError
+from windowpane.errors import StoreError, UnsupportedSqlError
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, SinkInfo, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
@@ -27,18 +26,19 @@ from windowpane.sql.embedded.view_maintenance import ViewFailure, ViewMaintenanc
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
-from windowpane.sql.nodes import ClockStamp, CloseSort, Node, Scan, TemporalFilter, every_node, explain_plan
+from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import PART_ROWS, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.source_rows import Progress, Report
-from windowpane.sql.on_spark.spread_plan import Direct, read_directly, spread
+from windowpane.sql.on_spark.spread_plan import Direct, spread
 from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
-from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
+from windowpane.sql.on_spark.streamed_plan import StreamedPlan
 from windowpane.sql.on_spark.streamed_query import streamed_changes
+from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text, scanned
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
 from windowpane.sql.streaming.clock import Watermarks
@@ -65,6 +65,7 @@ class StreamedMaintenance(ViewMaintenance):
         super().__init__(storage, catalog, clock, served)
         self._parameters = parameters
         self._mail = Mail(storage)
+        self._streams = ViewStreams(catalog, self._mail)
         self._ingest = Ingest(storage, catalog, clock, self._mail)
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
         self._spark = spark
@@ -86,7 +87,7 @@ class StreamedMaintenance(ViewMaintenance):
             for table in filter(is_passing, tables):
                 self._mail.begin_anew(table.relation.name)
         for view in self._catalog.views():
-            self._check_plan(view)
+            self._streams.check_plan(view)
         self._queries.tidy()
         self._take_up_served()
         self._begin_misplaced_anew()
@@ -110,10 +111,10 @@ class StreamedMaintenance(ViewMaintenance):
                     "the database and the state that belong together, or begin with a new state: DROP TABLE windowpane_state in "
                     "PostgreSQL, and create the views again.",
                 )
-            view = self._view(name)
+            view = self._streams.view(name)
             with self._storage.transaction():
-                self._mail.begin_anew(name, gets_letters=not self._is_streamed(name))
-                for source in self._own_sources(view):
+                self._mail.begin_anew(name, gets_letters=not self._streams.is_program(name))
+                for source in self._streams.own_sources(view):
                     self._clock.drop(_clock_name(source, name))
                 self._served.begin_anew(view)
         self._queries.tidy()
@@ -123,20 +124,6 @@ class StreamedMaintenance(ViewMaintenance):
         if not isinstance(self._catalog.entries[name], PlainView):
             message = f"renaming {name!r} on Spark is not supported, as checkpoints know it. CREATE a VIEW with the new name."
             raise UnsupportedSqlError(message, place.line, place.column)
-
-    def _check_plan(self, view: ViewInfo) -> None:
-        """Refuse to go on with state that another plan made: an operator would read what is another's."""
-        stream, plan = self._mail.stream(view.relation.name), _plan_text(view.job.node)
-        if stream.plan.startswith(_STREAMED):
-            plan = _STREAMED * isinstance(streamed(view.job.node, self._tables), StreamedPlan) + plan
-        elif stream.plan.startswith(_READS):
-            plan = _reads(read_directly(view.job.node, self._tables)) + plan
-        if stream.spread and stream.plan != plan:
-            raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
-
-    @property
-    def _tables(self) -> dict[str, TableInfo]:
-        return {table.relation.name: table for table in self._catalog.tables()}
 
     def close(self) -> None:
         """Stop the queries."""
@@ -159,9 +146,9 @@ class StreamedMaintenance(ViewMaintenance):
         name = table.relation.name
         if table.relation.kind != "source" or any(sink.source == name for sink in self._catalog.sinks()):
             return True
-        if any(name in view.reads - self._own_sources(view) for view in self._catalog.views()):
+        if any(name in view.reads - self._streams.own_sources(view) for view in self._catalog.views()):
             return True
-        return new is not None and name in _scanned(new) - self._read_by(new)
+        return new is not None and name in scanned(new) - self._read_by(new)
 
     def check_reads(self, statement: Statement) -> None:
         """Refuse to read a source whose rows are not stored; fetch those of views that stand in PostgreSQL alone."""
@@ -181,7 +168,7 @@ class StreamedMaintenance(ViewMaintenance):
 
     def _fetch(self, name: str) -> None:
         """Let the store hold the rows that a view has in PostgreSQL, for who reads them now."""
-        view = self._view(name)
+        view = self._streams.view(name)
         assert self._served is not None
         with self._storage.transaction():
             batch = self._mail.stream(name).batch
@@ -196,7 +183,7 @@ class StreamedMaintenance(ViewMaintenance):
 
     def serve(self, view: ViewInfo) -> None:
         """Begin to show a new view where views are served; tasks write one that reads sources itself, and nothing else."""
-        own = self._own_sources(view)
+        own = self._streams.own_sources(view)
         if self._served is not None:
             self._served.add(view, by_tasks=bool(own) and view.reads == own)
 
@@ -260,49 +247,23 @@ class StreamedMaintenance(ViewMaintenance):
         Raises:
             UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
         """
-        name = view.relation.name
-        if isinstance(self._streamed(view.job.node), StreamedPlan):
-            self._mail.open_streamed(name, _STREAMED + _plan_text(view.job.node))
-            self._is_due = True
+        name, node = view.relation.name, view.job.node
+        self._is_due = True
+        if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
+            self._mail.open_program(name, self._streams.kept_plan(node))
             return
-        self._check_nodes(list(every_node(view.job.node)))
-        own = self._read_by(view.job.node)
-        self._mail.open(name, spread=not self._runs_here, plan=_reads(own) * bool(own) + _plan_text(view.job.node))
-        for source in view.reads - own:
+        self._check_nodes(list(every_node(node)))
+        plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
+        self._mail.open(name, spread=not self._runs_here, plan=plan)
+        for source in view.reads - self._read_by(node):
             if source in self._by_tasks():
                 self._fetch(source)
             for rows in self._storage.pieces(whole(self._relation(source)), PART_ROWS):
                 self._mail.post(name, source, rows, self._mail.number)
-        self._is_due = True
-
-    def _streamed(self, node: Node, runs: Node | None = None) -> StreamedPlan | str:
-        """Return how the plan of a new view is one streaming query, or why it is none; ``runs`` is the plan whose SQL runs."""
-        if self._runs_here:
-            return "streaming_parallelism is 1"
-        return streamed(node, self._tables, runs)
-
-    def _is_streamed(self, name: str) -> bool:
-        """Whether a view was made as a window or OVER program, which gets no letters."""
-        return self._mail.stream(name).plan.startswith(_STREAMED)
-
-    def _own_sources(self, view: ViewInfo) -> frozenset[str]:
-        """Return the sources that a view reads itself."""
-        plan = self._mail.stream(view.relation.name).plan
-        if plan.startswith(_READS):
-            return frozenset(json.loads(plan.splitlines()[0].removeprefix(_READS)))
-        return view.reads if plan.startswith(_STREAMED) else frozenset()
-
-    def _view(self, name: str) -> ViewInfo:
-        view = self._catalog.entries[name]
-        assert isinstance(view, ViewInfo)
-        return view
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""
-        if self._runs_here:
-            return frozenset()
-        plan = self._streamed(node)
-        return frozenset([plan.scan.relation]) if isinstance(plan, StreamedPlan) else read_directly(node, self._tables)
+        return frozenset() if self._runs_here else self._streams.read_by(node)
 
     def _check_nodes(self, nodes: Sequence[Node]) -> None:
         what = ""
@@ -335,12 +296,12 @@ class StreamedMaintenance(ViewMaintenance):
         """Return how a plan would run as a view, as lines: spread over Spark in which stages, or on the driver."""
         if self._runs_here:
             return ["On the driver, since streaming_parallelism is 1", *explain_plan(node, 1)]
-        plan = self._streamed(node)
+        plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
             written = written if self._served is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
-        own, read = self._read_by(node), _scanned(node)
+        own, read = self._read_by(node), scanned(node)
         lines = []
         if own:
             names = ", ".join(map(repr, sorted(own)))
@@ -349,16 +310,11 @@ class StreamedMaintenance(ViewMaintenance):
             lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
         return [*lines, *spread_lines(cut(node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
-    def _readers(self, source: str) -> list[str]:
-        """Return the views that changes of a relation are posted to."""
-        reading = [view for view in self._catalog.views() if source in view.reads]
-        return [view.relation.name for view in reading if source not in self._own_sources(view)]
-
     def _outboxes_of(self, name: str) -> bool:
         return any(box.relation.name == name for box in self._outboxes())
 
     def _post(self, source: str, delta: str, number: int) -> None:
-        readers = self._readers(source)
+        readers = self._streams.readers(source)
         for changes in self._storage.pieces(delta, PART_ROWS) if readers else ():
             for reader in readers:
                 self._mail.post(reader, source, changes, number)
@@ -390,12 +346,12 @@ class StreamedMaintenance(ViewMaintenance):
     def _send(self, view: ViewInfo) -> bool:
         """Write the letter that is due to a view; say whether there is something that it has not answered."""
         name = view.relation.name
-        if self._is_streamed(name):
-            self._start_streamed(view)
+        if self._streams.is_program(name):
+            self._start_program(view)
             return True
-        own = self._own_sources(view)
+        own = self._streams.own_sources(view)
         with self._storage.transaction():
-            letter = self._mail.letter(name, self._clock_of(view, own))
+            letter = self._mail.letter(name, self._streams.clock_of(view))
         if letter is not None:
             letter.write(self._queries.inbox(name))
             with self._storage.transaction():
@@ -405,46 +361,23 @@ class StreamedMaintenance(ViewMaintenance):
             return False
         if stream.spread:
             plan = view.job.node if view.strict else tried_plan(view.job.node)
-            direct = Direct({source: self._tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view))
+            direct = Direct(
+                {source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view)
+            )
             made = partial(spread, plan, direct)
             self._queries.start_spread(name, made, partial(self._answer_by_log, name), partial(self._tell, name))
         else:
             self._queries.start_here(name)
         return True
 
-    def _clock_of(self, view: ViewInfo, own: frozenset[str]) -> dict[str, str]:
-        """Return the watermarks that a letter to a view tells, as SQL: those of the rows that it has of what the view reads."""
-        clock = {}
-        for base in _watched(view.job.node) - own:
-            seen = [self._seen(source, base) for source in sorted(view.reads) if base in self._bases(source)]
-            told = sorted({value for value in seen if value is not None})
-            if told and None not in seen:
-                clock[base] = told[0] if len(told) == 1 else f"least({', '.join(told)})"
-        return clock
-
-    def _bases(self, source: str) -> set[str]:
-        """Return the tables and sources of whose watermarks columns of a relation have theirs."""
-        return {base for watermark in self._relation(source).watermarks.values() for base, _ in watermark.parts}
-
-    def _seen(self, source: str, base: str) -> str | None:
-        """Return how far the watermark of ``base`` is in the rows that a table or view has handed on, as SQL."""
-        view = self._catalog.entries[source]
-        if not isinstance(view, ViewInfo):
-            return self._mail.clock.get(source)
-        if not (own := self._own_sources(view)):
-            return self._mail.stream(source).clock.get(base)
-        _, progress = self._progress(source)
-        mark = self._tables[base].watermark if base in own else None
-        if mark is None:
-            return progress.told.get(base)
-        return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
-
     def _await(self, name: str) -> None:
-        never_rests = any(is_endless(self._tables[source]) for source in self._own_sources(self._view(name)))
+        never_rests = any(
+            is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._streams.view(name))
+        )
         self._queries.finish(name, is_endless=never_rests)
         with self._storage.transaction():
             self._mail.answered(name)
-        if not self._is_streamed(name):
+        if not self._streams.is_program(name):
             sweep(self._queries.inbox(name))
 
     def _exchange(self, view: ViewInfo) -> BatchExchange:
@@ -459,24 +392,24 @@ class StreamedMaintenance(ViewMaintenance):
             self._exchanges[name] = BatchExchange(self._spark)
         return self._exchanges[name]
 
-    def _start_streamed(self, view: ViewInfo) -> None:
+    def _start_program(self, view: ViewInfo) -> None:
         """Start the query of a view that is a window or OVER program."""
         exchange, node = self._exchange(view), view.job.node
-        plan = streamed(node, self._tables, node if view.strict else tried_plan(node))
+        plan = self._streams.program(node, node if view.strict else tried_plan(node))
         assert isinstance(plan, StreamedPlan)
-        source = self._tables[plan.scan.relation]
+        source = self._streams.tables[plan.scan.relation]
 
         def changes(spark: Any) -> Any:
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
 
         name = view.relation.name
-        self._queries.start_streamed(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
+        self._queries.start_program(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
     def _answer(self, name: str, batch: pa.Table, number: int) -> None:
         """Run a view on a letter, here, and write what it comes to; a batch that was written before changes nothing."""
-        view = self._view(name)
+        view = self._streams.view(name)
         try:
             with self._storage.transaction():
                 stream = self._mail.stream(name)
@@ -492,32 +425,16 @@ class StreamedMaintenance(ViewMaintenance):
                 raise failure.cause from failure.cause.__cause__
             raise
 
-    def _progress(self, name: str) -> tuple[Progress, Progress]:
-        """Return how far a view was in the sources that it reads itself, before its last batch and behind it."""
-        stream = self._mail.stream(name)
-        before, after = stream.progress
-        if after is not None:
-            return Progress.of(before), Progress.of(after)
-        if not self._is_streamed(name):
-            return Progress(), Progress()
-        found, (source,) = [], self._own_sources(self._view(name))
-        # Stores of before the progress had a column of its own have it in that of the watermarks.
-        for watermark, first_id in (("before", "first_id"), ("after", "next_id")):
-            held = stream.clock.get(watermark)
-            reached = {} if held is None else {source: int(held)}
-            found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0))))
-        return found[0], found[1]
-
     def _tell(self, name: str, number: int) -> None:
         """Tell the tasks of a batch how far its sources were before it; a batch that is run again is told what it was."""
-        before, after = self._progress(name)
+        before, after = self._streams.progress(name)
         self._exchanges[name].tell((after if number > self._mail.stream(name).batch else before).text())
 
     def _answer_by_log(self, name: str, batch: Any, number: int) -> None:
         """Run a batch of a view whose state is spread over Spark, and write what it changed."""
         from windowpane.spark.queries.batch_query import run_only
 
-        view = self._view(name)
+        view = self._streams.view(name)
         if number <= self._mail.stream(name).batch:
             run_only(batch)
             return
@@ -549,9 +466,9 @@ class StreamedMaintenance(ViewMaintenance):
             with self._storage.transaction():
                 if not is_logged and self._has_readers(name):
                     return False
-                _, before = self._progress(name)
+                _, before = self._streams.progress(name)
                 log = self._queries.change_log(name)
-                for reader in self._readers(name) if is_logged else ():
+                for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self._queries.received(reader)):
                         self._mail.post_file(reader, name, file, view.ids)
                 if staging is None or self._outboxes_of(name):
@@ -573,8 +490,8 @@ class StreamedMaintenance(ViewMaintenance):
     def _show_watermarks(self, view: ViewInfo, after: Progress, reports: Sequence[Report | Mapping[str, str]]) -> None:
         """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
         seen = [report for report in reports if isinstance(report, Report)]
-        for source in self._own_sources(view):
-            mark, name = self._tables[source].watermark, _clock_name(source, view.relation.name)
+        for source in self._streams.own_sources(view):
+            mark, name = self._streams.tables[source].watermark, _clock_name(source, view.relation.name)
             if mark is not None and source in after.reached:
                 micros = instant_sql(str(after.reached[source]), mark.type)
                 self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
@@ -618,24 +535,9 @@ class StreamedMaintenance(ViewMaintenance):
         return None if delta is None else self._in_stored_names(view, delta)
 
 
-_STREAMED = "One streaming query, with a watermark of its own\n"
-"""How the kept plan of a view begins that is a window or OVER program."""
-
-_READS = "Reads sources itself: "
-"""How the kept plan of a view begins that does, and gets letters, too."""
-
-
-def _reads(sources: Iterable[str]) -> str:
-    return f"{_READS}{json.dumps(sorted(sources))}\n"
-
-
 def _clock_name(source: str, view: str) -> str:
     """Return the name of the watermark that a view has of a source it reads itself."""
     return f"{source} in {view}"
-
-
-def _scanned(node: Node) -> set[str]:
-    return {each.relation for each in every_node(node) if isinstance(each, Scan)}
 
 
 def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:
@@ -647,13 +549,3 @@ def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:
     for view in views:
         found[depths[view.relation.name] - 1].append(view)
     return found
-
-
-def _plan_text(node: Node) -> str:
-    return "\n".join(explain_plan(node))
-
-
-def _watched(node: Node) -> set[str]:
-    """Return the base relations whose watermarks a plan can see."""
-    found = {relation for watermark in node.watermarks.values() for relation, _ in watermark.parts}
-    return found.union(*(_watched(source) for source in node.inputs))

@@ -1,0 +1,162 @@
+"""How the views of a session run on Spark: which sources each reads itself, who gets its changes, and how far it is.
+
+A view keeps the way it was made: it stands before its plan, in ``windowpane.streams``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from windowpane.errors import ChangedPlanError
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.nodes import Node, Scan, every_node, explain_plan
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.source_rows import Progress
+from windowpane.sql.on_spark.spread_plan import read_directly
+from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
+from windowpane.sql.windows.time_functions import instant_sql
+
+_PROGRAM = "One streaming query, with a watermark of its own\n"
+"""How the kept plan of a view begins that is a window or OVER program."""
+
+_READS = "Reads sources itself: "
+"""How the kept plan of a view begins that runs on the nodes of SQL and reads some."""
+
+
+class ViewStreams:
+    """The views of a catalog as streaming queries."""
+
+    def __init__(self, catalog: Catalog, mail: Mail) -> None:
+        """Look at the views of ``catalog``, as ``mail`` knows them."""
+        self._catalog, self._mail = catalog, mail
+
+    @property
+    def tables(self) -> dict[str, TableInfo]:
+        """The tables and sources there are, by name."""
+        return {table.relation.name: table for table in self._catalog.tables()}
+
+    def view(self, name: str) -> ViewInfo:
+        """Return a view that is there."""
+        view = self._catalog.entries[name]
+        assert isinstance(view, ViewInfo)
+        return view
+
+    # --- a new view ------------------------------------------------------------------------------------
+
+    def program(self, node: Node, runs: Node | None = None) -> StreamedPlan | str:
+        """Return how a plan is a window or OVER program, or why it is none; ``runs`` is the plan whose SQL runs."""
+        return streamed(node, self.tables, runs)
+
+    def read_by(self, node: Node) -> frozenset[str]:
+        """Return the sources that a plan would read itself."""
+        plan = self.program(node)
+        return frozenset([plan.scan.relation]) if isinstance(plan, StreamedPlan) else read_directly(node, self.tables)
+
+    def kept_plan(self, node: Node) -> str:
+        """Return what is kept of the plan of a new view whose operators are spread over Spark."""
+        own = self.read_by(node)
+        way = _PROGRAM if isinstance(self.program(node), StreamedPlan) else _reads(own) if own else ""
+        return way + plan_text(node)
+
+    # --- a view that is there --------------------------------------------------------------------------
+
+    def is_program(self, name: str) -> bool:
+        """Whether a view was made as a window or OVER program, which gets no letters."""
+        return self._mail.stream(name).plan.startswith(_PROGRAM)
+
+    def own_sources(self, view: ViewInfo) -> frozenset[str]:
+        """Return the sources that a view reads itself."""
+        plan = self._mail.stream(view.relation.name).plan
+        if plan.startswith(_READS):
+            return frozenset(json.loads(plan.splitlines()[0].removeprefix(_READS)))
+        return view.reads if plan.startswith(_PROGRAM) else frozenset()
+
+    def readers(self, source: str) -> list[str]:
+        """Return the views that changes of a relation are posted to."""
+        reading = [view for view in self._catalog.views() if source in view.reads]
+        return [view.relation.name for view in reading if source not in self.own_sources(view)]
+
+    def check_plan(self, view: ViewInfo) -> None:
+        """Refuse to go on with state that another plan made: an operator would read what is another's.
+
+        Raises:
+            ChangedPlanError: with both.
+        """
+        stream, node = self._mail.stream(view.relation.name), view.job.node
+        plan = plan_text(node)
+        if stream.plan.startswith(_PROGRAM):
+            plan = _PROGRAM * isinstance(self.program(node), StreamedPlan) + plan
+        elif stream.plan.startswith(_READS):
+            plan = _reads(read_directly(node, self.tables)) + plan
+        if stream.spread and stream.plan != plan:
+            raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
+
+    def progress(self, name: str) -> tuple[Progress, Progress]:
+        """Return how far a view was in the sources that it reads itself, before its last batch and behind it."""
+        stream = self._mail.stream(name)
+        before, after = stream.progress
+        if after is not None:
+            return Progress.of(before), Progress.of(after)
+        if not self.is_program(name):
+            return Progress(), Progress()
+        found, (source,) = [], self.own_sources(self.view(name))
+        # Stores of before the progress had a column of its own have it in that of the watermarks.
+        for watermark, first_id in (("before", "first_id"), ("after", "next_id")):
+            held = stream.clock.get(watermark)
+            reached = {} if held is None else {source: int(held)}
+            found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0))))
+        return found[0], found[1]
+
+    # --- watermarks of letters -------------------------------------------------------------------------
+
+    def clock_of(self, view: ViewInfo) -> dict[str, str]:
+        """Return the watermarks that a letter to a view tells, as SQL: those of the rows that it has of what the view reads."""
+        clock = {}
+        for base in _watched(view.job.node) - self.own_sources(view):
+            seen = [self._seen(source, base) for source in sorted(view.reads) if base in self._bases(source)]
+            told = sorted({value for value in seen if value is not None})
+            if told and None not in seen:
+                clock[base] = told[0] if len(told) == 1 else f"least({', '.join(told)})"
+        return clock
+
+    def _bases(self, source: str) -> set[str]:
+        """Return the tables and sources of whose watermarks columns of a relation have theirs."""
+        found = self._catalog.find(source)
+        assert found is not None
+        assert not isinstance(found, PlainView)
+        return {base for watermark in found.watermarks.values() for base, _ in watermark.parts}
+
+    def _seen(self, source: str, base: str) -> str | None:
+        """Return how far the watermark of ``base`` is in the rows that a table or view has handed on, as SQL."""
+        view = self._catalog.entries[source]
+        if not isinstance(view, ViewInfo):
+            return self._mail.clock.get(source)
+        if not (own := self.own_sources(view)):
+            return self._mail.stream(source).clock.get(base)
+        _, progress = self.progress(source)
+        mark = self.tables[base].watermark if base in own else None
+        if mark is None:
+            return progress.told.get(base)
+        return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
+
+
+def plan_text(node: Node) -> str:
+    """Return what is kept of a plan."""
+    return "\n".join(explain_plan(node))
+
+
+def scanned(node: Node) -> set[str]:
+    """Return the relations that a plan reads."""
+    return {each.relation for each in every_node(node) if isinstance(each, Scan)}
+
+
+def _reads(sources: Iterable[str]) -> str:
+    return f"{_READS}{json.dumps(sorted(sources))}\n"
+
+
+def _watched(node: Node) -> set[str]:
+    """Return the base relations whose watermarks a plan can see."""
+    found = {relation for watermark in node.watermarks.values() for relation, _ in watermark.parts}
+    return found.union(*(_watched(source) for source in node.inputs))
