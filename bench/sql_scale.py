@@ -1,10 +1,10 @@
 """A SQL view over many rows with a small driver: ``python -m bench.sql_scale [--rows N] [--view minutes|steps|top] [--url URL]``.
 
 Parquet files with so many rows in all go through GROUP BY over minutes or, as ``steps``, the difference from the row before by
-``lag``, with EMIT ON WINDOW CLOSE, or, as ``top``, to the three highest prices of each name, one file a batch. The JVM of the driver has 1 GB, and Spark refuses results of tasks above
-64 MB together. Printed are the time, how many rows Spark has read, and the resident memory of the driver's Python behind the
-first quarter of the files, at its highest behind that, and at the end; the view is compared with DuckDB's own result. By hand,
-since it takes minutes: no CI runs it.
+``lag``, with EMIT ON WINDOW CLOSE, or, as ``top``, to the three highest prices of each name, one file a batch. The JVM of the
+driver has 1 GB, and Spark refuses results of tasks above 64 MB together. Printed are the time, how many rows Spark has read, and
+the resident memory of the driver's Python behind the first quarter of the files, at its highest behind that, and at the end; the
+view is compared with DuckDB's own result. By hand, since it takes minutes: no CI runs it.
 """
 
 from __future__ import annotations
