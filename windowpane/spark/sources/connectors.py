@@ -1,7 +1,8 @@
 """Connectors: what ``WITH (connector = ...)`` names, as a streaming DataFrame with the columns of a table.
 
-Options are those of Spark's own sources and go there as they stand. Text formats are read as text, so that the table's types read
-it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table.
+Options are those of Spark's own sources and go there as they stand; but Kafka is read from the earliest offset where nobody says
+another, as in RisingWave, so that views see the same rows whenever they were made. Text formats are read as text, so that the
+table's types read it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
         SqlRunError: Spark does not know the source, as where its jar is missing, or refuses its options; a column is not there.
     """
     given = dict(options)
+    if connector == "kafka":
+        given.setdefault("startingOffsets", "earliest")
     encoding = given.pop("encode", None)
     try:
         rows = _rows(spark, connector, given, columns)
