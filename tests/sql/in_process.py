@@ -19,7 +19,7 @@ import pytest
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.spark.queries import batch_query, staged
-from windowpane.spark.sources import arrow_rows
+from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.on_spark import upkeep
@@ -37,6 +37,7 @@ class Files:
 
     folder: Path
     columns: tuple[str, ...] | None = None
+    place: str | None = None
     sparkSession: object = None  # noqa: N815 - Spark's name
 
     @property
@@ -49,6 +50,8 @@ class Files:
             return []
         table = pq.read_table(path, columns=None if self.columns is None else list(self.columns))
         tasks = 1 if self.columns is None else TASKS
+        if self.place is not None:
+            table = table.append_column(self.place, pa.array([(n % tasks << 33) + n // tasks for n in range(table.num_rows)]))
         return [table.take(pa.array(range(task, table.num_rows, tasks))).to_batches() for task in range(tasks)]
 
 
@@ -57,7 +60,7 @@ class Exchange:
 
     def __init__(self, spark: object) -> None:
         self._told: str | None = None
-        self._reports: dict[tuple[str, int], Any] = {}
+        self._reports: dict[Any, Any] = {}
         self.partition = 0
 
     def tell(self, said: str) -> None:
@@ -66,8 +69,8 @@ class Exchange:
     def told(self) -> str | None:
         return self._told
 
-    def report(self, seen: Any, what: str) -> None:
-        self._reports[what, self.partition] = seen
+    def report(self, seen: Any, what: Any) -> None:
+        self._reports[what] = seen
 
     @property
     def reports(self) -> list[Any]:
@@ -194,6 +197,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
     monkeypatch.setattr(batch_query, "write_parquet", _written)
     monkeypatch.setattr(arrow_rows, "read_columns", lambda rows, columns: replace(rows, columns=tuple(columns)))
+    monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), place=name))
     monkeypatch.setattr(Ingest, "rows", lambda self, info, spark: Files(Path(info.options["path"])))
 
 

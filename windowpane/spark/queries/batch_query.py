@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,12 @@ def _address(folder: Path) -> str:
 
 
 class BatchExchange:
-    """What the driver tells the tasks of a batch, and what they report: by what they read and partition, so none counts twice."""
+    """What the driver tells the tasks of a batch, and what they report: by what they saw, so that none counts twice."""
 
     def __init__(self, spark: Any) -> None:
         """Exchange with the tasks of a session."""
         self._context = spark.sparkContext
-        self._reports = self._context.accumulator({}, _ByPlace())
+        self._reports = self._context.accumulator({}, _Last())
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks only report."""
@@ -70,9 +70,9 @@ class BatchExchange:
         context = TaskContext.get()
         return 0 if context is None else int(context.partitionId())
 
-    def report(self, seen: Any, what: str) -> None:
-        """Report, on a task, once, what it saw of something that it reads."""
-        self._reports.add({(what, self.partition): seen})
+    def report(self, seen: Any, what: Hashable) -> None:
+        """Report, on a task, what it saw of something; of several reports of one thing the last one counts."""
+        self._reports.add({what: seen})
 
     @property
     def reports(self) -> list[Any]:
@@ -80,16 +80,16 @@ class BatchExchange:
         return list(self._reports.value.values())
 
 
-class _ByPlace(AccumulatorParam[dict[tuple[str, int], Any]]):
-    """Keeps the last value of each place: a task that is run again reports again."""
+class _Last(AccumulatorParam[dict[Hashable, Any]]):
+    """Keeps the last report of each thing: a task that is run again reports again."""
 
-    def zero(self, value: dict[tuple[str, int], Any]) -> dict[tuple[str, int], Any]:
+    def zero(self, value: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Begin with nothing."""
         return {}
 
     def addInPlace(  # noqa: N802 - Spark's names
-        self, value1: dict[tuple[str, int], Any], value2: dict[tuple[str, int], Any]
-    ) -> dict[tuple[str, int], Any]:
+        self, value1: dict[Hashable, Any], value2: dict[Hashable, Any]
+    ) -> dict[Hashable, Any]:
         """Take reports over."""
         return {**value1, **value2}
 

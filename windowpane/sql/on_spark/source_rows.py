@@ -4,7 +4,9 @@ Late rows are those behind the watermark before the batch, as in a table: the dr
 tasks of the batch, and the tasks report how far the rows raise it and how many were late.
 
 The hidden id of a row is made from the number at which the ids of its batch begin, which the driver keeps with the watermark, its
-place in its task and the number of that: a batch that is run again gives ids that no other row has.
+place in its task and the number of that: a batch that is run again gives ids that no other row has. Where rows of a source flow
+to two places in a plan, Spark reads it for each; then place and number are those that Spark gives, as the column ``PLACE``, so
+that a row has one id.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ from windowpane.sql.on_spark.ingest import given_columns, read_sql
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.windows.time_functions import instant_sql
+
+PLACE = "windowpane_place"
+"""The column with the place of a row as Spark counts: that in its task, and above ``_TASK`` bits the number of the task."""
+
+_TASK = 33
 
 _PARTITIONS = 1 << 16
 """Ids of rows that are set aside for each place in a task: one for each task."""
@@ -146,19 +153,23 @@ class SourceRows:
         """
         late = count = 0
         reached: int | None = None
+        task = self.exchange.partition
         for arrived in _chunks(batches):
-            taken = self._take(arrived, sql, begin, count)
+            if PLACE in arrived.column_names:
+                task = arrived[PLACE][0].as_py() >> _TASK
+                arrived = arrived.drop_columns([PLACE])
+            taken = self._take(arrived, sql, begin, begin.first_id + count * _PARTITIONS + task)
             reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
             yield taken
-        self.exchange.report(Report(self.name, reached, late, count), self.name)
+        if count:
+            self.exchange.report(Report(self.name, reached, late, count), (self.name, task))
 
     def watermark(self, micros: int) -> str:
         """Return a watermark in microseconds as SQL."""
         assert self.table.watermark is not None
         return instant_sql(str(micros), self.table.watermark.type)
 
-    def _take(self, arrived: pa.Table, sql: str, begin: Progress, before: int) -> Taken:
-        first = begin.first_id + before * _PARTITIONS + self.exchange.partition
+    def _take(self, arrived: pa.Table, sql: str, begin: Progress, first: int) -> Taken:
         ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
         arrived = arrived.append_column(ROW_ID, pa.array(ids))
         storage, held = task_storage(), self.table.watermark

@@ -23,7 +23,7 @@ from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
+from windowpane.sql.on_spark.source_rows import PLACE, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
 
@@ -33,13 +33,11 @@ _TIMES = ("timestamp", "timestamptz")
 def read_directly(node: Node, tables: Mapping[str, TableInfo]) -> frozenset[str]:
     """Return the sources whose rows enter a plan where they are read; those of all others come with letters.
 
-    A source is read once: where rows of it flow to several places, each would read it for itself, and give rows other ids. And
-    where a view that is read, too, has its watermark, there would be two of one name.
+    So do those of a source whose watermark a view has that is read, too: there would be two of one name.
     """
-    places = Counter(flow for flows in _entrances(cut(node)) for flow in flows)
     scans = [each for each in every_node(node) if isinstance(each, Scan)]
     told = {base for scan in scans for mark in scan.watermarks.values() for base, _ in mark.parts if base != scan.relation}
-    found = {name for name, count in places.items() if count == 1 and name in tables} - told
+    found = {scan.relation for scan in scans if scan.relation in tables} - told
     return frozenset(name for name in found if _is_readable(tables[name]))
 
 
@@ -54,12 +52,6 @@ def _is_readable(table: TableInfo) -> bool:
         and NOW not in " ".join(table.generated.values())
         and (watermark is None or watermark.type.name in _TIMES)
     )
-
-
-def _entrances(plan: Stages) -> Iterator[set[str]]:
-    """Yield the relations whose changes enter a plan, for each place where some do."""
-    for flows in (*(flows for stage in plan.stages for flows in stage.inputs), plan.result):
-        yield {flow.source for flow in flows if flow.stage is None}
 
 
 @dataclass(frozen=True)
@@ -90,20 +82,28 @@ def spread(node: Node, direct: Direct, letters: Any) -> Any:
     plan = cut(node)
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage)) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
-    return staged.staged(_entries(node, direct, letters), stages, result, STAGE)
+    places = Counter(relation for flows in _entrances(plan) for relation in flows)
+    return staged.staged(_entries(node, places, direct, letters), stages, result, STAGE)
 
 
-def _entries(node: Node, direct: Direct, letters: Any) -> list[Any]:
+def _entrances(plan: Stages) -> Iterator[set[str]]:
+    """Yield the relations whose changes enter a plan, for each place where some do."""
+    for flows in (*(flows for stage in plan.stages for flows in stage.inputs), plan.result):
+        yield {flow.source for flow in flows if flow.stage is None}
+
+
+def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any) -> list[Any]:
+    """Return where parts enter; ``places`` says to how many places in the plan those of a relation flow."""
     from windowpane.spark.queries import staged
-    from windowpane.spark.sources.arrow_rows import read_columns
+    from windowpane.spark.sources import arrow_rows, connectors
 
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
     entries = [staged.Entry(letters, LetterParts(sources, direct.exchange))]
     for name, table in direct.tables.items():
-        stored = {
-            column for each in every_node(node) if isinstance(each, Scan) and each.relation == name for column in each.stored
-        }
-        rows = read_columns(direct.rows(table, letters.sparkSession), sources[name].needed(stored))
+        scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
+        columns = sources[name].needed(column for scan in scans for column in scan.stored)
+        rows, once = direct.rows(table, letters.sparkSession), places[name] == 1
+        rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PLACE)
         entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
     return entries
 
@@ -173,7 +173,7 @@ class LetterParts:
         for relation, part in parts_of(batches):
             if relation == CLOCK:
                 told = {name: value for name, value in clock_of(part).items() if name not in self.sources}
-                self.exchange.report(told, CLOCK)
+                self.exchange.report(told, "letter")
                 yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(part))
                 continue
             for table in opened(part):
