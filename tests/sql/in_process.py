@@ -37,7 +37,7 @@ class Files:
 
     folder: Path
     columns: tuple[str, ...] | None = None
-    place: str | None = None
+    partition: str | None = None
     sparkSession: object = None  # noqa: N815 - Spark's name
 
     @property
@@ -50,8 +50,8 @@ class Files:
             return []
         table = pq.read_table(path, columns=None if self.columns is None else list(self.columns))
         tasks = 1 if self.columns is None else TASKS
-        if self.place is not None:
-            table = table.append_column(self.place, pa.array([(n % tasks << 33) + n // tasks for n in range(table.num_rows)]))
+        if self.partition is not None:
+            table = table.append_column(self.partition, pa.array([n % tasks for n in range(table.num_rows)]))
         return [table.take(pa.array(range(task, table.num_rows, tasks))).to_batches() for task in range(tasks)]
 
 
@@ -197,7 +197,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
     monkeypatch.setattr(batch_query, "write_parquet", _written)
     monkeypatch.setattr(arrow_rows, "read_columns", lambda rows, columns: replace(rows, columns=tuple(columns)))
-    monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), place=name))
+    monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), partition=name))
     monkeypatch.setattr(Ingest, "rows", lambda self, info, spark: Files(Path(info.options["path"])))
 
 

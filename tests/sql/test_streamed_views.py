@@ -181,7 +181,7 @@ def test_a_source_is_stored_once_a_view_needs_its_rows_and_views_read_streamed_o
         assert sorted(session.query("SELECT name FROM trades").rows()) == [("a",), ("b",), ("c",), ("d",)]
         shown = sorted(tuple(row) for row in session.query("SHOW WATERMARKS").text_rows())
         assert shown == [("trades", "2024-01-01 10:18:00", "1"), ("trades in minutes", "2024-01-01 10:18:00", "1")]
-        session.run("DROP MATERIALIZED VIEW by_key; DROP MATERIALIZED VIEW minutes")
+        session.run("DROP MATERIALIZED VIEW names; DROP MATERIALIZED VIEW by_key; DROP MATERIALIZED VIEW minutes")
         assert [row[0] for row in session.query("SHOW WATERMARKS").rows()] == ["trades"]
 
 

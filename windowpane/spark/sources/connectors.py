@@ -52,8 +52,8 @@ def connector_rows(spark: Any, connector: str, options: Mapping[str, str], colum
 
 
 def numbered(rows: Any, columns: Sequence[str], name: str) -> Any:
-    """Return some columns of rows, and as a further one the place of each row: the same wherever in a plan they are read."""
-    return rows.select(*[F.col(quoted(column)) for column in columns], F.monotonically_increasing_id().alias(name))
+    """Return some columns of rows, and the number of their partition: the same wherever in a plan they are read."""
+    return rows.select(*[F.col(quoted(column)) for column in columns], F.spark_partition_id().alias(name))
 
 
 def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence[str]) -> Any:

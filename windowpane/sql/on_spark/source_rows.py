@@ -5,7 +5,7 @@ tasks of the batch, and the tasks report how far the rows raise it and how many 
 
 The hidden id of a row is made from the number at which the ids of its batch begin, which the driver keeps with the watermark, its
 place in its task and the number of that: a batch that is run again gives ids that no other row has. Where rows of a source flow
-to two places in a plan, Spark reads it for each; then place and number are those that Spark gives, as the column ``PLACE``, so
+to two places in a plan, Spark reads it for each; then the number is the one that Spark gives, as the column ``PARTITION``, so
 that a row has one id.
 """
 
@@ -29,10 +29,8 @@ from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.windows.time_functions import instant_sql
 
-PLACE = "windowpane_place"
-"""The column with the place of a row as Spark counts: that in its task, and above ``_TASK`` bits the number of the task."""
-
-_TASK = 33
+PARTITION = "windowpane_partition"
+"""The column with the number of the partition of the source that a row is in."""
 
 _PARTITIONS = 1 << 16
 """Ids of rows that are set aside for each place in a task: one for each task."""
@@ -155,9 +153,9 @@ class SourceRows:
         reached: int | None = None
         task = self.exchange.partition
         for arrived in _chunks(batches):
-            if PLACE in arrived.column_names:
-                task = arrived[PLACE][0].as_py() >> _TASK
-                arrived = arrived.drop_columns([PLACE])
+            if PARTITION in arrived.column_names:
+                task = arrived[PARTITION][0].as_py()
+                arrived = arrived.drop_columns([PARTITION])
             taken = self._take(arrived, sql, begin, begin.first_id + count * _PARTITIONS + task)
             reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
             yield taken

@@ -23,7 +23,7 @@ from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.source_rows import PLACE, Progress, SourceRows, later
+from windowpane.sql.on_spark.source_rows import PARTITION, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
 
@@ -103,7 +103,7 @@ def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
         rows, once = direct.rows(table, letters.sparkSession), places[name] == 1
-        rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PLACE)
+        rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PARTITION)
         entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
     return entries
 
