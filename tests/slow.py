@@ -113,6 +113,7 @@ SLOW = (
     "tests/spark/test_joins.py::test_an_interval_join_pads_each_row_once_and_tells_late_ones",
     "tests/spark/test_joins_killed.py",
     "tests/spark/test_over.py::test_a_changed_plan_and_an_impossible_change_are_refused",
+    "tests/spark/test_rolling_killed.py",
     "tests/spark/test_over.py::test_a_changelog_of_differences_and_a_second_window",
     "tests/spark/test_over.py::test_windows_over_rows_that_came_out_on_window_close",
     "tests/spark/test_over_flights.py::test_the_delay_that_an_aircraft_hands_on_as_a_changelog",

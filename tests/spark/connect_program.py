@@ -42,7 +42,7 @@ def main(folder: Path, part: str) -> dict[str, Any]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     Feed(folder / "in").add(*ARRIVED)
-    said = {"start": with_start, "other ways": other_ways, "joins": joined}[part](spark, folder)
+    said = {"start": with_start, "other ways": other_ways, "joins": joined, "rolling": rolled}[part](spark, folder)
     spark.stop()
     return said
 
@@ -123,6 +123,26 @@ def joined(spark: Any, folder: Path) -> dict[str, Any]:
     writer = near.df.writeStream.format("parquet").option("checkpointLocation", str(folder / "ck5"))
     writer.trigger(availableNow=True).start(str(folder / "near")).awaitTermination()
     return {"as_of": rows(valued.df), "near": rows(spark.read.parquet(str(folder / "near")))}
+
+
+def rolled(spark: Any, folder: Path) -> dict[str, Any]:
+    """Roll over the files: static with labels, and as a stream that begins with a history."""
+    static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
+    features = wp.rolling(static, "t").by("k").over("5 seconds", n=wp.count(), total=wp.sum("v")).hop("5 seconds")
+    said = {"at": rows(features.at(static.select("k", "t"), time="t").df), "each": rows(features.emit("each").df)}
+    stream = wp.rolling(Feed(folder / "in").stream(spark), "t", watermark=0).by("k")
+    online = stream.over("5 seconds", n=wp.count(), total=wp.sum("v")).hop("5 seconds").emit("changed")
+    past = spark.createDataFrame([("a", -1, 50), ("c", -3, 60)], "k string, s int, v long")
+    past = past.selectExpr("k", "timestamp'2024-01-01 00:00:00' + make_dt_interval(0, 0, 0, s) AS t", "v")
+    query = online.start(
+        main=str(folder / "online"),
+        checkpoint=str(folder / "ck6"),
+        trigger={"availableNow": True},
+        history=past,
+        cut="2024-01-01 00:00:00",
+    )
+    query.awaitTermination()
+    return said | {"online": rows(spark.read.parquet(str(folder / "online")).select("k", "as_of", "n", "total"))}
 
 
 def windowed_stream(spark: Any, folder: Path) -> Any:

@@ -61,3 +61,12 @@ def test_joins_of_static_rows_and_of_streams(tmp_path: Path) -> None:
     said = said_by("joins", tmp_path)
     assert said["as_of"] == [["a", 1, None], ["a", 100, 7], ["a", 2, 100], ["a", 7, 1], ["b", 5, None]]
     assert said["near"] == [["a", 1, 7], ["a", 7, None], ["b", 5, None]]
+
+
+def test_rolling_features_of_static_rows_labels_and_a_stream_with_a_history(tmp_path: Path) -> None:
+    said = said_by("rolling", tmp_path)
+    assert said["at"] == [["a", 1, 0, None], ["a", 3, 1, 1], ["a", 30, 0, None], ["a", 4, 2, 8], ["b", 2, 0, None]]
+    assert said["each"] == [["a", 1, 1, 1], ["a", 3, 2, 8], ["a", 30, 1, 2], ["a", 4, 3, 108], ["b", 2, 1, 5]]
+    assert ["a", 1, 2, 51] in said["online"]
+    assert ["b", 2, 1, 5] in said["online"]
+    assert not any(row[0] == "c" for row in said["online"])  # at the first tick its row has left

@@ -197,6 +197,16 @@ def test_another_window_is_another_plan(spark: Any, tmp_path: Path) -> None:
     assert "more = count()" in text
 
 
+def test_a_query_goes_on_with_a_window_of_what_it_holds(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in", HEARTBEATS).add(EVENTS[0])
+    asked = features(feed.stream(spark), watermark="0 seconds", heartbeat="heartbeat")
+    run(asked.emit("changed"), checkpoint=tmp_path / "checkpoint")
+    feed.add([("a", 11, 2, False), (None, 11, None, True)], [(None, 12, None, True)])
+    second = run(asked.over("10 seconds", n_10s=wp.count()).emit("changed"), checkpoint=tmp_path / "checkpoint")
+    assert second.columns["main"][-2:] == ["big", "n_10s"]
+    assert second.rows() == [("a", 11, 1, 3, 2, 8, 1, 2), ("b", just_before(10), 0, 1, None, 7, 1, 1)]
+
+
 def test_explain_says_which_edges_there_are(spark: Any, tmp_path: Path) -> None:
     df = Feed(tmp_path / "in").add([]).stream(spark)
     asked = wp.rolling(df, "t", "1 hour").by("k").over("1 hour", "30 days", n=wp.count())

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from windowpane.engines.program import Upstream
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import TIME
@@ -52,6 +53,11 @@ def with_history(built: BuiltProgram, history: Any, cut: Cut | None) -> BuiltPro
     program, plan = operator.program, built.plan
     if not isinstance(program, RollingProgram) or not isinstance(plan, RollingPlan) or not built.is_streaming:
         raise InvalidSpecError("history= is what a stream of rolling features begins with: emit(...) of a streaming DataFrame.")
+    if built.source.kind is not Upstream.SOURCE:
+        raise InvalidSpecError(
+            "history= goes with rows of a source, and these are results of another operator of the same query. Write them to a "
+            "table and read that as a stream."
+        )
     past = Source.of(history, built.source.event_time, None, None, "history")
     if past.is_streaming:
         raise InvalidSpecError("history= is a static DataFrame, and this one is a stream. Read its source with spark.read.")
