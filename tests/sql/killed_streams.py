@@ -14,8 +14,13 @@ SOURCE = (
     "CREATE SOURCE trades (k int, v bigint, at timestamp, WATERMARK FOR at AS at - INTERVAL '1 minute') "
     "WITH (connector = 'parquet', path = '{folder}', maxFilesPerTrigger = '1')"
 )
-VIEW = """CREATE MATERIALIZED VIEW minutes AS SELECT k, window_start, count(*) AS n, sum(v) AS s
-    FROM tumble(trades, at, INTERVAL '1 minute') GROUP BY k, window_start EMIT ON WINDOW CLOSE"""
+VIEWS = {
+    "minutes": """SELECT k, window_start, count(*) AS n, sum(v) AS s FROM tumble(trades, at, INTERVAL '1 minute')
+        GROUP BY k, window_start EMIT ON WINDOW CLOSE""",
+    "totals": "SELECT k, count(*) AS n, sum(v) AS s, count(DISTINCT v) AS d FROM trades GROUP BY k",
+    "whole": "SELECT count(*) AS c, sum(n) AS n, sum(s) AS s FROM totals",
+}
+"""A window program, groups on the nodes of SQL, and a view on these, which gets their changes as files."""
 
 
 def take(session: Session, folder: str) -> None:
@@ -23,7 +28,9 @@ def take(session: Session, folder: str) -> None:
     with session:
         if not session.relations():
             session.run(SOURCE.format(folder=folder))
-            session.run(VIEW)
+        for name in VIEWS:
+            if name not in session.relations():
+                session.run(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
         session.run("FLUSH")
 
 

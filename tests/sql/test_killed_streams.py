@@ -24,29 +24,33 @@ from windowpane.stores import open_store
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-FILES = 4
+FILES, LATER = 4, 2
 CLUSTER = "local-cluster[2,1,1024]"
 PATIENCE = 300
 BEGIN = datetime(2024, 1, 1)
 
 
-def write(folder: Path, rng: random.Random) -> dict[tuple[int, datetime], tuple[int, int]]:
-    """Write files of a minute each, and return the count and the sum of each key and minute; one row later closes them all."""
+def write(folder: Path, rng: random.Random) -> dict[str, list[tuple]]:
+    """Write files of a minute each, and return the rows of the views; one row later closes all minutes."""
     folder.mkdir()
-    expected: dict[tuple[int, datetime], tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for number in range(FILES):
+    minutes: dict[tuple[int, datetime], list[int]] = defaultdict(list)
+    keys: dict[int, list[int]] = defaultdict(list, {0: [0]})
+    for number in range(FILES + LATER):
         rows = [(rng.randrange(50), rng.randrange(1000), 60 * number + rng.randrange(-30, 60)) for _ in range(2_000)]
         for k, v, second in rows:
-            minute = BEGIN + timedelta(minutes=second // 60)
-            count, total = expected[k, minute]
-            expected[k, minute] = count + 1, total + v
-        rows += [(0, 0, 36_000)] if number == FILES - 1 else []
+            minutes[k, BEGIN + timedelta(minutes=second // 60)].append(v)
+            keys[k].append(v)
+        rows += [(0, 0, 36_000)] if number == FILES + LATER - 1 else []
         columns = [list(column) for column in zip(*((k, v, BEGIN + timedelta(seconds=s)) for k, v, s in rows), strict=True)]
         path, kinds = folder / f"{number}.parquet", [pa.int32(), pa.int64(), pa.timestamp("us")]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         pq.write_table(pa.table(arrays, names=["k", "v", "at"]), path)
         os.utime(path, (number, number))
-    return expected
+    return {
+        "minutes": sorted((*key, len(values), sum(values)) for key, values in minutes.items()),
+        "totals": sorted((key, len(values), sum(values), len(set(values))) for key, values in keys.items()),
+        "whole": [(len(keys), sum(map(len, keys.values())), sum(map(sum, keys.values())))],
+    }
 
 
 class Run:
@@ -63,11 +67,16 @@ class Run:
     def wait(self, batches: int, seconds: float) -> None:
         """Wait until so many batches are committed, and a while longer."""
         until = time.monotonic() + PATIENCE
-        while len(list(self._streams.glob("*.streams/*/checkpoint/commits/[0-9]*"))) < batches:
+        while self.committed < batches:
             assert self.process.poll() is None
             assert time.monotonic() < until
             time.sleep(0.05)
         time.sleep(seconds)
+
+    @property
+    def committed(self) -> int:
+        """How many batches are committed, of all queries."""
+        return len(list(self._streams.glob("*.streams/*/checkpoint/commits/[0-9]*")))
 
     def __enter__(self) -> Run:
         """Go on with it."""
@@ -93,20 +102,32 @@ def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Pa
 
     begun = partial(Run, tmp_path / "in", store, postgres_url)
 
+    later = [tmp_path / "in" / f"{number}.parquet" for number in range(FILES, FILES + LATER)]
+    for path in later:
+        path.rename(tmp_path / path.name)
     with begun(CLUSTER) as run:
         run.wait(2, rng.random())
         run.kill_executor()
         run.wait(3, rng.random())
     with begun(CLUSTER) as run:
-        run.wait(FILES + 2, rng.random())
+        run.wait(2 * FILES + 3, rng.random())
         run.kill_executor()
-        run.wait(FILES + 3, rng.random())
+        run.wait(2 * FILES + 4, rng.random())
+    with begun("local[2]") as run:
+        assert run.process.wait(timeout=PATIENCE) == 0
+    committed = run.committed
+    for path in later:
+        (tmp_path / path.name).rename(path)
+    with begun("local[2]") as run:
+        run.wait(committed + 3, rng.random())
     with begun("local[2]") as run:
         assert run.process.wait(timeout=PATIENCE) == 0
 
-    query, rows = "SELECT k, window_start, n, s FROM minutes", [(*key, *values) for key, values in expected.items()]
-    with duckdb.connect(str(store)) as connection:
-        assert sorted(connection.execute(query).fetchall()) == sorted(rows)
+    columns = {"minutes": "k, window_start, n, s", "totals": "k, n, s, d", "whole": "c, n, s"}
     server = open_store(postgres_url)
-    assert sorted(server.read(query)) == sorted(rows)
+    with duckdb.connect(str(store)) as connection:
+        for view, rows in expected.items():
+            query = f"SELECT {columns[view]} FROM {view}"
+            assert sorted(connection.execute(query).fetchall()) == rows
+            assert sorted(server.read(query)) == rows
     server.close()
