@@ -63,7 +63,7 @@ VIEWS = {
         "SELECT name, price, at AS moment FROM r QUALIFY row_number() OVER (PARTITION BY name ORDER BY price DESC, at) <= 3",
         """WITH r AS (FROM '{}/*.parquet') SELECT name, price, "at" AS moment FROM r
             QUALIFY row_number() OVER (PARTITION BY name ORDER BY price DESC, "at") <= 3""",
-        "SELECT count(*), sum(price * 100), sum(extract(minute FROM moment)), sum(price * 100 * extract(second FROM moment)) "
+        "SELECT count(*), sum(price * 100), sum(extract(minute FROM moment)), sum(price * 100 * extract(hour FROM moment)) "
         "FROM {} AS v",
     ),
 }
