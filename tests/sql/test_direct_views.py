@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import run_in_process
+from tests.sql.in_process import Queries, run_in_process
+from windowpane.errors import UnexpectedError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.upkeep import StreamedMaintenance
@@ -163,6 +164,27 @@ def test_changes_that_come_while_a_letter_is_on_its_way_are_in_the_next_one(tmp_
 
 def crashing(*_: object) -> None:
     raise RuntimeError("crash")
+
+
+def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_letter(monkeypatch) -> None:
+    with in_process(), Session(object()) as session:
+        session.run("CREATE TABLE t (k int, at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
+        session.run("CREATE MATERIALIZED VIEW v AS SELECT k, at FROM t")
+        minutes = "tumble(v, at, INTERVAL '1 minute') GROUP BY window_end EMIT ON WINDOW CLOSE"
+        session.run(f"CREATE MATERIALIZED VIEW w AS SELECT window_end, count(*) AS n FROM {minutes}")
+        session.run("INSERT INTO t VALUES (1, '2024-01-01 10:00:10'); FLUSH")
+        finish = Queries.finish
+
+        def failing(self, name: str, **given: bool) -> None:
+            crashing() if name == "v" else finish(self, name, **given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Queries, "finish", failing)
+            with pytest.raises(UnexpectedError, match="crash"):
+                session.run("INSERT INTO t VALUES (2, '2024-01-01 10:00:30'), (3, '2024-01-01 10:05:00'); FLUSH")
+        assert session.query("SELECT * FROM w").text_rows() == []
+        session.run("FLUSH")
+        assert session.query("SELECT * FROM w").text_rows() == [["2024-01-01 10:01:00", "2"]]
 
 
 @pytest.mark.spark

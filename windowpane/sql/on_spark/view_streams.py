@@ -133,13 +133,13 @@ class ViewStreams:
         view = self._catalog.entries[source]
         if not isinstance(view, ViewInfo):
             return self._mail.clock.get(source)
-        if not (own := self.own_sources(view)):
-            return self._mail.stream(source).clock.get(base)
-        _, progress = self.progress(source)
-        mark = self.tables[base].watermark if base in own else None
-        if mark is None:
+        stream, (_, progress) = self._mail.stream(source), self.progress(source)
+        mark = self.tables[base].watermark if base in self.own_sources(view) else None
+        if mark is not None:
+            return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
+        if stream.spread and stream.progress[1] is not None:
             return progress.told.get(base)
-        return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
+        return stream.clock.get(base) if stream.done == stream.sent else None  # a letter that failed has told nothing
 
 
 def plan_text(node: Node) -> str:
