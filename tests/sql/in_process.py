@@ -156,9 +156,12 @@ class Queries:
     def change_log(self, name: str) -> ChangeLog:
         return ChangeLog(self._folder / f"{name}-changes")
 
-    def start_spread(self, name: str, made, take, begin) -> None:
+    def letters(self, name: str, spark: object) -> Files:
+        return Files(self.inbox(name))
+
+    def start_spread(self, name: str, changes, take, begin) -> None:
         if name not in self._flows:
-            flow = made(Files(self.inbox(name)))
+            flow = changes(None)
             self._flows[name] = flow, take, begin, flow.entries[0].parts.exchange
 
     def start_table(self, name: str, rows) -> None:

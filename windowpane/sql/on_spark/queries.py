@@ -76,30 +76,12 @@ class ViewQueries:
 
     def start_here(self, name: str) -> None:
         """Start the query of a view whose operators run on the driver, if it does not run."""
-        self._start(name, partial(self._letters, name), _collecting(partial(self._answer, name)))
+        self._start(name, partial(self.letters, name), _collecting(partial(self._answer, name)))
 
     def start_spread(
-        self, name: str, made: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
-    ) -> None:
-        """Start the query of a view whose operators are spread over Spark, if it does not run.
-
-        Args:
-            name: of the view.
-            made: says what becomes of a DataFrame of letters.
-            take: takes its batches, as DataFrames.
-            begin: is called before each of them.
-        """
-        self._start(name, lambda spark: made(self._letters(name, spark)), take, begin)
-
-    def _letters(self, name: str, spark: Any) -> Any:
-        from windowpane.spark.queries.batch_query import inbox
-
-        return inbox(spark, self.inbox(name), SCHEMA)
-
-    def start_program(
         self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
     ) -> None:
-        """Start the query of a view that gets no letters, if it does not run.
+        """Start the query of a view whose operators are spread over Spark, if it does not run.
 
         Args:
             name: of the view.
@@ -108,6 +90,12 @@ class ViewQueries:
             begin: is called before each of them.
         """
         self._start(name, changes, take, begin)
+
+    def letters(self, name: str, spark: Any) -> Any:
+        """Return the letters of a view as a streaming DataFrame."""
+        from windowpane.spark.queries.batch_query import inbox
+
+        return inbox(spark, self.inbox(name), SCHEMA)
 
     def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
         """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.errors import SqlRunError
+from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -28,9 +29,6 @@ from windowpane.sql.on_spark.ingest import given_columns, read_sql
 from windowpane.sql.on_spark.rowwise import task_storage
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.windows.time_functions import instant_sql
-
-PARTITION = "windowpane_partition"
-"""The column with the number of the partition of the source that a row is in."""
 
 _PARTITIONS = 1 << 16
 """Ids of rows that are set aside for each place in a task: one for each task."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
@@ -23,7 +24,7 @@ from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.source_rows import PARTITION, Progress, SourceRows, later
+from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
 

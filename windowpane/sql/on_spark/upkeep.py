@@ -364,8 +364,7 @@ class StreamedMaintenance(ViewMaintenance):
             direct = Direct(
                 {source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view)
             )
-            made = partial(spread, plan, direct)
-            self._queries.start_spread(name, made, partial(self._answer_by_log, name), partial(self._tell, name))
+            self._start_spread(name, lambda spark: spread(plan, direct, self._queries.letters(name, spark)))
         else:
             self._queries.start_here(name)
         return True
@@ -402,8 +401,11 @@ class StreamedMaintenance(ViewMaintenance):
         def changes(spark: Any) -> Any:
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
 
-        name = view.relation.name
-        self._queries.start_program(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
+        self._start_spread(view.relation.name, changes)
+
+    def _start_spread(self, name: str, changes: Callable[[Any], Any]) -> None:
+        """Start the query of a view from what makes its changes in a session."""
+        self._queries.start_spread(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
