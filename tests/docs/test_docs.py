@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import windowpane
+import windowpane.sinks
 import windowpane.testing
 from tests.docs.documents import PAGES, ROOT, anchors, needs_spark, python_blocks, relative_links, run
 from windowpane import errors
@@ -100,8 +103,60 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert sorted(named) == sorted(pages)
 
 
-@pytest.mark.parametrize("package", [windowpane, windowpane.testing], ids=lambda package: package.__name__)
+PACKAGES = pytest.mark.parametrize("package", [windowpane, windowpane.testing], ids=lambda package: package.__name__)
+
+
+@PACKAGES
 def test_every_public_name_is_in_the_reference_once(package: Any) -> None:
-    texts = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
-    shown = re.findall(rf"^::: {re.escape(package.__name__)}\.(\w+)$", "\n".join(texts), re.MULTILINE)
+    names = [name for name in _in_the_reference(package) if not name.startswith(("sql.", "testing."))]  # packages of their own
+    shown = [name.rpartition(".")[2] for name in names]
     assert {name: shown.count(name) for name in package.__all__} == dict.fromkeys(package.__all__, 1)
+
+
+def test_every_sink_is_in_the_reference() -> None:
+    shown = {name.rpartition(".")[2] for name in _in_the_reference(windowpane)}
+    assert set(windowpane.sinks.__all__) <= shown
+
+
+@PACKAGES
+def test_no_public_name_in_the_reference_is_that_of_a_module(package: Any) -> None:
+    modules = {path.stem for path in Path(package.__file__).parent.iterdir()}
+    assert [name for name in package.__all__ if name in modules and name in _in_the_reference(package)] == []
+
+
+@PACKAGES
+def test_what_a_public_class_has_from_one_that_is_not_is_in_the_reference(package: Any) -> None:
+    classes = [getattr(package, name) for name in package.__all__ if inspect.isclass(getattr(package, name))]
+    for each in classes:
+        bases = [base for base in each.__mro__[1:] if base.__module__.startswith("windowpane")]
+        public = {name for base in bases if base in classes for name in vars(base)}
+        hidden = {
+            name for base in bases if base not in classes for name, member in vars(base).items() if _is_method(name, member)
+        }
+        asked = re.search(r"inherited_members: \[(.*)\]", _in_the_reference(package).get(each.__name__, ""))
+        shown = set(asked[1].split(", ")) if asked else set()
+        assert hidden - public - vars(each).keys() <= shown, each.__name__
+
+
+def _in_the_reference(package: Any) -> dict[str, str]:
+    """Return what the pages of the reference show of a package, behind its name, with the options of each."""
+    text = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    shown = re.findall(rf"^::: {re.escape(package.__name__)}\.([\w.]+)$((?:\n +.*)*)", text, re.MULTILINE)
+    names = dict(shown)
+    assert len(names) == len(shown)
+    return names
+
+
+def _is_method(name: str, member: Any) -> bool:
+    return not name.startswith("_") and (
+        inspect.isfunction(member) or isinstance(member, (property, classmethod, cached_property))
+    )
+
+
+def test_the_site_needs_no_network() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "http" not in settings
+    named = re.findall(r"\[([\w-]+\.(?:js|css))\]", settings)
+    assert "iframe-worker.js" in named  # the name by which the plugin "offline" finds that it need not name one of its own
+    for name in named:
+        assert "http" not in (ROOT / "docs" / name).read_text()

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import EndedStreamError, InvalidSpecError, UnknownColumnError
 
 ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
@@ -42,7 +42,8 @@ def main(folder: Path, part: str) -> dict[str, Any]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     Feed(folder / "in").add(*ARRIVED)
-    said = {"start": with_start, "other ways": other_ways, "joins": joined, "rolling": rolled}[part](spark, folder)
+    parts = {"start": with_start, "other ways": other_ways, "joins": joined, "rolling": rolled, "ending": ended}
+    said = parts[part](spark, folder)
     spark.stop()
     return said
 
@@ -143,6 +144,28 @@ def rolled(spark: Any, folder: Path) -> dict[str, Any]:
     )
     query.awaitTermination()
     return said | {"online": rows(spark.read.parquet(str(folder / "online")).select("k", "as_of", "n", "total"))}
+
+
+def ended(spark: Any, folder: Path) -> dict[str, Any]:
+    """End a stream with early, final and late results, read the latest ones, and start once more."""
+    early = windowed_stream(spark, folder).allowed_lateness("1 minute").trigger(wp.EarlyAndFinal(count=1))
+    result, path = early.aggregate(s=wp.sum("v")), str(folder / "ended")
+
+    def end() -> Any:
+        return result.start(main=path, checkpoint=str(folder / "ck7"), trigger={"availableNow": True}, flush_at_end=True)
+
+    still_runs = end().isActive
+    columns = ("k", "window_start", "s", "pane_timing")
+    said = {"still_runs": still_runs, "latest": rows(wp.sinks.read_latest(spark, path, key="k").select(*columns))}
+    try:
+        end()
+    except EndedStreamError as error:
+        said["again"] = str(error)
+    try:
+        wp.sinks.read_latest(spark, path, key="origin")
+    except UnknownColumnError as error:
+        said["refused"] = str(error)
+    return said | {"all": rows(spark.read.parquet(path).select(*columns))}
 
 
 def windowed_stream(spark: Any, folder: Path) -> Any:

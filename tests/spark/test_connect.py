@@ -70,3 +70,12 @@ def test_rolling_features_of_static_rows_labels_and_a_stream_with_a_history(tmp_
     assert ["a", 1, 2, 51] in said["online"]
     assert ["b", 2, 1, 5] in said["online"]
     assert not any(row[0] == "c" for row in said["online"])  # at the first tick its row has left
+
+
+def test_a_stream_that_ends_and_the_latest_of_its_results(tmp_path: Path) -> None:
+    said = said_by("ending", tmp_path)
+    assert said["latest"] == [["a", 0, 108, "LATE"], ["a", 30, 2, "ON_TIME"], ["b", 0, 5, "ON_TIME"]]
+    assert ["a", 0, 8, "ON_TIME"] in said["all"]
+    assert not said["still_runs"]
+    assert "flush_at_end=True has ended" in said["again"]
+    assert "origin" in said["refused"]
