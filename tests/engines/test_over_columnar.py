@@ -122,6 +122,39 @@ def test_numbering_stops_where_it_no_longer_changes() -> None:
     assert changes(output) == [("insert", "a", 100, 20_001, 1, 101)]
 
 
+@pytest.mark.parametrize("place", range(12))
+def test_a_row_that_goes_shifts_frames_in_the_pages_behind_it(place: int) -> None:
+    program = a_program(OverCall("last_value", ("v",), Frame.rows(UNBOUNDED_PRECEDING, preceding(3))))
+    engine, store = columnar_engine(program), MemoryBlobStore()
+    entries = [("a", n, n, 10 * n) for n in range(12)]
+    with given_sizes(small_pages(2)):
+        engine.run(store, [rows(entries)], Clock(MIN, 0))
+        output = engine.run(store, [rows([entries[place]], ["delete"])], Clock(MIN, 0))
+    shown = {row["id"]: row["c0"] for row in emitted(output) if row[CHANGE_TYPE] == "update_postimage"}
+    left = [entry for entry in entries if entry != entries[place]]
+    third = {id: (left[n - 3][3] if n >= 3 else None) for n, (_, _, id, _) in enumerate(left)}
+    assert shown == {id: value for id, value in third.items() if value != (10 * (id - 3) if id >= 3 else None)}
+
+
+def test_an_equal_value_that_looks_different_is_taken_back_as_it_was_emitted() -> None:
+    columns = pa.schema([*COLUMNS, pa.field("m", pa.map_(pa.string(), pa.int64()))])
+    calls = (OverCall("last_value", ("m",), Frame.rows(CURRENT_ROW, following(1))), OverCall("count", (), RUNNING_ROWS))
+    spec = OverSpec(("p",), (ASCENDING,), ("id",), calls)
+    program = OverProgram(spec, columns, output_schema(spec, columns, ["c0", "c1"]), Emit.UPDATE)
+
+    def table(time: int, id: int, pairs: list[tuple[str, int]]) -> pa.Table:
+        return rows([("a", time, id, 0)]).append_column("m", pa.array([pairs], columns.field("m").type))
+
+    one, other = [("x", 1), ("y", 2)], [("y", 2), ("x", 1)]
+    for engine in (columnar_engine(program), OverReferenceEngine(program)):
+        store = MemoryBlobStore()
+        engine.run(store, [table(5, 1, one)], Clock(MIN, 0))
+        quiet = emitted(engine.run(store, [table(7, 2, other)], Clock(MIN, 0)))
+        assert [(row["id"], row[CHANGE_TYPE]) for row in quiet] == [(2, "insert")], "the maps are equal"
+        changed = [row for row in emitted(engine.run(store, [table(1, 3, one)], Clock(MIN, 0))) if row["id"] == 1]
+        assert [(row[CHANGE_TYPE], row["c0"]) for row in changed] == [("update_preimage", one), ("update_postimage", one)]
+
+
 def test_what_no_row_to_come_can_reach_is_dropped() -> None:
     program = a_program(OverCall("lag", ("v",)), OverCall("row_number"), time_column="t", append_only=True, has_late_output=True)
     engine, store = columnar_engine(program), MemoryBlobStore()
@@ -202,6 +235,44 @@ RUNNING = [
     OverCall("max", ("v",), Frame.range_(UNBOUNDED_PRECEDING, preceding(5))),
     OverCall("sum", ("v",), Frame.groups(UNBOUNDED_PRECEDING, preceding(1))),
 ]
+
+
+ENDING_BEFORE = [
+    OverCall(function, ("v",), units(UNBOUNDED_PRECEDING, preceding(distance)), filter=filter)
+    for function in ("last_value", "sum", "max", "count", "avg", "first_value")
+    for units, distance in ((Frame.rows, 1), (Frame.rows, 4), (Frame.range_, 3), (Frame.groups, 2))
+    for filter in (None, "ok")
+    if filter is None or not function.endswith("value")
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_running_frames_that_end_before_the_row_are_what_the_reference_says(seed: int) -> None:
+    rng = random.Random(seed)
+    columns = pa.schema([*COLUMNS, pa.field("ok", pa.bool_())])
+    spec = OverSpec(("p",), (ASCENDING,), ("id",), tuple(rng.sample(ENDING_BEFORE, rng.randint(1, 2))))
+    names = [f"c{number}" for number in range(len(spec.calls))]
+    program = OverProgram(spec, columns, output_schema(spec, columns, names), Emit.UPDATE)
+    held: dict[int, tuple] = {}
+    with given_sizes(small_pages(rng.choice([2, 3, 5]))):
+        engines, stores = (OverReferenceEngine(program), columnar_engine(program)), (MemoryBlobStore(), MemoryBlobStore())
+        for batch in range(6):
+            gone = rng.sample(sorted(held), min(len(held), rng.randint(0, 2)))
+            leaving = [held.pop(id) for id in gone]
+            arriving = [
+                ("a", rng.randint(0, 15), 100 * batch + n, rng.choice([None, 0, 1, 9]), rng.random() < 0.5)
+                for n in range(20 if batch == 0 else rng.randint(0, 2))
+            ]
+            held |= {entry[2]: entry for entry in arriving}
+            entries = [*leaving, *arriving]
+            if not entries:
+                continue
+            table = rows([entry[:4] for entry in entries], ["delete"] * len(leaving) + ["insert"] * len(arriving))
+            table = table.append_column("ok", pa.array([entry[4] for entry in entries], pa.bool_()))
+            expected, got = (
+                emitted(engine.run(store, [table], Clock(MIN, 0))) for engine, store in zip(engines, stores, strict=True)
+            )
+            assert sorted(map(repr, got)) == sorted(map(repr, expected)), f"seed {seed}, batch {batch}: {spec}"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -285,10 +285,8 @@ class _Batch:
         if not len(live):
             return affected
         lasts = rows.layout.segment_ends - 1
-        source = spans.source[live]
-        same = ~spans.inserted[live][lasts] & ~self._carry_changes(spans, source[lasts], values, lasts)
         stops = np.ones(len(spans.firsts), np.bool_)
-        stops[segment[lasts]] = same | ~affected[lasts]
+        stops[segment[lasts]] = ~self._changes_reach(spans, rows, segment, live, values) | ~affected[lasts]
         right = more.right
         right |= spans.cut_right & ~stops
         beyond = np.zeros(rows.layout.size, np.bool_)
@@ -298,6 +296,30 @@ class _Batch:
         fresh = beyond & spans.inserted[live]
         right[segment[fresh]] = True
         return affected & ~beyond
+
+    def _changes_reach(self, spans: Spans, rows: SortedRows, segment: Segments, live: InSpans, values: Values) -> Mask:
+        """Return for each segment of ``rows`` whether rows beyond its cut on the right may change.
+
+        Their frames end at the row where that of the segment's last row ends, or behind it. So nothing changes for them if from
+        there on no row came or went, and each has the carry columns that it had.
+        """
+        layout = rows.layout
+        lasts = layout.segment_ends - 1
+        firsts = lasts.copy()
+        for call in self._engine.running:
+            if call.call.frame is not None:
+                firsts = np.minimum(firsts, rows.frames(call.call.frame).hi[lasts] - 1)
+        whole = firsts < layout.segment_firsts
+        firsts = np.maximum(firsts, layout.segment_firsts)
+        begins = np.where(whole, spans.firsts[segment[lasts]], live[firsts])
+        changed = np.append(0, np.cumsum(spans.deleted | spans.inserted))
+        reach: Mask = changed[spans.lasts[segment[lasts]] + 1] > changed[begins]
+        asked = np.flatnonzero(~reach & spans.cut_right[segment[lasts]])
+        lengths = lasts[asked] + 1 - firsts[asked]
+        number = np.repeat(asked, lengths)
+        at = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + firsts[number]
+        reach[number[self._carry_changes(spans, spans.source[live[at]], values, at)]] = True
+        return reach
 
     def _carry_changes(self, spans: Spans, source: InTable, values: Values, at: Live) -> Mask:
         """Return where the carry columns of rows differ from the stored ones."""
@@ -317,12 +339,12 @@ class _Batch:
         fresh = dict(zip(names, [*computed.values.outputs, *computed.values.carries], strict=True))
         runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
-        current = {name: pc.if_else(pa.array(affected[name]), fresh[name], stored[name]) for name in names}
-        was = self._before(spans, computed, stored)
-        emitted = changelog(self._program, spans, computed.live, current, was)
-        changed = spans.inserted[computed.live].copy()
-        for name in names:
-            changed |= affected[name] & differing(stored[name], current[name])
+        # Equal values may look different (a map's order): what was emitted stays as it was.
+        differs = {name: affected[name] & differing(stored[name], fresh[name]) for name in names}
+        taken = {name: differs[name] if name in runs else affected[name] for name in names}
+        current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
+        emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))
+        changed = np.logical_or.reduce([spans.inserted[computed.live], *differs.values()])
         self._write(cache, spans, computed, current, changed)
         return emitted
 

@@ -65,6 +65,7 @@ class OverOnUpdate:
         self._reaches = [call.reach for call in spec.calls]
         self._inputs = RowForms(columns)
         self._all = RowForms(pa.schema([*columns, *outputs]))
+        self._outputs = {name: RowForms(outputs, (name,)) for name in outputs.names}
         self._key = RowForms(columns, spec.key)
         self._state = state
         self._report = report
@@ -112,8 +113,13 @@ class OverOnUpdate:
         partition = SortedPartition([rows[position] for position in positions], self._order)
         after = {position: rows[position] for position in positions}
         for index in range(affected.first_curr_row, affected.last_curr_row + 1):
-            after[positions[index]] = rows[positions[index]] | {name: call(partition, index) for name, call in self._calls}
+            row = rows[positions[index]]
+            after[positions[index]] = row | {name: self._value(row, name, call(partition, index)) for name, call in self._calls}
         return after
+
+    def _value(self, row: Row, name: str, value: Any) -> Any:
+        """Return the value of an output: equal ones may look different (a map's order), and what was emitted stays as it was."""
+        return row[name] if name in row and self._outputs[name].same(row, {name: value}) else value
 
     def _differences(self, before: Stored, after: Stored) -> Iterator[tuple[Position, Change]]:
         for position in sorted(before.keys() | after.keys()):
