@@ -27,7 +27,7 @@ class WindowpaneError(Exception):
         """Add where it happened (key, element, window) to the message, once, and return the error."""
         if not getattr(self, "_located", False):
             where = ", ".join(f"{name} {value!r}" for name, value in place.items())
-            self.args = (f"{self.args[0]} [{where}]", *self.args[1:])
+            self.args = (f"{self.args[0]} [{where}]" if where else self.args[0], *self.args[1:])
             self._located = True
         return self
 

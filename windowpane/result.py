@@ -70,7 +70,7 @@ class Runnable:
 
         Raises:
             UndeclaredSideOutputError: a sink for an output nobody declared.
-            InvalidSpecError: the DataFrame is static: write ``df`` instead.
+            InvalidSpecError: the DataFrame is static: write ``df`` instead; or the trigger is none of Spark's.
             RunningCheckpointError: a query with this checkpoint runs already.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.
 

@@ -491,6 +491,10 @@ class _Process(ProcessWindowFunction):
         """Call it."""
         return self.function(key, context, elements)
 
+    def __repr__(self) -> str:
+        """Name it, for errors."""
+        return f"process({getattr(self.function, '__name__', self.function)})"
+
 
 def _assigner(step: str, given: Any) -> WindowAssigner:
     if not isinstance(given, WindowAssigner):

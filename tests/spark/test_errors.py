@@ -160,6 +160,9 @@ def test_streams_are_refused_without_a_watermark_a_sink_or_a_declared_output(spa
         result.start(main=print, late=print)
     with pytest.raises(InvalidSpecError, match="a sink is"):
         result.start(main=7)  # type: ignore[arg-type]
+    for trigger in ("10 seconds", {"every": "10 seconds"}):
+        with pytest.raises(InvalidSpecError, match=r"'10 seconds'.*\{'processingTime': '10 seconds'\}.*availableNow"):
+            result.start(main=str(tmp_path / "out"), trigger=trigger)  # type: ignore[arg-type]
     with pytest.raises(InvalidSpecError, match="event_time="):
         wp.stream(stream, watermark=0).key_by("k").count_window(2).reduce(added)
 
@@ -259,6 +262,14 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     "wrong output type": (
         lambda df: ten(df).process(Yielding({"x": "one"}), "x int"),
         ("OutputSchemaError", "'x' is int32", "'one'", "key 'a'", WINDOW),
+    ),
+    "a fraction for a whole number": (
+        lambda df: ten(df).process(Yielding({"x": 1.5}), "x int"),
+        ("OutputSchemaError", "'x' is int32", "1.5 has a fraction", "key 'a'", WINDOW),
+    ),
+    "a row where rows are expected": (
+        lambda df: ten(df).apply(lambda k, w, rows: {"x": 1}, "x int"),
+        ("UserFunctionError", "apply(<lambda>) raised TypeError: it returned the row {'x': 1}", "return [row]", WINDOW),
     ),
     "output that is no row": (
         lambda df: ten(df).apply(lambda k, w, rows: [7], "x int"),

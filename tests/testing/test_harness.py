@@ -529,7 +529,7 @@ class TestRefusedWhenRun:
             ({"trigger": Raising("clear")}, r"Raising\(where='clear'\).* trigger's mistake"),
             ({"evictor": RaisingEvictor()}, "evictor's mistake"),
             ({"function": WindowFunctionSpec.reduce(divide_by_zero)}, "ReduceAggregate.* function's mistake"),
-            ({"function": WindowFunctionSpec.apply(divide_by_zero)}, "ApplyFunction.* function's mistake"),
+            ({"function": WindowFunctionSpec.apply(divide_by_zero)}, "apply\\(divide_by_zero\\).* function's mistake"),
         ],
         ids=["assigner", "on_element", "on_event_time", "clear", "evictor", "reduce", "apply"],
     )

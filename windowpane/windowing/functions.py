@@ -114,6 +114,10 @@ class ApplyFunction(ProcessWindowFunction):
         """Call the function."""
         return self.function(key, context.window, elements)
 
+    def __repr__(self) -> str:
+        """Name the function, for errors."""
+        return f"apply({getattr(self.function, '__name__', self.function)})"
+
 
 @dataclass(frozen=True)
 class PassThrough(ProcessWindowFunction):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowpane.errors import OutputSchemaError, UnrepresentableValueError
@@ -162,6 +164,12 @@ def _is_same(returned: Any, value: Any, field: pa.Field) -> bool:
 
 def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], emitted: Sequence[Any]) -> pa.Array:
     values = [row.get(field.name) for row in named]
+    has_fraction = _has_fraction(field.type)
+    if has_fraction is not None:
+        for value, row in zip(values, emitted, strict=True):
+            if has_fraction(value):
+                reason = f"column {field.name!r} is {field.type}, which holds whole numbers, and {value!r} has a fraction"
+                raise OutputSchemaError(output, reason, *row)
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -172,3 +180,24 @@ def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], em
                 reason = f"column {field.name!r} is {field.type} and cannot hold {value!r} ({cause})"
                 raise OutputSchemaError(output, reason, *row) from error
         raise
+
+
+def _has_fraction(kind: pa.DataType) -> Callable[[Any], bool] | None:
+    """Return what finds a fraction that Arrow would cut off without a word, ``None`` where a type has no whole numbers."""
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        return lambda value: isinstance(value, float | Decimal | np.floating) and value % 1 != 0
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = _has_fraction(kind.value_type)
+        return element and (lambda values: values is not None and any(map(element, values)))
+    if pa.types.is_struct(kind):
+        fields = {field.name: found for field in kind if (found := _has_fraction(field.type)) is not None}
+        if fields:
+            return lambda row: row is not None and any(found(dict(row).get(name)) for name, found in fields.items())
+    if pa.types.is_map(kind):
+        key, item = (_has_fraction(each) or (lambda _: False) for each in (kind.key_type, kind.item_type))
+        return lambda entries: entries is not None and any(key(k) or item(v) for k, v in _pairs(entries))
+    return None
+
+
+def _pairs(entries: Any) -> Iterable[tuple[Any, Any]]:
+    return entries.items() if isinstance(entries, Mapping) else entries

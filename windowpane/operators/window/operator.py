@@ -12,7 +12,7 @@ them, under the current key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -239,13 +239,13 @@ class WindowOperator:
     def _emit(self, window: Window, firing: Firing, elements: Sequence[Any]) -> None:
         key = self._state.current_key
         with self._in_process.of(window):
-            rows = self.spec.function.process.process(key, self._process_context.at(window), elements)
+            rows = _rows(self.spec.function.process.process(key, self._process_context.at(window), elements))
             if self._panes is None:
-                for row in rows or ():
+                for row in rows:
                     self._collector.emit(key, window, row)
                 return
             is_end_reached = window.max_timestamp <= self.timers.watermark
-            for entry in self._panes.rows(window, list(rows or ()), firing, is_end_reached):
+            for entry in self._panes.rows(window, list(rows), firing, is_end_reached):
                 self._collector.emit(key, entry.window, entry.value, entry.pane, entry.change)
 
     def _emit_side_output(self, tag: OutputTag, window: Window, value: Any) -> None:
@@ -393,3 +393,10 @@ class WindowOperator:
 
     def _where(self) -> dict[str, object]:
         return {} if self._element is None else {"element": self._element[0]}
+
+
+def _rows(returned: Iterable[Any] | None) -> Iterable[Any]:
+    """Return the rows that a function returned, none for ``None``; of a single row, its columns would be taken for rows."""
+    if isinstance(returned, Mapping) or hasattr(returned, "asDict"):
+        raise TypeError(f"it returned the row {returned!r}, where rows are expected: yield the row, or return [row]")
+    return returned or ()

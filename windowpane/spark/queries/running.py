@@ -25,6 +25,9 @@ from windowpane.spark.queries.starting import started
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
+_TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}
+"""The arguments of ``DataStreamWriter.trigger``."""
+
 
 def start(
     built: BuiltProgram,
@@ -40,6 +43,7 @@ def start(
     if not sinks:
         raise InvalidSpecError("start needs a sink for at least one output, for example start(main='out/main').")
     outputs = [built.named(name) for name in sinks]
+    _check_trigger(trigger)
     _check_idleness(built, trigger or {})
     if flush_at_end:
         check_flush(built, checkpoint, trigger or {})
@@ -75,7 +79,9 @@ def start_writing(
 
     Raises:
         RunningCheckpointError: a query with this checkpoint runs already.
+        InvalidSpecError: the trigger is none of Spark's.
     """
+    _check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(Briefly(write).__call__)
     if checkpoint is not None:
         refuse_a_second_query(rows.sparkSession, checkpoint)
@@ -85,6 +91,16 @@ def start_writing(
     if trigger:
         writer = writer.trigger(**trigger)
     return started(writer.start, rows.sparkSession)
+
+
+def _check_trigger(trigger: Any) -> None:
+    """Refuse what Spark would refuse without saying what it takes."""
+    if trigger is None or (isinstance(trigger, Mapping) and trigger.keys() <= _TRIGGERS):
+        return
+    raise InvalidSpecError(
+        f"trigger={trigger!r}: say {{'processingTime': '10 seconds'}} for a batch that often, {{'availableNow': True}} for a run "
+        "that takes what is there, and ends. When windows fire is said to .trigger(...) before the function."
+    )
 
 
 def _check_idleness(built: BuiltProgram, trigger: Mapping[str, Any]) -> None:
