@@ -13,17 +13,16 @@ SECOND = 1_000_000
 _FIRST_FILE = 1_704_067_200
 
 
-def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int) -> None:
-    """Write a file a batch: some seconds of event time, in disorder."""
-    draw = np.random.default_rng(7)
+def write_batches(folder: Path, rows: int, keys: int, batches: int, seconds: int, first: int = 0) -> None:
+    """Write a file a batch, numbered from ``first`` on: some seconds of event time, in disorder."""
+    draw = np.random.default_rng(7 + first)
     cards = pa.array([f"card-{number:032}" for number in range(keys)])
-    for number in range(batches):
+    for number in range(first, first + batches):
         start = (_FIRST_FILE + number * seconds) * SECOND
         times = start + draw.integers(0, seconds * SECOND, rows)
         chosen = cards.take(pa.array(draw.integers(0, keys, rows)))
-        table = pa.table(
-            {"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": draw.integers(0, 10**6, rows)}
-        )
+        amounts, ids = draw.integers(0, 10**6, rows), np.arange(number * rows, (number + 1) * rows)
+        table = pa.table({"card": chosen, "at": pa.array(times, pa.timestamp("us", "UTC")), "amount": amounts, "id": ids})
         path = folder / f"{number:03}.parquet"
         pq.write_table(table, path)
         os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))

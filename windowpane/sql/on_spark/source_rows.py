@@ -24,9 +24,9 @@ from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import TIMESTAMP, SqlType
 from windowpane.sql.on_spark.ingest import given_columns, read_sql
-from windowpane.sql.on_spark.rowwise import task_storage
+from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.windows.time_functions import instant_sql
 
@@ -167,7 +167,8 @@ class SourceRows:
 
     def _take(self, arrived: pa.Table, sql: str, begin: Progress, first: int) -> Taken:
         ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
-        arrived = arrived.append_column(ROW_ID, pa.array(ids))
+        times = [column.name for column in self.table.relation.columns if column.type == TIMESTAMP]
+        arrived = without_zone(arrived, times).append_column(ROW_ID, pa.array(ids))
         storage, held = task_storage(), self.table.watermark
         with storage.reading(arrived) as name:
             source = self._read(arrived, name)

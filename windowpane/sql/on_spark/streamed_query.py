@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.on_spark.rowwise import task_storage
+from windowpane.sql.expressions.types import TIMESTAMP
+from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan
@@ -144,9 +145,10 @@ class Leaving:
         storage, columns = task_storage(), ", ".join(self._items())
         came = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
         weight = f"{'1' if self.plan.closes else came} AS {quoted(WEIGHT)}"
+        times = [name for name, column in self.plan.results if column.type == TIMESTAMP]
         for batch in batches:
             if batch.num_rows:
-                with storage.reading(pa.Table.from_batches([batch])) as name:
+                with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
                     groups = f"(SELECT {columns}, {weight} FROM {name})"
                     made = storage.arrow(self.plan.result.replace(INPUT, groups))
                 blobs = [to_stream(made).to_pybytes()] if made.num_rows else []
