@@ -17,7 +17,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint docs release pytest demo live bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint docs release pytest pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,10 +39,15 @@ lint: setup
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-# Spark keeps two cores busy by itself, and starts a Python worker that must answer within ten seconds: one JVM at a time.
+# A streaming query of a few rows keeps one core busy: beside the tests on Spark, which go first, run the others.
 pytest: lint
-	@$(WITH_JAVA) $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not slow"
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-on-spark pytest-in-process
+
+pytest-on-spark:
 	@$(WITH_JAVA) $(PY) -m pytest -q -m "spark and not slow"
+
+pytest-in-process:
+	@$(WITH_JAVA) nice $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not slow"
 
 test-all: lint  ## Run every test, those that make test leaves out for time, too
 	@$(WITH_JAVA) WINDOWPANE_EXAMPLES=all $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark"

@@ -1,13 +1,22 @@
-"""How many examples a random test draws: one in four in ``make test``, all in ``make test-all``."""
+"""How many examples a random test draws, and its seeds: a share of them in ``make test``, all in ``make test-all``."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import pytest
 
 _ALL = "WINDOWPANE_EXAMPLES"
-_SHARE, _FEWEST = 4, 25
+_SHARE, _FEWEST = 8, 12
 
 
 def examples(number: int) -> int:
-    """Return how many of so many examples to draw: each with ``WINDOWPANE_EXAMPLES=all``, else one in four."""
+    """Return how many of so many examples to draw: each with ``WINDOWPANE_EXAMPLES=all``, else one in eight."""
     return number if os.environ.get(_ALL) == "all" else max(number // _SHARE, min(number, _FEWEST))
+
+
+def seeds(number: int) -> list[Any]:
+    """Return so many seeds, to parametrize a test with: one in four is of ``make test``, the others have the mark ``slow``."""
+    kept = max(number // 4, 1)
+    return [*range(kept), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(kept, number))]

@@ -29,7 +29,10 @@ def test_no_transcript_differs(file: Path, restart: bool) -> None:
     assert passed == len(list(read_cases(file))) - skipped.total()
 
 
-@pytest.mark.parametrize("options", [Options(), Options(restart=True, batches_steps=True)], ids=str)
+PLAIN, RESTARTED = Options(), Options(restart=True, batches_steps=True)
+
+
+@pytest.mark.parametrize("options", [pytest.param(PLAIN, marks=pytest.mark.slow), RESTARTED], ids=str)
 @pytest.mark.parametrize("file", beam_files(), ids=lambda file: file.stem)
 def test_no_transcript_differs_on_columns(file: Path, options: Options) -> None:
     verdicts = list(replay_paths([file], "columnar", options))

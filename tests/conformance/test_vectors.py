@@ -31,7 +31,10 @@ REASONS = {
     "a null key is an ordinary key",
     "windowpane sets no parallelism for an operator, so there is none to refuse",
 }
-RESTARTS = pytest.mark.parametrize("restart", [False, True], ids=["plain", "restart-every-step"])
+RESTARTS = pytest.mark.parametrize(
+    "restart", [pytest.param(False, id="plain", marks=pytest.mark.slow), pytest.param(True, id="restart-every-step")]
+)
+"""``make test`` replays each vector once: with the restarts, which ask for more."""
 
 
 def shared_files() -> list[Path]:
@@ -51,8 +54,12 @@ def replay(file: Path, restart: bool, engine: str = "row") -> tuple[int, list[st
     return passed, failed, skipped
 
 
+IF_ALONE = pytest.mark.slow if shared_files() else ()
+"""Copies are of the same kinds: where the shared vectors are within reach, those are enough for ``make test``."""
+
+
 @RESTARTS
-@pytest.mark.parametrize("file", find_files([COPIED]), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [pytest.param(file, marks=IF_ALONE, id=file.stem) for file in find_files([COPIED])])
 def test_copied_vectors(file: Path, restart: bool) -> None:
     passed, failed, skipped = replay(file, restart)
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from windowpane.demo import flights, program, report, results, session
 
 MONTH = 2
-BATCHES = 12
+BATCHES = 6
 ALL_FLIGHTS = 336_776
 
 RAW = """

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
+from tests.examples import seeds
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import ArrowResultError, InvalidSpecError, UserFunctionError
@@ -105,7 +106,7 @@ def _rows(tables: Any, number: int) -> list[dict]:
     return [row for which, table in tables if which == number for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize("assigner", ASSIGNERS, ids=lambda assigner: type(assigner).__name__)
 @pytest.mark.parametrize("kind", FUNCTIONS)
 @pytest.mark.parametrize("lateness", [0, 20])
@@ -134,7 +135,7 @@ COUNTED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize(
     ("kind", "parts"), [*((kind, parts) for kind in FUNCTIONS for parts in EARLY), *(("aggregate", parts) for parts in COUNTED)]
 )

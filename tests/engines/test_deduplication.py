@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.deduplication.engine import DeduplicationEngine
 from windowpane.engines.deduplication.program import LATE, DeduplicationProgram, Keep
 from windowpane.engines.deduplication.reference import DeduplicationReferenceEngine
@@ -197,7 +198,7 @@ def random_batches(draw: Random, keys: list[Any], within: int) -> list[tuple[int
     return batches
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_random_batches_give_what_the_definition_says(seed: int) -> None:
     draw = Random(seed)
     kind, keys = draw.choice(KEYS)
@@ -236,7 +237,7 @@ def table_of(changes: Iterable[tuple[Any, ...]]) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_batches_make_no_difference(engine: Any, seed: int) -> None:
     draw = Random(seed)
     rows: list[Arrived] = [(draw.choice("abc"), draw.randrange(80), number) for number in range(60)]

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import drawn_sizes
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_every_row_that_is_not_forgotten_is_found_under_its_hash(seed: int) -> None:
     draw, store = Random(seed), MemoryBlobStore()
     added: list[tuple[int, int, str]] = []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from tests.examples import seeds
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import POSITION, TIME
@@ -33,7 +34,7 @@ Steps = Sequence[tuple[int, pa.Table]]
 """(watermark, rows that come after it), one step a batch."""
 
 END = 10_000
-SEEDS = pytest.mark.parametrize("seed", range(40))
+SEEDS = pytest.mark.parametrize("seed", seeds(40))
 ADDABLE = {"n": wp.count(), "total": wp.sum("n"), "money": wp.sum("m")}
 
 

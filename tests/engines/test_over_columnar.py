@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.columnar_programs import columnar_engine
+from tests.examples import seeds
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
@@ -194,7 +195,7 @@ def test_rows_without_time_are_late_where_they_stand_with_the_oldest(make: Calla
     assert 4 in [row["id"] for row in emitted(late)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_dropping_state_keeps_to_the_calendar(seed: int) -> None:
     rng = random.Random(seed)
     columns = COLUMNS.set(1, pa.field("t", pa.timestamp("us")))
@@ -246,7 +247,7 @@ ENDING_BEFORE = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_running_frames_that_end_before_the_row_are_what_the_reference_says(seed: int) -> None:
     rng = random.Random(seed)
     columns = pa.schema([*COLUMNS, pa.field("ok", pa.bool_())])
@@ -275,7 +276,7 @@ def test_running_frames_that_end_before_the_row_are_what_the_reference_says(seed
             assert sorted(map(repr, got)) == sorted(map(repr, expected)), f"seed {seed}, batch {batch}: {spec}"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_dropping_state_changes_nothing_that_comes_out(seed: int) -> None:
     rng = random.Random(seed)
     with given_sizes(small_pages(rng.choice([2, 5, 128]))):

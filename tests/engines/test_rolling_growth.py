@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
@@ -106,7 +107,7 @@ CALLS = (count(), sum("n"), avg("n"), min("n"), max("x"), approx_count_distinct(
 
 
 @pytest.mark.parametrize("emit", RollingEmit)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_a_larger_plan_gives_what_it_gives_from_the_start(emit: RollingEmit, seed: int) -> None:
     """After the first tick of the larger plan its rows, and the latest ones of each key, are those of a run of it alone."""
     random = Random(seed)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgram
@@ -100,7 +101,7 @@ def test_state_ends_when_no_label_can_see_it() -> None:
 
 
 @pytest.mark.parametrize("known_at", [None, "seen"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_labels_of_a_stream_have_what_static_ones_have(seed: int, known_at: str | None) -> None:
     random = Random(seed)
     exact = random.random() < 0.5

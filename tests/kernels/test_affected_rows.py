@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
 from windowpane.kernels.over.window import OverWindow
 from windowpane.windowing.over.frames import CURRENT_ROW, UNBOUNDED_FOLLOWING, Frame, Units, following, preceding
@@ -68,7 +69,7 @@ def without(table: pa.Table, rows: list[int]) -> pa.Table:
     return table.filter(pa.array(~np.isin(np.arange(table.num_rows), rows)))
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(200))
 def test_no_row_whose_value_changes_is_left_out(seed: int) -> None:
     draw = random.Random(seed)
     count = draw.randint(1, 14)

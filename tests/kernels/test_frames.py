@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.kernels.over.frames import Frames, SortedOrder, find_frames, session_starts, spans
 from windowpane.kernels.over.sorting import layout_of
 from windowpane.kernels.sorting.order_axis import order_axis
@@ -113,7 +114,7 @@ def by_definition(frame: Frame, segments: list[list[int]], descending: bool) -> 
     return held
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(300))
 def test_every_row_within_both_bounds_is_in_the_frame(seed: int) -> None:
     draw = random.Random(seed)
     descending = draw.random() < 0.5

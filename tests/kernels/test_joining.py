@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from tests.examples import seeds
 from windowpane.kernels.joining.ranges import Places, moved, range_pairs
 from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
 from windowpane.sizes import standing_in
 from windowpane.windowing.times import MAX, MIN
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_pairs_are_those_of_the_product(seed):
     chance = random.Random(seed)
     left = [(chance.randrange(-1, 3), chance.randrange(10)) for _ in range(chance.randrange(12))]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.kernels.over.calls.decimals import decimal_means, decimal_sums
 from windowpane.kernels.over.calls.doubles import doubles_of
 from windowpane.kernels.over.calls.means import integer_means
@@ -107,7 +108,7 @@ def test_decimals_become_the_nearest_doubles() -> None:
     assert doubles_of(pa.array([2**53 + 1, None])).tolist() == [float(2**53), 0.0]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_scan_begins_anew_in_every_segment(seed: int) -> None:
     draw = random.Random(seed)
     lengths = [draw.choice([1, 2, 5, 63, 64, 65, 100]) for _ in range(draw.randint(1, 6))]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, refusal
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
@@ -96,7 +97,7 @@ def given(engine: Any, table: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple("NaN" if value != value else value for value in row) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("is_exact", [True, False])
 def test_all_at_once_is_one_by_one(seed: int, is_exact: bool) -> None:
     random = Random(seed)
@@ -112,7 +113,7 @@ def sum_of(column: pa.ChunkedArray) -> int:
     return int(column.to_pylist().count(True))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 @pytest.mark.parametrize("inclusive", [True, False])
 def test_labels_are_given_what_duckdb_joins_to_them(seed: int, inclusive: bool) -> None:
     table = random_table(Random(1000 + seed)).rename_columns(["t" if name == TIME else name for name in (*COLUMNS.names, *_REST)])

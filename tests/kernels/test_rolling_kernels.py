@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.kernels.rolling.features import FeatureKernel
 from windowpane.kernels.rolling.pieces import PieceFeatures
 from windowpane.windowing.aggregates import Aggregate, avg, collect_list, count, max, min, sum
@@ -75,7 +76,7 @@ def asked_of(questions: list[tuple[int, int]]) -> tuple[Any, Any]:
     return np.array(keys), np.array(instants)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_features_of_sorted_rows(seed: int) -> None:
     table, rows, questions = drawn(seed)
     keys, instants = asked_of(questions)
@@ -86,7 +87,7 @@ def test_features_of_sorted_rows(seed: int) -> None:
     assert list(zip(*(column.to_pylist() for column in found), strict=True)) == [tuple(row) for row in expected]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_features_of_pieces(seed: int) -> None:
     table, rows, questions = drawn(seed)
     keys, instants = asked_of(questions)

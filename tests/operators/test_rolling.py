@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeReferenceEngine
@@ -136,7 +137,7 @@ def at(spec: RollingSpec, rows: Rows, labels: Rows) -> Rows:
     return [tuple(row.values()) for _, found in output.tables for row in found.to_pylist()]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 @pytest.mark.parametrize("emit", ["each", "tick"])
 def test_what_came_out_is_what_labels_of_its_instant_are_given(emit: str, seed: int) -> None:
     """The law that keeps serving and training together."""
@@ -147,7 +148,7 @@ def test_what_came_out_is_what_labels_of_its_instant_are_given(emit: str, seed: 
     assert at(spec, rows, [row[:2] for row in results]) == results
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_ticks_do_not_depend_on_batches(seed: int) -> None:
     batches = stream(seed)
     rows = [row for _, rows in batches for row in rows]

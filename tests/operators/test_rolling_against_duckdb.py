@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from tests.operators.test_rolling import COLUMNS, KEY, Rows, stream, table_of
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.program import RollingProgram
@@ -46,7 +47,7 @@ def by_duckdb(rows: Rows) -> list[tuple[Any, ...]]:
         return connection.execute(f"SELECT key, t, {frames} FROM given").fetchall()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_each_row_has_what_duckdb_gives_it(seed: int) -> None:
     batches = stream(seed)
     rows = [row for _, rows in batches for row in rows]

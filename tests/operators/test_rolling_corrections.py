@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.examples import seeds
 from tests.operators.test_rolling import COLUMNS, KEY, Rows, table_of
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
@@ -100,7 +101,7 @@ def readings(rows: Rows, keys: str, ticks: range) -> dict[tuple[str, int], tuple
     return found
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", seeds(250))
 def test_corrected_history_is_that_of_rows_in_time(seed: int) -> None:
     random = Random(seed)
     exact, step = random.random() < 0.5, random.choice([5, 5, 10])

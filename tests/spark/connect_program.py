@@ -12,12 +12,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windowpane as wp
+from tests.brief_jvm import BRIEF
 from tests.spark.helpers import EVENTS, Feed, rows
 from windowpane import OutputTag, ProcessWindowFunction, TumblingEventTimeWindows
 from windowpane.errors import EndedStreamError, InvalidSpecError, UnknownColumnError
 
 ARRIVED = [[("a", 1, 1), ("b", 2, 5)], [("a", 3, 7), ("a", 30, 2)], [("a", 4, 100)]]
 TEN = TumblingEventTimeWindows.of("10 seconds")
+SETTINGS: dict[str, Any] = {
+    "spark.driver.extraJavaOptions": BRIEF,
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.ui.enabled": "false",
+}
 LATE, LARGE = OutputTag("late"), OutputTag("large", "k string, total long")
 
 
@@ -38,11 +45,11 @@ def failing(left: Any, right: Any) -> Any:
 
 def main(folder: Path, part: str) -> dict[str, Any]:
     """Run the programs of a part on files in ``folder`` and return what came out."""
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     Feed(folder / "in").add(*ARRIVED)
-    parts = {"start": with_start, "other ways": other_ways, "joins": joined, "rolling": rolled, "ending": ended}
+    parts = {"start": with_start, "over": over, "other ways": other_ways, "joins": joined, "rolling": rolled, "ending": ended}
     said = parts[part](spark, folder)
     spark.stop()
     return said
@@ -52,7 +59,7 @@ def with_start(spark: Any, folder: Path) -> dict[str, Any]:
     """Run static programs, and streams by ``start``."""
     static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
     said = {"static": rows(wp.stream(static, "t").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("v")).df)}
-    return said | errors(static) | over(spark, static, folder) | written_by_start(spark, folder)
+    return said | errors(static) | written_by_start(spark, folder)
 
 
 def other_ways(spark: Any, folder: Path) -> dict[str, Any]:
@@ -103,8 +110,9 @@ def made_in_python(spark: Any, folder: Path) -> dict[str, Any]:
     return {f"made_{name}": rows(spark.read.parquet(path).select(*columns[name])) for name, path in sinks.items()}
 
 
-def over(spark: Any, static: Any, folder: Path) -> dict[str, Any]:
+def over(spark: Any, folder: Path) -> dict[str, Any]:
     """Number the rows of each key, on window close and on update."""
+    static = spark.read.schema(EVENTS).parquet(str(folder / "in")).coalesce(1)
     begun = wp.over(static, "t", key=("k", "t")).partition_by("k").order_by(F.col("t").desc())
     ranked = rows(begun.select("k", "v", n=wp.row_number(), d=wp.apply(F.abs, wp.col("v") - wp.lag("v"))).emit_on_update().df)
     stream = wp.over(Feed(folder / "in").stream(spark), "t", watermark=0, key=("k", "t")).partition_by("k").order_by("t")

@@ -1,4 +1,4 @@
-"""Programs that a test kills and restarts: run as ``python restart_program.py INPUT WORK PARTITIONS [--finish]``.
+"""Programs that a test kills and restarts: run as ``python restart_program.py INPUT WORK PARTITIONS [--finish] [--only NAME]``.
 
 ``sessions`` writes three outputs with ``start``; ``tumbling`` writes ``df`` to Spark's own file sink; ``changed`` writes the
 changelog of two OVER windows. Each stalls once in the middle of a batch and leaves a marker, so that the test can kill it there.
@@ -110,27 +110,27 @@ STARTS = {"sessions": start_sessions, "tumbling": start_tumbling, "changed": sta
 OUTPUTS = ("sessions/main", "sessions/first", "sessions/late", "tumbling/main", "changed/main")
 
 
-def run_for_ever(spark: SparkSession, folder: str, work: Path) -> None:
-    """Run all programs until somebody kills them, each begun once the one before runs: workers must answer in ten seconds."""
+def run_for_ever(spark: SparkSession, folder: str, work: Path, names: Iterable[str]) -> None:
+    """Run programs until somebody kills them, each begun once the one before runs: workers must answer in ten seconds."""
     queries = []
-    for start in STARTS.values():
-        queries.append(start(spark, folder, work, {"processingTime": "0 seconds"}))
+    for name in names:
+        queries.append(STARTS[name](spark, folder, work, {"processingTime": "0 seconds"}))
         while queries[-1].isActive and queries[-1].lastProgress is None:
             time.sleep(0.05)
     for query in queries:
         query.awaitTermination()
 
 
-def run_to_the_end(spark: SparkSession, folder: str, work: Path) -> None:
+def run_to_the_end(spark: SparkSession, folder: str, work: Path, names: Iterable[str] = tuple(STARTS)) -> None:
     """Run one program after the other."""
-    for start in STARTS.values():
-        start(spark, folder, work, {"availableNow": True}).awaitTermination()
+    for name in names:
+        STARTS[name](spark, folder, work, {"availableNow": True}).awaitTermination()
 
 
-def results(spark: SparkSession, work: Path) -> dict[str, list[str]]:
-    """Return the rows of each output, as sorted text."""
+def results(spark: SparkSession, work: Path, names: Iterable[str] = OUTPUTS) -> dict[str, list[str]]:
+    """Return the rows of outputs, as sorted text."""
     outputs = {}
-    for name in OUTPUTS:
+    for name in names:
         df = spark.read.parquet(f"{work}/{name}")
         rows = df.select(F.to_json(F.struct(*[c for c in df.columns if c not in ("query", "batch")]))).collect()
         outputs[name] = sorted(row[0] for row in rows)
@@ -156,6 +156,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("partitions")
     parser.add_argument("--finish", action="store_true")
+    parser.add_argument("--only", choices=STARTS)
     given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
@@ -175,7 +176,7 @@ def main() -> None:
     if given.finish:
         finish(spark, given.input, given.work)
     else:
-        run_for_ever(spark, given.input, given.work)
+        run_for_ever(spark, given.input, given.work, [given.only] if given.only else STARTS)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ def test_static_and_streaming_programs(tmp_path: Path) -> None:
     assert said["late"] == [["a", 4, 100, [[0, 10]], True]]
     assert said["large"] == [["a", 8]]
     assert said["late_dropped"] == 1
+    assert "UnknownColumnError" in said["refused"]
+    assert "write wp.col('name') in its place" in said["stands_first"]
+    assert "windowpane.errors.UserFunctionError" in said["raised"]
+
+
+def test_over_windows_of_static_rows_and_of_a_stream(tmp_path: Path) -> None:
+    said = said_by("over", tmp_path)
     assert said["ranked"] == [
         ["a", 1, 4, 6, "insert"],
         ["a", 100, 2, 98, "insert"],
@@ -45,9 +52,6 @@ def test_static_and_streaming_programs(tmp_path: Path) -> None:
     ]
     assert said["over_main"] == [["a", 1, 1, 1], ["a", 3, 7, 13], ["b", 2, 5, 6]]
     assert said["over_late"] == [["a", 4, 100]]
-    assert "UnknownColumnError" in said["refused"]
-    assert "write wp.col('name') in its place" in said["stands_first"]
-    assert "windowpane.errors.UserFunctionError" in said["raised"]
 
 
 def test_rows_that_python_makes_watermarks_of_the_operator_and_a_sink_of_spark(tmp_path: Path) -> None:

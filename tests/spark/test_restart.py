@@ -87,6 +87,24 @@ class Killable:
         assert code == 0, self.log.read_text()[-4000:]
 
 
+@pytest.mark.spark
+def test_a_query_that_is_killed_in_a_batch_goes_on_in_another_process(spark: Any, tmp_path: Path) -> None:
+    source, work, calm = tmp_path / "input", tmp_path / "work", tmp_path / "undisturbed"
+    work.mkdir()
+    calm.mkdir()
+    add(source, *range(6))
+    Killable(source, work, 2, "--only", "sessions").kill_when((work / "sessions.stalled").exists)
+    assert not (work / "sessions" / "checkpoint" / "commits" / "5").exists()
+    add(source, 6, LAST)
+    (calm / "sessions.stalled").touch()  # it does not wait to be killed
+    names = [name for name in restart_program.OUTPUTS if name.startswith("sessions/")]
+    for folder in (work, calm):
+        restart_program.run_to_the_end(spark, str(source), folder, ["sessions"])
+    found, expected = (restart_program.results(spark, folder, names) for folder in (work, calm))
+    assert found == expected
+    assert all(expected.values())
+
+
 def committed(work: Path, number: int) -> bool:
     """Whether all programs have committed a batch."""
     return all((work / name / "checkpoint" / "commits" / str(number)).exists() for name in restart_program.STARTS)

@@ -63,7 +63,7 @@ VIEWS = {
     "known": "SELECT sym, bid FROM quotes WHERE size IN (SELECT size FROM quotes WHERE bid < 0 AND sym <> 'a')",
     "words": "SELECT sym, array_agg(size ORDER BY size, bid) AS sizes FROM trades WHERE size BETWEEN 1 AND 3 GROUP BY sym",
 }
-ON_SPARK = {name: VIEWS[name] for name in ("by_sym", "coming", "near", "named", "totals", "above")}
+FEW, ON_SPARK = ("by_sym", "near", "named"), ("by_sym", "coming", "near", "named", "totals", "above")
 
 
 def write(folder: Path, number: int, choices: random.Random, rows: int = 50) -> None:
@@ -188,45 +188,50 @@ def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_lette
 
 
 @pytest.mark.spark
-def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(spark, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [FEW, pytest.param(ON_SPARK, marks=pytest.mark.slow)], ids=len)
+def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(
+    spark, tmp_path: Path, names: tuple[str, ...]
+) -> None:
     from tests.sql.test_streamed_views import forget_last_commits
 
+    views = {name: VIEWS[name] for name in names}
     choices, store = random.Random(7), str(tmp_path / "views.duckdb")
     for number in range(2):
         for name in SOURCES:
             write(tmp_path / name, number, choices)
-    with made(spark, tmp_path, ON_SPARK, store) as session:
-        before = held(session, ON_SPARK)
+    with made(spark, tmp_path, views, store) as session:
+        before = held(session, views)
         plan = [row[0] for row in session.query("EXPLAIN CREATE MATERIALIZED VIEW x AS " + VIEWS["named"]).rows()]
         assert plan[0] == (
             "One streaming query on Spark from source 'trades', whose rows are not stored; changes of 'names' come with letters"
         )
-    with made(None, tmp_path, ON_SPARK) as session:
-        assert held(session, ON_SPARK) == before
+    with made(None, tmp_path, views) as session:
+        assert held(session, views) == before
         assert all(before.values())
     forget_last_commits(Path(f"{store}.streams"))
     for number in range(2, 4):
         for name in SOURCES:
             write(tmp_path / name, number, choices)
     change = "UPDATE names SET name = 'omega' WHERE sym = 'a'; INSERT INTO names VALUES ('c', 'gamma')"
-    with made(spark, tmp_path, ON_SPARK, store) as session:
+    with made(spark, tmp_path, views, store) as session:
         session.run(change)
-        after, shown = held(session, ON_SPARK), watermarks(session)
-    with made(None, tmp_path, ON_SPARK) as session:
+        after, shown = held(session, views), watermarks(session)
+    with made(None, tmp_path, views) as session:
         session.run(change)
-        assert held(session, ON_SPARK) == after
+        assert held(session, views) == after
         expected = watermarks(session)
         assert shown["trades in by_sym"] == shown["trades in near"] == expected["trades"]
         assert shown["quotes in near"] == expected["quotes"]
 
 
 @pytest.mark.spark
-def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url) -> None:
+@pytest.mark.parametrize("names", [("by_sym",), pytest.param(FEW, marks=pytest.mark.slow)], ids=len)
+def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url, names: tuple[str, ...]) -> None:
     from tests.sql.test_streamed_views import forget_last_commits
     from windowpane.stores import open_store
 
     choices, state, server = random.Random(8), str(tmp_path / "state.duckdb"), open_store(postgres_url)
-    views = {name: VIEWS[name] for name in ("by_sym", "near", "named")}
+    views = {name: VIEWS[name] for name in names}
     columns = {"by_sym": "sym, n, s, b, d", "near": "sym, at, quoted, total", "named": "sym, name, c"}
 
     def more(number: int) -> None:
@@ -236,7 +241,8 @@ def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url)
     def check() -> None:
         with made(None, tmp_path, views) as session:
             session.run("FLUSH")
-            for name, listed in columns.items():
+            for name in names:
+                listed = columns[name]
                 expected = sorted(session.query(f"SELECT {listed} FROM {name}").rows(), key=repr)
                 assert expected
                 assert sorted(server.read(f"SELECT {listed} FROM {name}"), key=repr) == expected
