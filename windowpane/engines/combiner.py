@@ -1,4 +1,4 @@
-"""The combiner: what folds rows on their side of the shuffle, and when that pays."""
+"""The combiner: what folds rows on their side of the shuffle, when that pays, and which rows must stay whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
+
+from windowpane.arrays import Mask
+from windowpane.windowing.times import MIN
 
 
 class Folding(Enum):
@@ -32,11 +35,23 @@ class Combiner:
     Args:
         fold: rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either.
         folding: the first rows of a task -> how to fold it.
+        punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
+            rows are not asked for, so that any row may fold.
     """
 
     fold: Callable[[pa.Table], pa.Table]
     folding: Callable[[pa.Table], Folding] = always_together
+    punctual: Callable[[pa.Table, int], Mask] | None = None
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows."""
         return self.fold(rows)
+
+    def parted(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, pa.Table]:
+        """Return the rows that may fold, and those that must stay whole, under a watermark that the rows' own does not pass."""
+        if self.punctual is None or watermark == MIN:
+            return rows, rows.slice(0, 0)
+        punctual = self.punctual(rows, watermark)
+        if punctual.all():
+            return rows, rows.slice(0, 0)
+        return rows.filter(pa.array(punctual)), rows.filter(pa.array(~punctual))

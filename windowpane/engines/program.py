@@ -75,6 +75,7 @@ class Program:
         processes_results: whether a process function stands behind the built-in aggregates.
         key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
             time; ``None`` where all keys have one.
+        foresees_watermark: whether tasks know, before the shuffle, how far the watermark that judges their rows may have come.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -95,6 +96,7 @@ class Program:
     arrow: ArrowAggregateFunction | ArrowWindowFunction | None = None
     processes_results: bool = False
     key_delay: int | None = None
+    foresees_watermark: bool = True
     engine: str = "row"
     engine_reason: str = ""
     description: tuple[tuple[str, str], ...] = ()

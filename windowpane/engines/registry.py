@@ -100,6 +100,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         reason=lambda program: "windows of fixed size over built-in aggregates share slices",
         state="a segment log: partial aggregates by slice and key",
         combining_refusal=slices.combining_refusal,
+        folds_punctual=True,
         explains=_has_windows_of_fixed_size,
     ),
     EngineSpec(

@@ -52,11 +52,13 @@ def _spec_of(program: Any) -> EngineSpec[Any]:
 
 def combiner_refusal(program: Program) -> str | None:
     """Return why the rows of a program must arrive whole, ``None`` if they may fold before the shuffle."""
-    refusal = _spec_of(program).combining_refusal
-    if refusal is None:
+    engine = _spec_of(program)
+    if engine.combining_refusal is None:
         return f"the {program.engine} engine takes every row"
-    if program.late_output is not None:
+    if program.late_output is not None and not engine.folds_punctual:
         return "late rows are asked for whole"
+    if program.late_output is not None and not program.foresees_watermark:
+        return "late rows are asked for whole, and no task knows how far the watermark may have come"
     if program.upstream is not Upstream.SOURCE:
         return "rows of an earlier window are judged one by one"
     if program.spec.evictor is not None:
@@ -66,7 +68,7 @@ def combiner_refusal(program: Program) -> str | None:
     fold = fold_of(program)
     if fold is not None and fold.is_ordered:
         return "an aggregate depends on the order of arrival"
-    return refusal(program)
+    return engine.combining_refusal(program)
 
 
 def combiner_of(program: Program) -> Combiner | None:

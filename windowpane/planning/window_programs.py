@@ -83,6 +83,7 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
         arrow=plan.function.arrow,
         processes_results=plan.function.process is not None,
         key_delay=plan.key_delay,
+        foresees_watermark=plan.foresees_watermark,
     )
     if program.arrow is not None:
         program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
@@ -93,10 +94,11 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
 def explain(plan: WindowPlan, program: Program, buckets: str) -> str:
     """Return a plan as text, with the engine that runs its program, and why it is this one."""
     whole = combiner_refusal(program)
+    late = ", those that may be late come whole" if program.late_output is not None else ""
     engine = {
         "engine": f"{program.engine}: {program.engine_reason}",
         "state": f"{state_text(program)}; RocksDB behind it",
-        "combiner": f"off: {whole}" if whole else "on: rows fold before the shuffle",
+        "combiner": f"off: {whole}" if whole else f"on: rows fold before the shuffle{late}",
     }
     return plan.explain(engine, buckets)
 

@@ -66,6 +66,7 @@ class WindowPlan:
         panes: accumulation, and what results say of their panes.
         upstream: where rows come from.
         key_delay: where each key has a watermark of its own, by how much it stays behind the key's latest event time.
+        foresees_watermark: whether tasks know how far the watermark that judges their rows may have come.
     """
 
     keys: tuple[str, ...]
@@ -80,6 +81,7 @@ class WindowPlan:
     panes: PaneSettings = DEFAULT_PANES
     upstream: Upstream = Upstream.SOURCE
     key_delay: int | None = None
+    foresees_watermark: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""

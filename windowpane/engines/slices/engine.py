@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Mask
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -65,7 +66,8 @@ class SlicesEngine:
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_rows, self.folding)
+        asks_for_late = self.program.late_output is not None
+        return Combiner(self.fold_rows, self.folding, self.are_punctual if asks_for_late else None)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.
@@ -78,6 +80,24 @@ class SlicesEngine:
         """
         rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
         return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
+
+    def are_punctual(self, rows: pa.Table, watermark: int) -> Mask:
+        """Return which rows have missed none of their windows, in no gap, under a watermark.
+
+        Raises:
+            MissingTimestampError: a row without an event time.
+            TimestampOverflowError: a row whose windows do not fit into int64.
+        """
+        punctual = np.ones(rows.num_rows, np.bool_)
+        if self.is_event_time:
+            refuse_null_times(self.program, rows)
+            starts = self.slices.starts(rows[TIME].to_numpy())
+            begun = starts <= watermark  # no window ends before its slices begin
+            lateness = self.program.spec.lateness
+            for start in np.unique(starts[begun]).tolist():
+                if any(lateness.is_late(window.max_timestamp, watermark) for window in self.slices.windows_of(start)):
+                    punctual[starts == start] = False
+        return punctual
 
     def folding(self, rows: pa.Table) -> Folding:
         """Return how the rows of a task are best folded, judged by a sample of its first ones."""
@@ -186,19 +206,22 @@ class _Batch(ColumnarBatch):
 
     def take(self, tables: list[pa.Table]) -> None:
         self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
-        if any(SLICE in table.column_names or PARTITION not in table.column_names for table in tables):
-            self._take_combined(tables)
-        else:
-            rows = self._engine.sliced(self.arrived(tables, self._engine.refines_each), self._slices, self.now)
+        groups = [SLICE, *self._engine.groups]
+        whole = [table for table in tables if PARTITION in table.column_names]
+        combined = [table for table in tables if PARTITION not in table.column_names]
+        partials = [self._combined(combined)] if combined else []
+        if whole:
+            rows = self._engine.sliced(self.arrived(whole, self._engine.refines_each), self._slices, self.now)
             if self.is_event_time:
                 self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
             rows = with_plain_keys(self.program, self._without_gaps(rows))
             if self._engine.refines_each:
                 self._refine_each(rows)
-            self._add(self.fold.fold(rows, [SLICE, *self._engine.groups]))
+            partials.append(self.fold.fold(rows, groups))
+        self._add(partials[0] if len(partials) == 1 else self.fold.merge(partials, groups))
 
-    def _take_combined(self, tables: list[pa.Table]) -> None:
-        """Take what the combiner sent: partials, and rows where folding did not pay."""
+    def _combined(self, tables: list[pa.Table]) -> pa.Table:
+        """Return what the combiner sent, by slice and key: partials, and rows without numbers where folding did not pay."""
         partials = [table for table in tables if SLICE in table.column_names]
         rows = [table for table in tables if SLICE not in table.column_names]
         if rows:
@@ -206,9 +229,9 @@ class _Batch(ColumnarBatch):
         folded = self._resliced(pa.concat_tables(partials))
         if self.is_event_time:
             self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
-        groups = [SLICE, *self._engine.groups]
-        merged = folded.drop_columns([ROWS]) if rows and len(partials) == 1 else self.fold.merge([folded], groups)
-        self._add(merged)
+            assert self.program.late_output is None or not self.missed.elements, "late rows that are asked for come whole"
+        is_folded_once = rows and len(partials) == 1
+        return folded.drop_columns([ROWS]) if is_folded_once else self.fold.merge([folded], [SLICE, *self._engine.groups])
 
     def _resliced(self, folded: pa.Table) -> pa.Table:
         """Return partials from before the shuffle with the slice of the processing time, where that is their time."""

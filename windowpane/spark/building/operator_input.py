@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.combiner import Combiner
 from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
+from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
@@ -163,6 +164,7 @@ def encoder_of(
     *,
     heartbeat: str | None = None,
     combiner: Combiner | None = None,
+    next_watermark: NextWatermark | None = None,
     side: str | None = None,
     follows_watermark: bool = False,
 ) -> encode.Encoder:
@@ -175,6 +177,7 @@ def encoder_of(
         kept: the columns that the operator reads; the others are dropped on the way.
         heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
         combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
+        next_watermark: bounds the watermark of a stream whose late rows are asked for whole while others fold.
         side: the side of a join that the rows are of.
         follows_watermark: whether the operator's watermark is that of the one before it in the same program.
     """
@@ -186,6 +189,7 @@ def encoder_of(
         dropped=tuple(name for name in columns if name not in kept),
         partitions=buckets_of(source, is_side=side is not None).number,
         combiner=combiner,
+        next_watermark=next_watermark,
         own_watermark=None if follows_watermark else source.stream_watermark,
         follows_watermark=follows_watermark or source.follows_watermark,
         side=side,

@@ -30,6 +30,7 @@ from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
+from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets, choose_settings
 from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
@@ -51,12 +52,14 @@ class Operator:
         reads: where its rows come from, encoded for its buckets.
         behind: microseconds by which its watermark stays behind that of the source.
         history: the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
+        next_watermark: bounds its watermark for the tasks that fold its rows, ``None`` where they need not know.
     """
 
     program: AnyProgram
     reads: OperatorInput
     behind: int = 0
     history: Any = None
+    next_watermark: NextWatermark | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,7 @@ class BuiltProgram:
                 own_watermark=self.source.stream_watermark if number == 1 else None,
                 follows_watermark=self.source.follows_watermark or (number > 1 and self.source.stream_watermark is not None),
                 history=operator.history,
+                next_watermark=operator.next_watermark,
             )
         return rows
 
@@ -224,6 +228,7 @@ def operate(
     own_watermark: Watermarks | None = None,
     follows_watermark: bool = False,
     history: Any = None,
+    next_watermark: NextWatermark | None = None,
 ) -> Any:
     """Return what an engine on buckets makes of encoded rows.
 
@@ -238,6 +243,7 @@ def operate(
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         follows_watermark: whether its watermark is that of the operator before it, which does not have Spark's.
         history: the state that a stream begins with, a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty.
+        next_watermark: bounds its watermark for the tasks that fold its rows, ``None`` where they need not know.
     """
     check_worker_python(encoded.sparkSession)
     if time_mode is None:
@@ -245,7 +251,7 @@ def operate(
         return spread.groupBy(encode.BUCKET).applyInArrow(bounded.bounded_processor(make_engine, wire), wire.spark_schema)
     choose_settings(encoded.sparkSession)
     grouped = encoded.groupBy(encode.BUCKET)
-    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark)
+    processor = process.BucketProcessor(make_engine, wire, time_mode, delay, own_watermark, follows_watermark, next_watermark)
     begins_with = None if history is None else history.groupBy(encode.BUCKET)
     with shared_workers(encoded.sparkSession):
         rows = grouped.transformWithStateInPandas(processor, wire.spark_schema, "append", time_mode, begins_with)

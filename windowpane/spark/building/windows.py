@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -19,6 +20,7 @@ from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
@@ -43,6 +45,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     own = source.own_watermark
     key_delay = own.delay if own is not None and own.of_each_key else None
     plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
+    plan = dataclasses.replace(plan, foresees_watermark=source.foresees_watermark)
     _check_key_clocks(source, plan, keys)
     projection = Projection(source.watermarked)
     projection.add_system()
@@ -65,22 +68,33 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     program = compile_program(plan, types, rows)
     _check_clock(source, plan)
     kept = {*program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
+    combiner = combiner_of(program)
+    next_watermark = _next_watermark(source) if combiner is not None and combiner.punctual is not None else None
     encoder = encoder_of(
         source,
         program.key_columns,
         projection.columns,
         kept | {TIME, JUDGING_WATERMARK, PASSED},
         heartbeat=source.heartbeat,
-        combiner=combiner_of(program),
+        combiner=combiner,
+        next_watermark=next_watermark,
     )
     reads = SourceRows(source, projected, projection, key_fields, encoder)
     return BuiltProgram(
         (source,),
         plan,
-        operators=(Operator(program, reads),),
+        operators=(Operator(program, reads, next_watermark=next_watermark),),
         outputs=_outputs(source, plan, program, key_fields),
         explained=lambda buckets: explain(plan, program, buckets) + reads.explanation,
     )
+
+
+def _next_watermark(source: Source) -> NextWatermark | None:
+    """Return what bounds the watermark of a stream, ``None`` for static rows, of which none is late."""
+    if not source.is_streaming:
+        return None
+    delay = None if source.own_watermark is not None or source.watermark is None else source.watermark.delay // 1000 * 1000
+    return NextWatermark(uuid4().hex, delay)
 
 
 # The columns of the input.

@@ -141,6 +141,12 @@ class Source:
         return f"{strategy.delay // 1000} milliseconds"
 
     @property
+    def foresees_watermark(self) -> bool:
+        """Whether what a batch leaves behind says how far the watermark of the next one may come; static rows have none."""
+        is_sparks = self.spark_watermark is not None and not self.is_passed_on
+        return not self.is_streaming or is_sparks or self.stream_watermark is not None
+
+    @property
     def own_watermark(self) -> Watermarks | None:
         """How the operator makes its watermark itself, ``None`` where Spark makes it or there is none."""
         return self.watermark if self.watermark is not None and not self.watermark.is_sparks and self.is_streaming else None

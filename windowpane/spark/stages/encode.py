@@ -19,11 +19,13 @@ from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
+from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.arrow_columns import arriving
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.key_hashes import bucket_numbers
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
+from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 
 BUCKET = "bucket"
@@ -48,6 +50,7 @@ class Encoder:
         dropped: columns that were only needed here.
         partitions: number of state partitions if the task does not tell.
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
+        next_watermark: how far the watermark may have come, where late rows of a stream must stay whole; ``None`` elsewhere.
         hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         side: the side of a join that the rows are of, ``None`` where there is one input.
@@ -61,6 +64,7 @@ class Encoder:
     dropped: tuple[str, ...]
     partitions: int
     combiner: Combiner | None = None
+    next_watermark: NextWatermark | None = None
     hashes_keys: bool = False
     own_watermark: Watermarks | None = None
     side: str | None = None
@@ -73,28 +77,46 @@ class Encoder:
         partition = context.partitionId() if context is not None else 0
         ids = bucket_ids(state_partitions(self.partitions))
         yield from (_sent([bucket], [blob]) for bucket, blob in probes())
-        mark = None if self.own_watermark is None else Mark(self.own_watermark.source)
+        mark, bound = self._mark(), self._bound()
+        combiner = None if bound is None else self.combiner
         reports: list[Moves] = []
-        position, pending, folding = 0, _Pending(), None
+        position, pending, whole, folding = 0, _Pending(), _Pending(), None
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
             position += batch.num_rows
             if self.follows_watermark:
                 rows = _without_reports(rows, reports)
             if folding is None and rows.num_rows:
-                folding = Folding.NOT if self.combiner is None else self.combiner.folding(rows)
-            pending.add(self.combiner(rows) if self.combiner is not None and folding is Folding.PIECEWISE else rows)
+                folding = Folding.NOT if combiner is None else combiner.folding(rows)
+            if combiner is not None and bound is not None:
+                rows, late = combiner.parted(rows, bound)
+                whole.add(late)
+            if rows.num_rows:
+                pending.add(combiner(rows) if combiner is not None and folding is Folding.PIECEWISE else rows)
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
+            if whole.is_full(Folding.NOT):
+                yield from self._flush(whole.taken(), ids, Folding.NOT)
         yield from self._flush(pending.taken(), ids, folding)
+        yield from self._flush(whole.taken(), ids, Folding.NOT)
         known = pack(Moves.least(reports).report()) if reports else None if mark is None else mark.blob()
         if known is not None:
             yield _sent(ids, [known] * len(ids))
 
+    def _mark(self) -> Mark | None:
+        """Return what reports the latest event time of the task, ``None`` where no bucket asks."""
+        if self.own_watermark is not None:
+            return Mark(self.own_watermark.source)
+        return None if self.next_watermark is None else Mark(None)
+
+    def _bound(self) -> int | None:
+        """Return a watermark that the one of this batch does not pass, ``None`` if none is known."""
+        return MIN if self.next_watermark is None else self.next_watermark.known()
+
     def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark | None) -> pa.Table:
         rows = table.num_rows
         table = arriving(table)
-        if self.combiner is None:
+        if self.combiner is None or self.combiner.punctual is not None:
             table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
             table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:

@@ -22,6 +22,7 @@ from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
 from windowpane.spark.internals.worker import hush_driver_worker, prepare_worker
 from windowpane.spark.queries.layout import Layout
+from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
@@ -47,6 +48,7 @@ class BucketProcessor(StatefulProcessor):
         delay: microseconds by which the operator's watermark stays behind Spark's.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         follows_watermark: whether its watermark is that of the operator before; else, and without one of its own, it is Spark's.
+        next_watermark: tells the tasks of the next batch how far the watermark may come, ``None`` where they need not know.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class BucketProcessor(StatefulProcessor):
         delay: int = 0,
         own_watermark: Watermarks | None = None,
         follows_watermark: bool = False,
+        next_watermark: NextWatermark | None = None,
     ) -> None:
         self._make_engine = make_engine
         self._wire = wire
@@ -64,6 +67,7 @@ class BucketProcessor(StatefulProcessor):
         self._delay = delay
         self._own = None if own_watermark is None else OwnWatermark(own_watermark)
         self._follows = follows_watermark
+        self._next = next_watermark
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -126,6 +130,8 @@ class BucketProcessor(StatefulProcessor):
             else:
                 reached = self._watermark(spark_watermark)
                 moves = Moves(reached, reached)
+            if self._next is not None:
+                self._next.tell(self._store, moves.after if standing is None else standing.watermark, marks)
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)

@@ -33,6 +33,7 @@ from windowpane.testing.fuzz.outcome import Outcome, raised
 from windowpane.testing.fuzz.windowed_programs import random_program, with_engine
 from windowpane.testing.fuzz.windowed_streams import Batch, random_stream, under_strategy
 from windowpane.testing.sizes import drawn_sizes
+from windowpane.windowing.times import MAX, MIN
 
 REFERENCE = "row"
 _LEFT_OUT = 0.95
@@ -160,6 +161,7 @@ class _Race:
         self._program = program
         self._draw = draw
         self._combine = combiner_of(program)
+        self._watermark = MIN
         self._reference = _Bucket(with_engine(program, REFERENCE))
         self._bucket = _Bucket(program)
 
@@ -167,6 +169,7 @@ class _Race:
         """Return what differs in the first batch where something does."""
         for number, batch in enumerate(stream):
             clock = Clock(batch.watermark, batch.processing_time)
+            self._watermark = max(self._watermark, batch.watermark)
             combine = self._combine if self._draw.random() < 0.5 and not self._tells_late_by_order(batch) else None
             by_time = combine is not None and self._program.engine == TimedPanesEngine.name
             before = [bucket.snapshot() for bucket in (self._reference, self._bucket)]
@@ -201,9 +204,17 @@ class _Race:
         return self._program.spec.merges and any(time <= batch.watermark for time in times)
 
     def _sent(self, parts: Sequence[pa.Table], combine: Combiner | None) -> list[pa.Table]:
-        """Return the parts as the encoder sends them: if folded, without the numbers of rows, and only where that may pay."""
+        """Return the parts as the encoder sends them: if folded, without the numbers of rows, and only where that may pay.
+
+        Where late rows are asked for, rows keep their numbers, and those that may be late stay whole.
+        """
         if combine is None:
             return list(parts)
+        if combine.punctual is not None:
+            bound = min(MAX, self._watermark + self._draw.choice([0, 0, 1, 10, 1000]))
+            pieces = [combine.parted(part, bound) for part in parts]
+            folded = [rows if self._draw.random() < 0.2 else combine(rows) for rows, _ in pieces if rows.num_rows]
+            return [*folded, *(whole for _, whole in pieces if whole.num_rows)]
         stays = [combine.folding is not always_together and self._draw.random() < 0.5 for _ in parts]
         rows = [part.drop_columns([PARTITION, POSITION]) for part in parts]
         return [part if stay else combine(part) for part, stay in zip(rows, stays, strict=True) if part.num_rows]

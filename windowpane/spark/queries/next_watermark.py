@@ -1,0 +1,109 @@
+"""How far the watermark of the next batch may have come: what buckets tell the tasks that fold rows before the shuffle.
+
+A row that is late is needed whole where late rows are asked for, and only its bucket knows the watermark that judges it: Spark
+gives no other stage the watermark of a batch. But what a batch leaves behind bounds the watermark of the next one. Where the
+operator makes it, the watermark after a batch *is* that of the next. Spark's is the latest event time of all rows of the run
+less the delay, or less than that where other streams hold it back; so tasks report their latest event time to every bucket (a
+*mark*, see ``own_watermark``), and each bucket keeps the bound that follows, with the id of the run, under ``next-watermark``.
+
+A bucket writes the bound to a file of its executor, and the tasks there read it in the next batch. The file names the run and
+the batch: where it is not for this one, as in the first batch of a run, nothing is known, and every row goes whole. So a file
+that is old or missing costs time, never a row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from windowpane.spark.stages.own_watermark import latest_of
+from windowpane.state.blob_store import BlobStore
+from windowpane.state.codec import frame, unframe
+from windowpane.windowing.times import MIN, add_clamped
+
+_KEY, _KIND, _VERSION = "next-watermark", "next-watermark", 1
+_RUN, _BATCH = "spark.jobGroup.id", "streaming.sql.batchId"
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+_FOLDERS = "SPARK_LOCAL_DIRS"
+"""Where an executor tells its Python workers which folders are its own; they go when it ends."""
+
+
+@dataclass(frozen=True)
+class NextWatermark:
+    """The bound of one operator's watermark.
+
+    Args:
+        operator: an id of the operator.
+        delay: microseconds by which Spark's watermark stays behind the latest event time; ``None`` where the operator makes it.
+    """
+
+    operator: str
+    delay: int | None
+
+    def known(self) -> int | None:
+        """Return a watermark that the one of this task's batch does not pass, ``None`` if none is known."""
+        batch = _Batch.of_task()
+        if batch is None:
+            return None
+        try:
+            told = json.loads(batch.path(self.operator).read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return int(told["bound"]) if told["batch"] == batch.number else None
+
+    def tell(self, store: BlobStore, watermark: int, marks: Iterable[pa.Table]) -> None:
+        """Tell the tasks of the next batch.
+
+        Args:
+            store: the state of a bucket, which is called in each batch that has rows.
+            watermark: that of the operator after this batch where it makes it, else Spark's of this batch.
+            marks: the latest event times of this batch.
+        """
+        batch = _Batch.of_task()
+        if batch is None:
+            return
+        bound = watermark if self.delay is None else self._bound(store, batch.run, watermark, latest_of(marks).get(None))
+        path = batch.path(self.operator)
+        path.parent.mkdir(exist_ok=True)
+        written = path.with_suffix(f".{os.getpid()}")
+        written.write_text(json.dumps({"batch": batch.number + 1, "bound": bound}))
+        written.replace(path)
+
+    def _bound(self, store: BlobStore, run: str, watermark: int, latest: int | None) -> int:
+        """Return the bound of Spark's watermark, and keep it: another stream may hold the watermark back for some batches."""
+        assert self.delay is not None, "the caller asked"
+        blob = store.get(_KEY)
+        held = None if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
+        before = int(held["bound"]) if held is not None and held["run"] == run else MIN
+        bound = max(before, watermark, MIN if latest is None else add_clamped(latest, -self.delay))
+        if held != {"run": run, "bound": bound}:
+            store.put(_KEY, frame(_KIND, _VERSION, json.dumps({"run": run, "bound": bound}).encode()))
+        return bound
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The batch of a streaming query that a task belongs to, on an executor with a folder."""
+
+    run: str
+    number: int
+    folder: Path
+
+    @classmethod
+    def of_task(cls) -> _Batch | None:
+        context = TaskContext.get()
+        if context is None or not os.environ.get(_FOLDERS):
+            return None
+        run, batch = context.getLocalProperty(_RUN), context.getLocalProperty(_BATCH)
+        if run is None or batch is None or context.getLocalProperty(_POLICY) == "max":
+            return None
+        return cls(run, int(batch), Path(os.environ[_FOLDERS].split(",")[0]))
+
+    def path(self, operator: str) -> Path:
+        return self.folder / "windowpane" / f"{self.run}-{operator}.json"
