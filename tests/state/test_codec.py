@@ -26,7 +26,6 @@ from windowpane.state.codec import (
     encode_int64,
     encode_key,
     frame,
-    frame_version,
     unframe,
 )
 
@@ -92,7 +91,6 @@ class TestFrame:
     def test_gives_the_body_back(self, kind, version, body):
         blob = frame(kind, version, body)
         assert unframe(kind, version, blob) == body
-        assert frame_version(blob) == version
 
     def test_layout_is_fixed(self):
         assert frame("ab", 258, b"xy") == b"\xabWP\x02ab\x01\x02xy"
@@ -118,7 +116,6 @@ class TestFrame:
     def test_refuses_bytes_without_a_frame(self, blob):
         with pytest.raises(UnknownStateFormatError, match="without a windowpane frame"):
             unframe("page", 1, blob)
-        assert frame_version(blob) is None
 
 
 class TestInt64:

@@ -116,5 +116,3 @@ def test_what_needs_one_order_column() -> None:
     assert Frame.session(1).has_range_offset
     assert not RUNNING_RANGE.has_range_offset
     assert not Frame.rows(preceding(1)).has_range_offset
-    assert WHOLE_PARTITION.is_whole_partition
-    assert not Frame.session(1).is_whole_partition

@@ -55,8 +55,7 @@ def unframe(kind: str, supported: int | tuple[int, ...], blob: bytes) -> bytes:
 
     Args:
         kind: the kind the caller expects.
-        supported: the format version, or versions, the caller reads; with several, ``frame_version`` tells
-            which one it is.
+        supported: the format version, or versions, the caller reads.
         blob: what ``frame`` returned.
 
     Raises:
@@ -72,12 +71,6 @@ def unframe(kind: str, supported: int | tuple[int, ...], blob: bytes) -> bytes:
     if version not in versions:
         raise UnknownStateFormatError(kind, f"version {version}", versions)
     return blob[start:]
-
-
-def frame_version(blob: bytes) -> int | None:
-    """Return the format version of a framed blob, or None if it has no frame."""
-    header = _header(blob)
-    return None if header is None else header[1]
 
 
 def _header(blob: bytes) -> tuple[str, int, int] | None:

@@ -90,10 +90,6 @@ class Interval:
         except (OverflowError, ValueError) as cause:
             raise InvalidIntervalError(self, instant, "the result is not in the years 1 to 9999") from cause
 
-    def subtracted_from(self, instant: Instant) -> Instant:
-        """Return ``instant`` minus this interval, each field taken back in the same order."""
-        return (-self).added_to(instant)
-
     def __str__(self) -> str:
         parts = [f"{self.months} month{'' if abs(self.months) == 1 else 's'}"] if self.months else []
         parts += [f"{self.days} day{'' if abs(self.days) == 1 else 's'}"] if self.days else []

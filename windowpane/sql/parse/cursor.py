@@ -171,13 +171,6 @@ class Cursor:
                 return index
         raise self.syntax_error("a parenthesis is closed that was never opened.")
 
-    def refuse_word(self, word: str, instead: str) -> None:
-        """Refuse the statement if ``word`` stands anywhere in the rest of it."""
-        for index in range(self._at, len(self._tokens)):
-            if _word(self._tokens[index]) == word:
-                self._at = index
-                raise self.unsupported(word, instead)
-
     def until(self, *words: str) -> list[Token]:
         """Return the tokens before the first of ``words``, or phrases, outside parentheses, or all that are left."""
         start, depth = self._at, 0

@@ -192,11 +192,6 @@ class Frame:
         """How many rows (ROWS) or groups (GROUPS) after the current row it can reach; ``None``: to the last."""
         return _reach(self, Side.FOLLOWING, self.end.side is Side.UNBOUNDED_FOLLOWING)
 
-    @property
-    def is_whole_partition(self) -> bool:
-        """Whether every row of the partition is in it (before ``exclude``)."""
-        return self.units is not Units.SESSION and self.start.is_unbounded and self.end.is_unbounded
-
     def _check_sides(self) -> None:
         if self.start.side is Side.UNBOUNDED_FOLLOWING:
             raise InvalidFrameError(f"{self}: a frame cannot start at UNBOUNDED FOLLOWING. Start it earlier.")
