@@ -93,6 +93,14 @@ def test_a_run_knows_nothing_of_the_rows_of_the_run_before_but_their_watermark(t
     assert SPARKS.known() == 45
 
 
+def test_an_executor_whose_folder_is_gone_knows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tasks = Tasks(monkeypatch, tmp_path / "gone")
+    tasks.of("one", 0)
+    OWN.tell(MemoryBlobStore(), 70, [])
+    tasks.of("one", 1)
+    assert OWN.known() is None
+
+
 def test_a_file_that_is_no_longer_whole_says_nothing(tasks: Tasks, tmp_path: Path) -> None:
     tasks.of("one", 0)
     OWN.tell(MemoryBlobStore(), 70, [])

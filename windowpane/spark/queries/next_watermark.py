@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class NextWatermark:
             return None
         try:
             told = json.loads(batch.path(self.operator).read_text())
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):
             return None
         return int(told["bound"]) if told["batch"] == batch.number else None
 
@@ -70,10 +71,11 @@ class NextWatermark:
             return
         bound = watermark if self.delay is None else self._bound(store, batch.run, watermark, latest_of(marks).get(None))
         path = batch.path(self.operator)
-        path.parent.mkdir(exist_ok=True)
         written = path.with_suffix(f".{os.getpid()}")
-        written.write_text(json.dumps({"batch": batch.number + 1, "bound": bound}))
-        written.replace(path)
+        with suppress(OSError):  # a full disk, say: the next batch sends its rows whole
+            path.parent.mkdir(exist_ok=True)
+            written.write_text(json.dumps({"batch": batch.number + 1, "bound": bound}))
+            written.replace(path)
 
     def _bound(self, store: BlobStore, run: str, watermark: int, latest: int | None) -> int:
         """Return the bound of Spark's watermark, and keep it: another stream may hold the watermark back for some batches."""
