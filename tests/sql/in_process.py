@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -23,8 +24,9 @@ from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.on_spark import upkeep
-from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.ingest import Ingest
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.stages import STAGE
 from windowpane.state.memory import MemoryBlobStore
 
@@ -133,28 +135,27 @@ class InProcess:
         return pa.table({"relation": [name for name, _ in parts], "blob": pa.array([b for _, b in parts], pa.binary())})
 
 
-class Queries:
-    """In the place of the queries of a session."""
+@dataclass
+class Checkpoint:
+    """What a query has taken: it outlives the session, as that of Spark does."""
 
-    def __init__(self, spark: object, store: str, mail: object, answer, ingest) -> None:
-        self._folder, self._ingest = Path(mkdtemp(prefix="windowpane-test-")), ingest
+    stores: defaultdict[tuple[int, int], MemoryBlobStore] = field(default_factory=lambda: defaultdict(MemoryBlobStore))
+    taken: set[Path] = field(default_factory=set)
+    number: int = 0
+
+
+CHECKPOINTS: defaultdict[Path, Checkpoint] = defaultdict(Checkpoint)
+"""By the folder of the view."""
+
+
+class Queries(ViewQueries):
+    """In the place of the queries of a session; the files are those of a session with Spark."""
+
+    def __init__(self, spark: object, store: str, mail: Mail, answer, ingest) -> None:
+        self._mail, self._answer, self._ingest = mail, answer, ingest
+        self._folder = Path(mkdtemp(prefix="windowpane-test-") if store == ":memory:" else f"{store}.streams")
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
         self._flows: dict[str, tuple[InProcess, Callable[[pa.Table, int], None], Callable[[int], None], Exchange]] = {}
-        self._batches: defaultdict[str, int] = defaultdict(int)
-
-    def tidy(self) -> None:
-        pass
-
-    def inbox(self, name: str) -> Path:
-        inbox = self._folder / name
-        inbox.mkdir(exist_ok=True)
-        return inbox
-
-    def received(self, name: str) -> Path:
-        return self._folder / f"{name}-received"
-
-    def change_log(self, name: str) -> ChangeLog:
-        return ChangeLog(self._folder / f"{name}-changes")
 
     def letters(self, name: str, spark: object) -> Files:
         return Files(self.inbox(name))
@@ -163,6 +164,9 @@ class Queries:
         if name not in self._flows:
             flow = changes(None)
             self._flows[name] = flow, take, begin, flow.entries[0].parts.exchange
+
+    def start_here(self, name: str) -> None:
+        pass
 
     def start_table(self, name: str, rows) -> None:
         self._tables.setdefault(name, (rows(None), set()))
@@ -175,11 +179,26 @@ class Queries:
                     self._ingest(name, pq.read_table(path), len(taken))
                     taken.add(path)
             return
-        flow, take, begin, exchange = self._flows[name]
-        for batch in flow.batches():
-            begin(self._batches[name])
-            take(flow.run(batch, exchange), self._batches[name])
-            self._batches[name] += 1
+        held = CHECKPOINTS[self.inbox(name).parent]
+        if name in self._flows:
+            self._finish_spread(held, *self._flows[name])
+            return
+        for path in self.letters(name, None).paths:
+            if path not in held.taken:
+                self._answer(name, pq.read_table(path), held.number)
+                held.taken.add(path)
+                held.number += 1
+
+    def _finish_spread(self, held: Checkpoint, flow: InProcess, take, begin, exchange: Exchange) -> None:
+        """Run batches; one that fails leaves the checkpoint as it was, and is run again."""
+        while True:
+            flow.stores, flow.taken = deepcopy(held.stores), set(held.taken)
+            batch = next(flow.batches(), None)
+            if batch is None:
+                return
+            begin(held.number)
+            take(flow.run(batch, exchange), held.number)
+            held.stores, held.taken, held.number = flow.stores, flow.taken, held.number + 1
 
     def drop(self, name: str) -> None:
         self._flows.pop(name, None)
@@ -199,6 +218,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
     monkeypatch.setattr(batch_query, "write_parquet", _written)
+    monkeypatch.setattr(batch_query, "run_only", lambda rows: None)  # the rows are there already
     monkeypatch.setattr(arrow_rows, "read_columns", lambda rows, columns: replace(rows, columns=tuple(columns)))
     monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), partition=name))
     monkeypatch.setattr(Ingest, "rows", lambda self, info, spark: Files(Path(info.options["path"])))

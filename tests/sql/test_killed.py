@@ -38,7 +38,7 @@ def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: st
     assert process.returncode == 0
 
 
-VISIBLE = {"running": "n, g, s", "best": "g, n, s", "totals": "g, c, total"}
+VISIBLE = {"running": "n, g, s", "sums": "g, c, s, last", "best": "g, n, s", "totals": "g, c, total"}
 
 
 def views(read: Callable[[str], list[tuple]]) -> dict[str, list[tuple]]:

@@ -41,18 +41,25 @@ def table_of(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pa.T
     return pa.Table.from_batches(read, schema)
 
 
-def parts_of(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Iterator[pa.Table]:
-    """Yield the result of a query in tables of about ``rows`` rows; at least one, without rows if there are none."""
+def parts_of(connection: duckdb.DuckDBPyConnection, sql: str, rows: int, most: int = 0) -> Iterator[pa.Table]:
+    """Yield the result of a query in tables of about ``rows`` rows; at least one, without rows if there are none.
+
+    Args:
+        connection: where it runs.
+        sql: the query.
+        rows: that a table has at most.
+        most: the bytes that it has at most, or those of one vector of rows; 0 for any number.
+    """
     with closing(_reader(connection, sql)) as reader:
-        schema, read, count = reader.schema, list[pa.RecordBatch](), 0
+        schema, read, count, size = reader.schema, list[pa.RecordBatch](), 0, 0
         for batch in _batches(reader):
             for start in range(0, batch.num_rows, rows):
                 piece = batch.slice(start, rows)
-                if count and count + piece.num_rows > rows:
+                if count and (count + piece.num_rows > rows or (most and size + piece.nbytes > most)):
                     yield pa.Table.from_batches(read, schema)
-                    read, count = [], 0
+                    read, count, size = [], 0, 0
                 read.append(piece)
-                count += piece.num_rows
+                count, size = count + piece.num_rows, size + piece.nbytes
         yield pa.Table.from_batches(read, schema)
 
 

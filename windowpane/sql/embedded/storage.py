@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -58,9 +58,10 @@ _SET_UP = (
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR, blob BLOB)",
+    "CREATE TABLE IF NOT EXISTS windowpane.mail (name VARCHAR, number BIGINT, relation VARCHAR)",
     "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS file VARCHAR",
     "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS letter BIGINT",
+    "ALTER TABLE windowpane.mail ADD COLUMN IF NOT EXISTS ids VARCHAR",
 )
 
 _SHARING = "common_subexpressions"
@@ -215,10 +216,20 @@ class Storage:
         """Add the result of a query to a temporary relation."""
         self._temporaries[name] += int(self.run(f"INSERT INTO {name} {query}")[0][0])
 
-    def pieces(self, relation: str, rows: int) -> Iterator[pa.Table]:
-        """Yield a relation as Arrow tables of so many rows at most; nothing may change it meanwhile."""
-        for start in range(0, self.count(relation), rows):
-            yield self.arrow(f"SELECT * FROM {relation} LIMIT {rows} OFFSET {start}")
+    def pieces(self, relation: str, rows: int, most: int) -> Iterator[pa.Table]:
+        """Yield a relation, as the transaction sees it, in Arrow tables, none of them without rows.
+
+        Nothing else may run in the store before the last one.
+
+        Args:
+            relation: a name, or a query in parentheses.
+            rows: that a table has at most.
+            most: the bytes that it has at most, or those of one vector of rows.
+        """
+        with self._lock, self._our_words():
+            for part in parts_of(self._connection, f"SELECT * FROM {relation}", rows, most):
+                if part.num_rows:
+                    yield part
 
     def retain(self, name: str) -> None:
         """Keep a temporary relation beyond its transaction, until it is released."""
@@ -234,6 +245,17 @@ class Storage:
         """Keep an Arrow table until the transaction ends, and return the name to read it by."""
         with self.reading(table) as name:
             return self.temporary(f"SELECT * FROM {name}")
+
+    def temporary_of(self, tables: Iterable[pa.Table], items: str = "*") -> str | None:
+        """Keep ``items`` of Arrow tables of one kind, taken one at a time, as one relation; ``None`` if there is no table."""
+        kept: str | None = None
+        for table in tables:
+            with self.reading(table) as name:
+                if kept is None:
+                    kept = self.temporary(f"SELECT {items} FROM {name}")
+                else:
+                    self.extend(kept, f"SELECT {items} FROM {name}")
+        return kept
 
     @contextmanager
     def reading(self, table: pa.Table) -> Iterator[str]:

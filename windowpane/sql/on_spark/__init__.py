@@ -2,7 +2,8 @@
 
 Each view is one query. A plan that ``streamed_plan`` knows is a window or OVER program, see ``streamed_query``; every other runs
 on the nodes of SQL, in the stages that ``stages`` cuts it into, see ``spread_plan``. Sources are read by the query itself.
-Changes of tables and of other views come with letters, each a file in the inbox of the view: ``letters``, ``mail``. Tasks write
-what a batch changes to the change log of the view; from there it goes to the store, or to PostgreSQL by the tasks. ``upkeep`` is
-what a session asks; ``view_streams`` says how each view runs. Nothing here imports pyspark: that is the Spark room's.
+Changes of tables and of other views stand in files that their readers share, ``change_log``. Letters name them, each a file in
+the inbox of a view: ``letters``, ``mail``. Tasks write what a batch changes to the change log of the view; from there it goes to
+the store, or to PostgreSQL by the tasks. ``upkeep`` is what a session asks; ``view_streams`` says how each view runs. Nothing
+here imports pyspark: that is the Spark room's.
 """

@@ -1,26 +1,36 @@
-"""The change log of a view: what each batch of its query changed, in Parquet files that tasks write.
+"""Files of changes: each is written once, and all views that read the relation share it.
 
-Layout: ``<number of the batch>/part-*.parquet``, one row for each part of the changes, an Arrow table as ``blob``. The rows of a
-batch do not pass the driver on their way here. The folder of a batch appears whole, under a name that is written once: Spark
-may run a batch again after a crash, with the same result, and the first folder stays. Views that read this one get the files
-themselves, under a second name in their own folder.
+Layout of a file: Parquet, one row for each part of the changes, an Arrow table as ``blob``. A view that reads them has the file
+under a name in its own folder, a hard link; the file is gone when the last of them has removed its name.
+
+The change log of a view is what each batch of its query changed, as tasks wrote it: ``<number of the batch>/part-*.parquet``. The
+rows of a batch do not pass the driver on their way here. The folder of a batch appears whole, under a name that is written once:
+Spark may run a batch again after a crash, with the same result, and the first folder stays.
+
+What changed in the store, in tables and in views whose operators run on the driver, the driver writes, part by part, straight
+into the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing
+names.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowpane.state.compact import from_stream
+from windowpane.state.compact import from_stream, to_stream
 
 _BLOBS = 1
-"""How many parts are read at once. A part has the rows of one Arrow batch of Spark, 10,000 if nobody sets another number."""
+"""How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 if nobody sets
+another number."""
+
+_SCHEMA = pa.schema([("blob", pa.binary())])
 
 
 class ChangeLog:
@@ -51,14 +61,17 @@ class ChangeLog:
             yield from held_in(path)
 
     def share(self, number: int, folder: Path) -> Iterator[Path]:
-        """Let the files of a batch stand in another folder, too, where they stay; yield them. It may be done again."""
+        """Let the files of a batch that have changes stand in another folder, too, where they stay; yield them.
+
+        It may be done again.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         for place, path in enumerate(self._parts(number)):
+            if not pq.read_metadata(path).num_rows:
+                continue
             target = folder / f"{self._folder.parent.name}-{number}-{place}.parquet"
             if not target.exists():
-                draft = target.with_suffix(".draft")
-                _link(path, draft)
-                draft.rename(target)
+                _share(path, target)
             yield target
 
     def rows(self, written: Any, number: int) -> Any:
@@ -80,6 +93,31 @@ class ChangeLog:
         return sorted(self._batch(number).glob("part-*.parquet"))
 
 
+def write_shared(changes: Iterable[pa.Table], readers: Sequence[Path]) -> bool:
+    """Write changes to a file, part by part, that has a name for each of its readers; say whether there are any.
+
+    A file that is there under such a name is replaced: it is left over from a transaction that was rolled back.
+
+    Args:
+        changes: the parts, none without rows; one is in memory at a time.
+        readers: the names.
+    """
+    parts = iter(changes)
+    first = next(parts, None)
+    if first is None:
+        return False
+    for path in readers:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    draft = readers[0].with_suffix(".draft")
+    with pq.ParquetWriter(draft, _SCHEMA, compression="lz4", use_dictionary=False, write_statistics=False) as file:
+        for part in chain([first], parts):
+            file.write_batch(pa.record_batch([pa.array([to_stream(part).to_pybytes()], pa.binary())], schema=_SCHEMA))
+    draft.rename(readers[0])
+    for path in readers[1:]:
+        _share(readers[0], path)
+    return True
+
+
 def held_in(path: Path) -> Iterator[pa.Table]:
     """Yield the changes in a file of a change log, part by part: one is in memory at a time."""
     with pq.ParquetFile(path) as file:
@@ -87,10 +125,12 @@ def held_in(path: Path) -> Iterator[pa.Table]:
             yield from_stream(part.column("blob")[0].as_py())
 
 
-def _link(path: Path, target: Path) -> None:
-    """Let a file have a second name, or, where a file system has none, a copy."""
-    target.unlink(missing_ok=True)
+def _share(path: Path, target: Path) -> None:
+    """Let a file have a second name, or, where a file system has none, a copy; it appears whole."""
+    draft = target.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
     try:
-        os.link(path, target)
+        os.link(path, draft)
     except OSError:
-        shutil.copyfile(path, target)
+        shutil.copyfile(path, draft)
+    draft.rename(target)

@@ -1,11 +1,13 @@
 """Letters: what a flush has for one view, as a file that a streaming file source reads.
 
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
-table: changes with the stored columns of the relation and the weight, or base relations with their watermarks as SQL. A table
-without columns, tagged with the name of a file, stands for the changes in it: that of a change log, which tasks wrote and tasks
-read. The names of these files are metadata of the letter. The name and the age of a letter say its number, so Spark's file
-source, which orders by age, takes letters in the order of their numbers. A letter appears whole, under a name that is written
-once: writing it again changes nothing.
+table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, and
+``ids``, the name there of each stored column of the relation. Whoever takes the letter reads the file: tasks, or the driver. The
+names of these files are metadata of the letter. (In letters of earlier versions the table may hold changes itself, with the
+stored columns and the weight.)
+
+The name and the age of a letter say its number, so Spark's file source, which orders by age, takes letters in the order of their
+numbers. A letter appears whole, under a name that is written once: writing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,8 +35,26 @@ CLOCK = ""
 
 _FILES = b"windowpane.files"
 _ARROW = pa.schema([("relation", pa.string()), ("blob", pa.binary())])
-PART_ROWS = 250_000
-"""So many rows are one part at most: parts are read side by side."""
+
+
+@dataclass(frozen=True)
+class ChangeFile:
+    """Changes of a relation that stand in a file.
+
+    Args:
+        relation: its name.
+        path: of the file, which is the reader's: it is removed some letters after the one that names it.
+        ids: the name in the file of each stored column.
+    """
+
+    relation: str
+    path: str
+    ids: Mapping[str, str]
+
+    def part(self) -> bytes:
+        """Return the part of a letter that names it."""
+        blob: bytes = to_stream(tagged(pa.table({}), file=self.path, ids=json.dumps(dict(self.ids)))).to_pybytes()
+        return blob
 
 
 @dataclass(frozen=True)
@@ -43,27 +64,25 @@ class Letter:
     Args:
         number: of the flush; it rises, and is a time in milliseconds.
         initial: whether it is the first letter of the view.
-        parts: (relation, packed changes, or what ``standing_for`` a file).
+        changes: the files that it names.
         clock: watermarks as SQL, by base relation.
-        files: the files that parts stand for.
     """
 
     number: int
     initial: bool
-    parts: tuple[tuple[str, bytes], ...]
+    changes: tuple[ChangeFile, ...]
     clock: Mapping[str, str]
-    files: tuple[str, ...] = ()
 
     def write(self, inbox: Path) -> None:
         """Put the letter into an inbox, unless it is there already."""
         target = inbox / f"{self.number}.parquet"
         if target.exists():
             return
-        rows = [(CLOCK, to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()), *self.parts]
-        columns = [[name for name, _ in rows], [blob for _, blob in rows]]
+        clock = to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()
+        relations, blobs = [CLOCK, *(each.relation for each in self.changes)], [clock, *(each.part() for each in self.changes)]
         draft = inbox / f".{self.number}.draft"
-        schema = _ARROW.with_metadata({_FILES: json.dumps(self.files)})
-        pq.write_table(pa.table(columns, schema=schema), draft, row_group_size=1)
+        schema = _ARROW.with_metadata({_FILES: json.dumps([each.path for each in self.changes])})
+        pq.write_table(pa.table([relations, blobs], schema=schema), draft, row_group_size=1)
         age = self.number * 1_000_000
         os.utime(draft, ns=(age, age))
         draft.rename(target)
@@ -71,16 +90,16 @@ class Letter:
 
 @dataclass(frozen=True)
 class Received:
-    """A letter as a batch has it: changes by relation, each in several tables."""
+    """A letter as a batch has it: changes by relation, in tables that are read one at a time."""
 
     initial: bool
-    changes: Mapping[str, list[pa.Table]]
+    changes: Mapping[str, Iterator[pa.Table]]
     clock: Mapping[str, str]
 
 
 def receive(batch: pa.Table) -> Received:
     """Return the letter that the rows of a batch are."""
-    changes: dict[str, list[pa.Table]] = {}
+    parts: dict[str, list[pa.Table]] = {}
     clock: dict[str, str] = {}
     initial = False
     for row in batch.to_pylist():
@@ -88,31 +107,25 @@ def receive(batch: pa.Table) -> Received:
         if row["relation"] == CLOCK:
             clock, initial = clock_of(table), is_initial(table)
         else:
-            changes.setdefault(row["relation"], []).extend(opened(table))
-    return Received(initial, changes, clock)
-
-
-def standing_for(file: Path, ids: Mapping[str, str]) -> bytes:
-    """Return a part of a letter that stands for the changes in a file, in which stored columns are named by ``ids``."""
-    blob: bytes = to_stream(tagged(pa.table({}), file=str(file), ids=json.dumps(dict(ids)))).to_pybytes()
-    return blob
+            parts.setdefault(row["relation"], []).append(table)
+    return Received(initial, {name: chain.from_iterable(map(opened, tables)) for name, tables in parts.items()}, clock)
 
 
 def opened(part: pa.Table) -> Iterator[pa.Table]:
-    """Yield the changes that a part of a letter is, or stands for."""
+    """Yield the changes that a part of a letter names, or is."""
     file = tag(part, "file")
     if file is None:
         yield part
         return
-    ids = json.loads(str(tag(part, "ids")))
+    ids = ids_of(part)
     for held in held_in(Path(file)):
         yield pa.table({**{name: held[identity] for name, identity in ids.items()}, WEIGHT: held[WEIGHT]})
 
 
-def packed(changes: pa.Table) -> Iterator[bytes]:
-    """Return changes as parts of a letter; none if there are none."""
-    for start in range(0, changes.num_rows, PART_ROWS):
-        yield to_stream(changes.slice(start, PART_ROWS), "lz4").to_pybytes()
+def ids_of(part: pa.Table) -> dict[str, str]:
+    """Return the names of stored columns in the file that a part of a letter names, or in the part itself."""
+    ids = tag(part, "ids")
+    return {name: name for name in part.column_names if name != WEIGHT} if ids is None else dict(json.loads(ids))
 
 
 def clock_table(clock: Mapping[str, str], *, initial: bool, ages: Mapping[str, int] | None = None) -> pa.Table:
@@ -156,9 +169,18 @@ def is_initial(table: pa.Table) -> bool:
 
 
 def sweep(inbox: Path, kept: int = 3) -> None:
-    """Remove old letters, and the files that they stand for; Spark may ask for the last ones again after a crash."""
+    """Remove old letters, and the files that they name; Spark may ask for the last ones again after a crash."""
     letters = sorted(inbox.glob("*.parquet"), key=lambda file: int(file.stem))
     for letter in letters[:-kept]:
-        for file in json.loads((pq.read_metadata(letter).metadata or {}).get(_FILES, b"[]")):
+        for file in _named_by(letter):
             Path(file).unlink(missing_ok=True)
         letter.unlink()
+
+
+def named_in(inbox: Path) -> set[str]:
+    """Return the files that the letters of an inbox name."""
+    return {file for letter in inbox.glob("*.parquet") for file in _named_by(letter)}
+
+
+def _named_by(letter: Path) -> list[str]:
+    return list(json.loads((pq.read_metadata(letter).metadata or {}).get(_FILES, b"[]")))

@@ -1,13 +1,13 @@
 """The mail of a store: changes on their way to views, and how far the query of each view is.
 
-Layout: ``windowpane.mail`` holds changes on their way to views, with the number of their letter once there is one: themselves, or
-the file of a change log that they stand in. ``windowpane.streams`` holds for each view the folder of its inbox and checkpoint,
-whether its state is spread over Spark, and the plan that made this state, the last batch that was written, the last letter sent
-and the last one answered, the letter that is due (its number and its watermarks), the watermarks it was told, and how far it was
-before and behind the last batch in sources that it reads itself. ``windowpane.flushes`` holds the number and the watermarks of
-the last flush.
+Layout: ``windowpane.mail`` holds what is on its way to views: the file that the changes of a relation stand in, the names of the
+stored columns there, and the number of the letter once there is one. ``windowpane.streams`` holds for each view the folder of its
+inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was written,
+the last letter sent and the last one answered, the letter that is due (its number and its watermarks), the watermarks it was
+told, and how far it was before and behind the last batch in sources that it reads itself. ``windowpane.flushes`` holds the number
+and the watermarks of the last flush.
 
-Every method is part of a transaction of the store. What a letter holds is settled before it is written, and changes leave the
+Every method is part of a transaction of the store. What a letter names is settled before it is written, and files leave the
 mail once it lies in the inbox: a crash between the two writes the same letter again, which changes nothing.
 """
 
@@ -16,14 +16,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.on_spark.letters import Letter, packed, standing_for
+from windowpane.sql.on_spark.change_log import write_shared
+from windowpane.sql.on_spark.letters import ChangeFile, Letter, ids_of
+from windowpane.state.compact import from_stream
+
+_COLUMNS = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'windowpane' AND table_name = 'mail'"
 
 _ADOPTED = 1
 """The number of the last letter of a view that was made without Spark: it had its first rows."""
@@ -111,21 +113,38 @@ class Mail:
             name, folder, spread, batch, sent, done, json.loads(clock), plan, (before, after), json.loads(due or "null")
         )
 
-    def folders(self) -> set[str]:
-        """Return the folders in use."""
-        return {row[0] for row in self._storage.run("SELECT folder FROM windowpane.streams")}
+    def folders(self) -> dict[str, set[str]]:
+        """Return the folders in use, with the files that wait in each for a letter."""
+        query = "SELECT folder, file FROM windowpane.streams LEFT JOIN windowpane.mail USING (name)"
+        found: dict[str, set[str]] = {}
+        for folder, file in self._storage.run(query):
+            found.setdefault(folder, set()).update([] if file is None else [file])
+        return found
 
     # --- mail ------------------------------------------------------------------------------------------
 
-    def post(self, name: str, relation: str, changes: pa.Table, number: int) -> None:
-        """Let changes of a relation wait for a view."""
-        for blob in packed(changes):
-            self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?, NULL, NULL)", [name, number, relation, blob])
+    def post(self, name: str, file: ChangeFile, letter: int | None = None) -> None:
+        """Let changes wait for a view, with the next letter or one that is due."""
+        values = [name, self.number, file.relation, file.path, letter, json.dumps(dict(file.ids))]
+        columns = "name, number, relation, file, letter, ids"
+        self._storage.run(f"INSERT INTO windowpane.mail ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
-    def post_file(self, name: str, relation: str, file: Path, ids: Mapping[str, str]) -> None:
-        """Let changes of a view that stand in a file wait for another view; ``ids`` are the names of stored columns there."""
-        values = [name, self.number, relation, standing_for(file, ids), str(file)]
-        self._storage.run("INSERT INTO windowpane.mail VALUES (?, ?, ?, ?, ?, NULL)", values)
+    def take_blobs_out(self, file_of: Callable[[str, int], Path]) -> None:
+        """Let changes stand in files that a store of an earlier version holds as blobs.
+
+        Args:
+            file_of: the file for the row of a view that has a number.
+        """
+        if not self._storage.run(f"{_COLUMNS} AND column_name = 'blob'"):
+            return
+        rows = self._storage.run("SELECT rowid, name, relation, letter, file FROM windowpane.mail WHERE blob IS NOT NULL")
+        for row, name, relation, letter, file in rows:
+            part = from_stream(self._storage.value(f"SELECT blob FROM windowpane.mail WHERE rowid = {row}"))
+            path = file_of(name, row) if file is None else Path(file)
+            if file is None:
+                write_shared([part], [path])
+            self.post(name, ChangeFile(relation, str(path), ids_of(part)), letter)
+        self._storage.run("DELETE FROM windowpane.mail WHERE blob IS NOT NULL")
 
     def letter(self, name: str, clock: Mapping[str, str]) -> Letter | None:
         """Return the letter that is due to a view: one with changes, or with watermarks that moved, to ``clock``."""
@@ -140,10 +159,10 @@ class Mail:
             self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, told]), name])
         else:
             number, told = stream.due[0], dict(stream.due[1])
-        query = "SELECT relation, blob, file FROM windowpane.mail WHERE name = ? AND letter = ? ORDER BY number"
+        query = "SELECT relation, file, ids FROM windowpane.mail WHERE name = ? AND letter = ? ORDER BY number, file"
         rows = self._storage.run(query, [name, number])
-        files = tuple(file for _, _, file in rows if file is not None)
-        return Letter(number, not stream.sent, tuple((relation, bytes(blob)) for relation, blob, _ in rows), told, files)
+        files = tuple(ChangeFile(relation, file, json.loads(ids)) for relation, file, ids in rows)
+        return Letter(number, not stream.sent, files, told)
 
     def sent(self, name: str, letter: Letter) -> None:
         """Note that a letter lies in the inbox of a view."""

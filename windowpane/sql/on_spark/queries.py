@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.on_spark.change_log import ChangeLog
-from windowpane.sql.on_spark.letters import SCHEMA
+from windowpane.sql.on_spark.letters import SCHEMA, named_in
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
@@ -49,16 +49,22 @@ class ViewQueries:
             )
         self._spark, self._mail, self._answer, self._ingest = spark, mail, answer, ingest
         self._is_lasting = store != ":memory:"
-        self._folder = Path(f"{store}.streams") if self._is_lasting else Path(tempfile.mkdtemp(prefix="windowpane-streams-"))
+        folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
+        self._folder = Path(folder).absolute()  # tasks have other working directories
         self._running: dict[str, BatchQuery] = {}
 
     def tidy(self) -> None:
-        """Remove folders that no view uses."""
+        """Remove folders that no view uses, and files of changes that no letter names, nor will."""
         self._folder.mkdir(parents=True, exist_ok=True)
         known = self._mail.folders()
         for folder in self._folder.iterdir():
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
+                continue
+            named = {Path(file).name for file in known[folder.name] | named_in(folder / "inbox")}
+            for file in (folder / "received").glob("*"):
+                if file.name not in named:
+                    file.unlink()
 
     def inbox(self, name: str) -> Path:
         """Return the folder of a view's letters."""
@@ -67,7 +73,7 @@ class ViewQueries:
         return inbox
 
     def received(self, name: str) -> Path:
-        """Return the folder of files that letters of a view stand for."""
+        """Return the folder of the files that letters of a view name."""
         return self._folder / self._mail.stream(name).folder / "received"
 
     def change_log(self, name: str) -> ChangeLog:

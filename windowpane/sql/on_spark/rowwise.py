@@ -74,12 +74,4 @@ def typed(storage: Storage, tables: Iterable[pa.Table], columns: Sequence[tuple[
     Tables are taken one at a time; ``None`` if there is none.
     """
     items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in columns]
-    select = f"SELECT {', '.join([*items, f'{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}'])}"
-    name: str | None = None
-    for table in tables:
-        with storage.reading(table) as arrived:
-            if name is None:
-                name = storage.temporary(f"{select} FROM {arrived}")
-            else:
-                storage.extend(name, f"{select} FROM {arrived}")
-    return name
+    return storage.temporary_of(tables, ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"]))

@@ -27,8 +27,9 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
+from windowpane.sql.on_spark.change_log import write_shared
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
-from windowpane.sql.on_spark.letters import PART_ROWS, Received, receive, sweep
+from windowpane.sql.on_spark.letters import ChangeFile, Letter, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
@@ -47,6 +48,10 @@ from windowpane.sql.windows.time_functions import instant_sql
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchExchange
+
+
+PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
+"""So much of what changed in the store is in memory at once."""
 
 
 class StreamedMaintenance(ViewMaintenance):
@@ -72,6 +77,7 @@ class StreamedMaintenance(ViewMaintenance):
         self._exchanges: dict[str, BatchExchange] = {}
         self._fetched: dict[str, int] = {}
         self._is_due = True
+        self._has_posted = False
 
     def open(self) -> None:
         """Take up what the store holds, once the catalog is read.
@@ -88,6 +94,8 @@ class StreamedMaintenance(ViewMaintenance):
                 self._mail.begin_anew(table.relation.name)
         for view in self._catalog.views():
             self._streams.check_plan(view)
+        with self._storage.transaction():
+            self._mail.take_blobs_out(lambda name, row: self._queries.received(name) / f"mail-{row}.parquet")
         self._queries.tidy()
         self._take_up_served()
         self._begin_misplaced_anew()
@@ -209,6 +217,9 @@ class StreamedMaintenance(ViewMaintenance):
         """Drop what is only held in memory of a transaction that was rolled back."""
         super().forget()
         self._fetched.clear()
+        if self._has_posted:
+            with self._storage.transaction():  # no batch is between its files and what names them
+                self._queries.tidy()
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector that Spark has not."""
@@ -235,8 +246,8 @@ class StreamedMaintenance(ViewMaintenance):
         changes = self._pending()
         number = self._mail.begin(self._clock.values)
         self._forget_changes()
-        for name, delta in changes.items():
-            self._post(name, delta, number)
+        for place, (name, delta) in enumerate(changes.items()):
+            self._post(name, delta, self._streams.readers(name), f"{number}-{place}")
         self._fill_outboxes(changes)
         self._clear_pending()
         self._is_due = True
@@ -255,11 +266,10 @@ class StreamedMaintenance(ViewMaintenance):
         self._check_nodes(list(every_node(node)))
         plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
         self._mail.open(name, spread=not self._runs_here, plan=plan)
-        for source in view.reads - self._read_by(node):
+        for place, source in enumerate(sorted(view.reads - self._read_by(node))):
             if source in self._by_tasks():
                 self._fetch(source)
-            for rows in self._storage.pieces(whole(self._relation(source)), PART_ROWS):
-                self._mail.post(name, source, rows, self._mail.number)
+            self._post(source, whole(self._relation(source)), [name], f"{self._mail.number}-{place}")
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""
@@ -313,11 +323,14 @@ class StreamedMaintenance(ViewMaintenance):
     def _outboxes_of(self, name: str) -> bool:
         return any(box.relation.name == name for box in self._outboxes())
 
-    def _post(self, source: str, delta: str, number: int) -> None:
-        readers = self._streams.readers(source)
-        for changes in self._storage.pieces(delta, PART_ROWS) if readers else ():
-            for reader in readers:
-                self._mail.post(reader, source, changes, number)
+    def _post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
+        """Write changes in the store to a file that waits for the views that read them."""
+        self._has_posted = True
+        paths = [self._queries.received(reader) / f"{file}.parquet" for reader in readers]
+        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
+            ids = {column.name: column.name for column in self._relation(source).columns}
+            for reader, path in zip(readers, paths, strict=True):
+                self._mail.post(reader, ChangeFile(source, str(path), ids))
 
     # --- after it --------------------------------------------------------------------------------------
 
@@ -328,6 +341,7 @@ class StreamedMaintenance(ViewMaintenance):
             WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
         """
         failures: list[Exception] = []
+        self._has_posted = False
         if self._is_due:
             self._is_due = False
             for views in _rounds(self._catalog.views()):
@@ -344,15 +358,13 @@ class StreamedMaintenance(ViewMaintenance):
             raise failures[0]
 
     def _send(self, view: ViewInfo) -> bool:
-        """Write the letter that is due to a view; say whether there is something that it has not answered."""
+        """Write the letters that are due to a view; say whether there is something that it has not answered."""
         name = view.relation.name
         if self._streams.is_program(name):
             self._start_program(view)
             return True
         own = self._streams.own_sources(view)
-        with self._storage.transaction():
-            letter = self._mail.letter(name, self._streams.clock_of(view))
-        if letter is not None:
+        while (letter := self._letter(view)) is not None:  # two, where a crash came between the first one and its sending
             letter.write(self._queries.inbox(name))
             with self._storage.transaction():
                 self._mail.sent(name, letter)
@@ -368,6 +380,10 @@ class StreamedMaintenance(ViewMaintenance):
         else:
             self._queries.start_here(name)
         return True
+
+    def _letter(self, view: ViewInfo) -> Letter | None:
+        with self._storage.transaction():
+            return self._mail.letter(view.relation.name, self._streams.clock_of(view))
 
     def _await(self, name: str) -> None:
         never_rests = any(
@@ -418,7 +434,7 @@ class StreamedMaintenance(ViewMaintenance):
                 if number > stream.batch:
                     delta = self._computed(view, receive(batch))
                     if delta is not None:
-                        self._post(name, delta, max(stream.sent, self._mail.number))
+                        self._post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
                         self._fill_outboxes({name: delta})
                     self._mail.took(name, number)
         except BaseException as failure:
@@ -472,7 +488,7 @@ class StreamedMaintenance(ViewMaintenance):
                 log = self._queries.change_log(name)
                 for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self._queries.received(reader)):
-                        self._mail.post_file(reader, name, file, view.ids)
+                        self._mail.post(reader, ChangeFile(name, str(file), view.ids))
                 if staging is None or self._outboxes_of(name):
                     delta = self._collected(view, log.changes(number), is_kept=staging is None)
                     self._fill_outboxes({} if delta is None else {name: delta})
@@ -517,9 +533,9 @@ class StreamedMaintenance(ViewMaintenance):
 
     def _computed(self, view: ViewInfo, letter: Received) -> str | None:
         """Run the operators of a view on a letter, here on the driver."""
-        changes = {name: self._storage.temporary_from(pa.concat_tables(tables)) for name, tables in letter.changes.items()}
+        changes = {name: self._storage.temporary_of(tables) for name, tables in letter.changes.items()}
         with self._clock.at(letter.clock):
-            return self._advance(view, changes, initial=letter.initial)
+            return self._advance(view, {name: rows for name, rows in changes.items() if rows is not None}, initial=letter.initial)
 
     def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
         """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.

@@ -1,0 +1,12 @@
+CREATE TABLE t (id int PRIMARY KEY, k text, v numeric);
+CREATE TABLE names (k text PRIMARY KEY, name text);
+INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2), (3, 'a', NULL), (4, NULL, 8);
+INSERT INTO names VALUES ('a', 'alpha'), ('b', 'beta');
+CREATE MATERIALIZED VIEW totals AS SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k;
+CREATE MATERIALIZED VIEW named AS SELECT n.name, t.v FROM t JOIN names AS n ON t.k = n.k;
+SET streaming_parallelism = 1;
+CREATE MATERIALIZED VIEW here AS SELECT k, max(v) AS most FROM t GROUP BY k;
+UPDATE t SET v = v + 1 WHERE k = 'a';
+INSERT INTO t VALUES (5, 'b', 3);
+INSERT INTO names VALUES ('d', 'delta');
+FLUSH;

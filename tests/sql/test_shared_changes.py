@@ -1,0 +1,263 @@
+"""Changes of tables on their way to views: one file for all who read them, over a kill between any two steps."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.sql.in_process import Exchange, Queries, run_in_process
+from windowpane.errors import SqlRunError
+from windowpane.sql import Session
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.view_maintenance import ViewMaintenance
+from windowpane.sql.on_spark import change_log, upkeep
+from windowpane.sql.on_spark.letters import Letter
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+
+TABLES = "CREATE TABLE t (id int PRIMARY KEY, k text, v numeric); CREATE TABLE names (k text PRIMARY KEY, name text);"
+VIEWS = {
+    "totals": "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k",
+    "largest": "SELECT id, v FROM t WHERE v IS NOT NULL QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC, id) <= 2",
+    "named": "SELECT n.name, t.v FROM t JOIN names AS n ON t.k = n.k",
+    "whole": "SELECT count(*) AS keys, sum(n) AS n, sum(s) AS s FROM totals",
+}
+CHANGES = (
+    "INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2), (3, 'a', NULL), (4, NULL, 8); INSERT INTO names VALUES ('a', 'alpha')",
+    "UPDATE t SET v = v + 1 WHERE k = 'a'; INSERT INTO t VALUES (5, 'c', 3); INSERT INTO names VALUES ('c', 'gamma')",
+    "DELETE FROM t WHERE id = 2; UPDATE names SET name = 'omega'; INSERT INTO t VALUES (6, 'a', 0.25)",
+)
+
+
+class KilledError(BaseException):
+    """Ends a session in the middle: nothing of ours takes it."""
+
+
+def held(session: Session, views: tuple[str, ...] = tuple(VIEWS)) -> dict[str, list[list[str | None]]]:
+    return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in views}
+
+
+def define(session: Session) -> None:
+    session.run(TABLES)
+    for name, query in VIEWS.items():
+        session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+
+@cache
+def expected(changes: tuple[str, ...]) -> dict[str, list[list[str | None]]]:
+    """Return what the views hold on the embedded engine."""
+    with Session() as session:
+        define(session)
+        for change in changes:
+            session.run(f"{change}; FLUSH")
+        return held(session)
+
+
+def inodes(streams: Path) -> dict[int, int]:
+    """Return how many names each file of changes has that letters name."""
+    found: dict[int, int] = {}
+    for path in streams.glob("*/received/*"):
+        assert path.suffix == ".parquet"
+        found[path.stat().st_ino] = found.get(path.stat().st_ino, 0) + 1
+    return found
+
+
+def unnamed(session: Session, streams: Path) -> set[str]:
+    """Return the files of changes that nothing will read."""
+    waiting = {file for (file,) in session._storage.run("SELECT file FROM windowpane.mail")}
+    for letter in streams.glob("*/inbox/*.parquet"):
+        waiting |= set(json.loads(pq.read_metadata(letter).metadata[b"windowpane.files"]))
+    return {str(path) for path in streams.glob("*/received/*")} - waiting
+
+
+@pytest.fixture(autouse=True)
+def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_in_process(monkeypatch)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file of changes have a part for each row or two."""
+    monkeypatch.setattr(upkeep, "PART_ROWS", 2)
+
+
+@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
+def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path: Path, small_parts, parallelism: int) -> None:
+    store = tmp_path / "views.duckdb"
+    streams = Path(f"{store}.streams")
+    with Session(object(), str(store)) as session:
+        session.run(f"SET streaming_parallelism = {parallelism}")
+        define(session)
+        session.run(f"{CHANGES[0]}; FLUSH")
+        assert sorted(inodes(streams).values()) == [1, 1, 3]  # names, totals -> whole, and t, which three views read
+        assert held(session) == expected(CHANGES[:1])
+        for number in range(10, 14):  # letters are kept a while, since Spark may ask for the last ones again
+            session.run(f"INSERT INTO t VALUES ({number}, 'z', NULL); FLUSH")
+        assert len(list(streams.glob("*/inbox/*.parquet"))) <= 3 * len(VIEWS)
+        assert sum(inodes(streams).values()) <= 4 * 3
+        assert unnamed(session, streams) == set()
+        assert session._storage.run("SELECT * FROM windowpane.mail") == []
+        session.run("DROP MATERIALIZED VIEW named")
+    with Session(object(), str(store)):
+        assert max(inodes(streams).values()) == 2
+
+
+def before(function: Callable) -> Callable:
+    def killed(*given: object, **named: object) -> object:
+        raise KilledError
+
+    return killed
+
+
+def after(function: Callable) -> Callable:
+    def killed(*given: object, **named: object) -> object:
+        function(*given, **named)
+        raise KilledError
+
+    return killed
+
+
+def after_one_part(pieces: Callable) -> Callable:
+    def killed(*given: object) -> Iterator[pa.Table]:
+        yield next(pieces(*given))
+        raise KilledError
+
+    return killed
+
+
+def after_one_answer(finish: Callable) -> Callable:
+    def killed(self: Queries, name: str, **given: bool) -> None:
+        finish(self, name, **given)
+        if name == "largest":
+            raise KilledError
+
+    return killed
+
+
+STEPS: dict[str, tuple[object, str, Callable]] = {
+    "the flush begins": (Mail, "begin", after),
+    "the file is half written": (Storage, "pieces", after_one_part),
+    "the file is written under its first name": (change_log, "_share", before),
+    "the file has a second name": (change_log, "_share", after),
+    "the file has all its names": (upkeep, "write_shared", after),
+    "the mail names it": (Mail, "post", after),
+    "the flush is about to commit": (ViewMaintenance, "_clear_pending", after),
+    "the flush is committed": (StreamedMaintenance, "deliver", before),
+    "the letter is about to be settled": (Mail, "letter", after),
+    "the letter is settled": (Letter, "write", before),
+    "the letter lies in the inbox": (Letter, "write", after),
+    "the letter is about to be sent": (Mail, "sent", after),
+    "the query is about to take it": (Queries, "finish", before),
+    "the batch begins": (Exchange, "tell", after),
+    "the batch has run": (StreamedMaintenance, "_took", before),
+    "the files of a view are shared": (Mail, "took_directly", before),
+    "the batch is about to commit": (Mail, "took_directly", after),
+    "the batch is committed": (StreamedMaintenance, "_took", after),
+    "one of three readers has answered": (Queries, "finish", after_one_answer),
+    "all batches are committed": (Mail, "answered", before),
+    "the answer is about to be noted": (Mail, "answered", after),
+    "the answer is noted": (upkeep, "sweep", before),
+    "old letters are swept": (upkeep, "sweep", after),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_between_two_steps_loses_nothing_and_counts_nothing_twice(tmp_path: Path, monkeypatch, small_parts, step) -> None:
+    """The folder goes on as it was at the kill: what the session does behind it, such as a roll-back, is undone."""
+    work, saved = tmp_path / "work", tmp_path / "saved"
+    store, (owner, name, when) = str(work / "views.duckdb"), STEPS[step]
+    session = Session(object(), store)
+    define(session)
+    session.run(f"{CHANGES[0]}; FLUSH")
+    session.run(CHANGES[1])
+    with monkeypatch.context() as patched:
+
+        def kill(self: KilledError) -> None:
+            if not saved.exists():
+                shutil.copytree(work, saved)
+
+        patched.setattr(KilledError, "__init__", kill)
+        patched.setattr(owner, name, when(getattr(owner, name)))
+        with pytest.raises(KilledError):
+            session.run("FLUSH")
+        session.close()
+    shutil.rmtree(work)
+    saved.rename(work)
+
+    with Session(object(), store) as session:
+        session.run("FLUSH")
+        assert held(session) == expected(CHANGES[:2])
+        session.run(f"{CHANGES[2]}; FLUSH")
+        assert held(session) == expected(CHANGES)
+    with Session(object(), store) as session:
+        session.run("FLUSH")
+        assert held(session) == expected(CHANGES)
+        assert unnamed(session, work / "views.duckdb.streams") == set()
+
+
+def test_a_statement_that_is_rolled_back_leaves_no_file(tmp_path: Path, monkeypatch) -> None:
+    store = tmp_path / "views.duckdb"
+    streams = Path(f"{store}.streams")
+    with Session(object(), str(store)) as session:
+        define(session)
+        session.run(f"{CHANGES[0]}; FLUSH")
+        files = set(inodes(streams))
+
+        def failing(*_: object) -> None:
+            raise SqlRunError("no room")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ViewMaintenance, "_clear_pending", failing)
+            for statement in ("FLUSH", "CREATE MATERIALIZED VIEW ids AS SELECT id FROM t"):
+                with pytest.raises(SqlRunError, match="no room"):
+                    session.run(f"{CHANGES[1]}; {statement}" if statement == "FLUSH" else statement)
+                assert set(inodes(streams)) == files
+        session.run("FLUSH")
+        assert held(session) == expected(CHANGES[:2])
+
+
+def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
+    columns = {
+        "b": ("boolean", "true"),
+        "i": ("bigint", "-9223372036854775808"),
+        "n": ("numeric", "12345678901234567890.123456789"),
+        "r": ("real", "0.1"),
+        "d": ("double precision", "'-infinity'"),
+        "x": ("text", "'a\x01é'"),
+        "y": ("bytea", "'\\x00ff'"),
+        "day": ("date", "'infinity'"),
+        "clock": ("time", "'23:59:59.999999'"),
+        "at": ("timestamp", "'294246-12-31 23:59:59.999999'"),
+        "zoned": ("timestamptz", "'-infinity'"),
+        "span": ("interval", "'1 month -2 days 0.000001 seconds'"),
+        "list": ("int[]", "ARRAY[1, NULL, 3]"),
+        "j": ("jsonb", """'{"a": [1, null]}'"""),
+    }
+    names = ", ".join(columns)
+    with Session(object()) as spread, Session() as embedded:
+        for session in (spread, embedded):
+            session.run(f"CREATE TABLE e ({', '.join(f'{name} {kind}' for name, (kind, _) in columns.items())})")
+            session.run(f"CREATE MATERIALIZED VIEW v AS SELECT {names} FROM e")
+            for _ in range(3):
+                session.run(f"INSERT INTO e VALUES ({', '.join(value for _, value in columns.values())})")
+            session.run(f"INSERT INTO e VALUES ({', '.join('NULL' for _ in columns)}); FLUSH")
+            session.run(f"CREATE MATERIALIZED VIEW later AS SELECT {names} FROM e")
+        for view in ("v", "later"):
+            rows = sorted(spread.query(f"SELECT * FROM {view}").text_rows(), key=repr)
+            assert rows == sorted(embedded.query(f"SELECT * FROM {view}").text_rows(), key=repr)
+            assert len(rows) == 4
+
+
+def test_a_batch_without_changes_is_no_letter_to_a_view_on_the_driver() -> None:
+    with Session(object()) as session:
+        session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW large AS SELECT v FROM t WHERE v > 5")
+        session.run("SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM large")
+        session.run("INSERT INTO t VALUES (1), (7); FLUSH; INSERT INTO t VALUES (2); FLUSH")
+        assert session.query("SELECT s FROM total").rows() == [(7,)]
