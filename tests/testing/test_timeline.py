@@ -65,3 +65,17 @@ def test_what_was_taken_is_still_in_the_picture_and_global_windows_span_all() ->
 
 def test_nothing_happened_yet() -> None:
     assert drawn(WindowTestHarness(TumblingEventTimeWindows.of(10)).timeline().svg).tag == f"{SVG}svg"
+
+
+def test_firings_of_one_instant_that_would_cover_one_another_stand_below_one_another() -> None:
+    harness = WindowTestHarness(TumblingEventTimeWindows.of(10))
+    for key, at in (("a", 1), ("b", 2), ("a", 12)):
+        harness.process_element(key, at, key)
+    harness.process_watermark(19)
+    svg = drawn(harness.timeline().svg)
+    found = [each for each in svg.iter(f"{SVG}rect") if each.get("rx") == "4"][3:]
+    places = [(float(each.get("x") or 0), float(each.get("y") or 0)) for each in found]
+    (left, first), (_, second), (right, third) = places
+    assert second == first + 26
+    assert (third, right > left) == (first, True), "the next window is free beside it"
+    assert max(y for _, y in places) + 18 < float(svg.get("height") or 0) - 34

@@ -11,6 +11,7 @@ Example:
     [[{'marker': True}]]
 """
 
+from windowpane.testing.drawing import draw
 from windowpane.testing.harness import StateEntry, WindowTestHarness
 from windowpane.testing.records import LateRecord, OutputRecord, SideRecord, WatermarkRecord
 from windowpane.testing.trigger_harness import Firing, TriggerTestHarness
@@ -24,4 +25,5 @@ __all__ = [
     "TriggerTestHarness",
     "WatermarkRecord",
     "WindowTestHarness",
+    "draw",
 ]

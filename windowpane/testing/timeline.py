@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from windowpane.hidden_columns import PREFIX
 from windowpane.testing.records import ClockRecord, ElementRecord, Emitted, Given, LateRecord, OutputRecord, WatermarkRecord
 from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow, Window
@@ -62,7 +63,7 @@ class Timeline:
     @property
     def svg(self) -> str:
         """The picture as text."""
-        height = _TOP + _ROW * (len(self._rows()) + 1) + 34
+        height = _TOP + _ROW * (sum(1 + max(_levels(step), default=0) for step in self._rows()) + 1) + 34
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
             'font-family="system-ui, sans-serif" font-size="12">',
@@ -91,8 +92,9 @@ class Timeline:
         fired: set[tuple[str, Window]] = set()
         watermark, line = MIN, ""
         dots: list[str] = []
-        for number, step in enumerate(self._rows()):
-            y = _TOP + _ROW * (number + 1)
+        y: float = _TOP
+        for step in self._rows():
+            y += _ROW
             if isinstance(step.given, WatermarkRecord):
                 above, reached = y - _ROW / 2, self._x(step.given.watermark)
                 line += f" L{self._x(watermark)},{above} L{reached},{above}" if line else f"M{reached},{above}"
@@ -100,12 +102,13 @@ class Timeline:
             if line:
                 line += f" L{self._x(watermark)},{y}"
             at = self._x(step.given.timestamp) if isinstance(step.given, ElementRecord) else None
-            for record in step.emitted:
-                if isinstance(record, OutputRecord):
-                    yield from self._bar(record, y, _timing(record, watermark, fired), at)
+            levels = _levels(step)
+            for record, level in zip(_outputs(step), levels, strict=True):
+                yield from self._bar(record, y + _ROW * level, _timing(record, watermark, fired), at if level == 0 else None)
             if isinstance(step.given, ElementRecord):
                 is_dropped = any(isinstance(record, LateRecord) and record.dropped for record in step.emitted)
                 dots.append(self._dot(step.given, y, is_dropped))
+            y += _ROW * max(levels, default=0)
         if line:
             yield f'<path d="{line}" fill="none" stroke="{_WATERMARK}" stroke-width="2" stroke-dasharray="5 3"/>'
         yield from dots
@@ -179,6 +182,30 @@ class Timeline:
         return instant.strftime("%d %b" if self._unit >= _DAY else "%H:%M" if self._unit >= _MINUTE else "%H:%M:%S")
 
 
+def _outputs(step: _Step) -> list[OutputRecord]:
+    return [record for record in step.emitted if isinstance(record, OutputRecord)]
+
+
+def _levels(step: _Step) -> list[int]:
+    """Return how many lines below the step each of its firings stands: none covers another."""
+    taken: list[list[Window]] = []
+    levels = []
+    for record in _outputs(step):
+        free = (n for n, windows in enumerate(taken) if not any(_overlap(record.window, window) for window in windows))
+        level = next(free, len(taken))
+        if level == len(taken):
+            taken.append([])
+        taken[level].append(record.window)
+        levels.append(level)
+    return levels
+
+
+def _overlap(one: Window, other: Window) -> bool:
+    if not (isinstance(one, TimeWindow) and isinstance(other, TimeWindow)):
+        return True
+    return one.start < other.end and other.start < one.end
+
+
 def _timing(record: OutputRecord, watermark: int, fired: set[tuple[str, Window]]) -> str:
     """Return whether a result is early, on time or late: as its pane says, else by the watermark."""
     if record.pane is not None:
@@ -192,5 +219,10 @@ def _timing(record: OutputRecord, watermark: int, fired: set[tuple[str, Window]]
 
 
 def _shown(value: Any) -> str:
-    text = ", ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, dict) else str(value)
+    text = ", ".join(_column(str(name), each) for name, each in value.items()) if isinstance(value, dict) else str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _column(name: str, value: Any) -> str:
+    """Return a column as text; what was computed for an aggregate has no name to show."""
+    return f"{value}" if name.startswith(PREFIX) else f"{name} {value}"

@@ -1,0 +1,74 @@
+"""The picture of a program on a few rows: a harness is given the rows of a static DataFrame, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pyarrow as pa
+
+from windowpane.engines.common.rows import python_keys, python_rows
+from windowpane.engines.program import Program
+from windowpane.errors import InvalidSpecError, MissingTimestampError
+from windowpane.hidden_columns import TIME
+from windowpane.stream import Result
+from windowpane.testing.harness import WindowTestHarness
+from windowpane.testing.timeline import Timeline
+from windowpane.windowing.times import MAX, Duration
+from windowpane.windowing.watermarks import Watermarks
+
+_MOST_ROWS = 200
+"""More would not be a picture."""
+
+
+def draw(result: Result, watermark: Duration | Watermarks = 0) -> Timeline:
+    """Draw what a program of windows makes of a few rows: elements, the watermark, firings and late rows, as SVG.
+
+    The rows arrive one by one, in the order of the DataFrame, each in a batch of its own; then the input ends. So trigger,
+    lateness and late rows are seen as on a stream, which a static DataFrame by itself, all of it on time, does not show.
+
+    Args:
+        result: windows over a static DataFrame of at most 200 rows.
+        watermark: how far the watermark stays behind the latest event time, or a strategy of ``wp.Watermarks``.
+
+    Returns:
+        The picture: a notebook shows it by itself, ``save(path)`` writes it, ``svg`` is its text.
+
+    Raises:
+        InvalidSpecError: a stream, more rows, windows over windows, or a program that is none of windows.
+        MissingTimestampError: a row has no event time, and the windows need one.
+
+    Example:
+        >>> totals = wp.stream(df, event_time="at").key_by("shop").window(hour).allowed_lateness("1 hour").aggregate(n=wp.count())
+        >>> draw(totals, watermark="10 minutes").save("totals.svg")
+    """
+    built = result._built if isinstance(result, Result) else None
+    if built is None or len(built.operators) != 1 or built.source.upstream is not None:
+        raise InvalidSpecError(f"draw takes the result of one window over a DataFrame, got {type(result).__name__}.")
+    if built.is_streaming:
+        raise InvalidSpecError("draw takes a static DataFrame: read some rows of the stream as one, with spark.read.")
+    if built.source.heartbeat is not None:
+        raise InvalidSpecError(f"draw: a heartbeat is no element, leave heartbeat={built.source.heartbeat!r} and its rows out.")
+    (operator,) = built.operators
+    program, reads = operator.program, cast(Any, operator.reads)
+    assert isinstance(program, Program)
+    rows = reads.dataframe.limit(_MOST_ROWS + 1).toArrow()
+    if rows.num_rows > _MOST_ROWS:
+        raise InvalidSpecError(f"draw takes at most {_MOST_ROWS} rows, and the DataFrame has more: df.limit(...).")
+    strategy = Watermarks.of(watermark)
+    harness = WindowTestHarness(program.spec, watermarks=strategy)
+    keys, values = python_keys(rows, program.key_columns), python_rows(rows.select(program.values))
+    for key, value, time in zip(keys, values, _times(rows, built.source.event_time), strict=True):
+        if time is None and program.spec.assigner.is_event_time:
+            raise MissingTimestampError(program.spec.assigner, key, value)
+        harness.process_element(value, time, key)
+        harness.finish_batch()
+    if not strategy.of_each_key:
+        harness.process_watermark(MAX)
+    return harness.timeline()
+
+
+def _times(rows: pa.Table, event_time: str | None) -> list[int | None]:
+    """Return the event time of each row in microseconds; it stands in a column of its own where rows do not carry it."""
+    name = TIME if TIME in rows.column_names else event_time
+    times: list[int | None] = [None] * rows.num_rows if name is None else rows[name].cast(pa.int64()).to_pylist()
+    return times
