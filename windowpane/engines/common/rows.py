@@ -162,9 +162,13 @@ def _is_same(returned: Any, value: Any, field: pa.Field) -> bool:
     return encode_key(python_keys(held, [field.name])[0]) == encode_key(value)
 
 
+_WHOLE = frozenset({int, bool, type(None)})
+"""Types of values without fractions, which need not be looked at one by one."""
+
+
 def _column(output: str, field: pa.Field, named: Sequence[Mapping[str, Any]], emitted: Sequence[Any]) -> pa.Array:
     values = [row.get(field.name) for row in named]
-    has_fraction = _has_fraction(field.type)
+    has_fraction = None if _WHOLE.issuperset(map(type, values)) else _has_fraction(field.type)
     if has_fraction is not None:
         for value, row in zip(values, emitted, strict=True):
             if has_fraction(value):
