@@ -11,16 +11,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 import windowpane as wp
+from bench.arriving import batches
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import Clock
-from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -28,7 +25,6 @@ from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.functions import WindowFunctionSpec
 
 ROWS, KEYS, BATCHES = 500_000, 10_000, 4
-SECOND = 1_000_000
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("price", pa.float64())])
 RESULT = pa.schema([("n", pa.int64()), ("total", pa.int64())])
 TUMBLING = wp.TumblingEventTimeWindows.of("10 s")
@@ -127,27 +123,10 @@ def program(assigner: Any, function: FunctionPlan, trigger: Any = None, evictor:
     return compile_program(plan, types, COLUMNS.names)
 
 
-def batches(rows: int, keys: int) -> Iterator[tuple[pa.Table, Clock]]:
-    """Yield batches of 10 s of event time with 2 s of disorder."""
-    random = np.random.default_rng(7)
-    names = pa.array([f"bidder {number}" for number in range(keys)])
-    for number in range(BATCHES):
-        times = number * 10 * SECOND + np.arange(rows) * (10 * SECOND) // rows - random.integers(0, 2 * SECOND, rows)
-        columns = {
-            "k": names.take(pa.array(random.integers(0, keys, rows))),
-            "v": pa.array(random.integers(0, 10_000, rows)),
-            "price": pa.array(random.random(rows)),
-            TIME: pa.array(times),
-            PARTITION: pa.array(np.zeros(rows, np.int32)),
-            POSITION: pa.array(np.arange(rows)),
-        }
-        yield pa.table(columns), Clock(number * 10 * SECOND - 2 * SECOND, number * 10 * SECOND)
-
-
 def measure(built: Program, rows: int, keys: int) -> tuple[float, int, int, int]:
     """Return seconds a row, results, their checksum, and bytes of state at the end."""
     engine, store, seconds, results, total, size = make_engine(built), MemoryBlobStore(), [], 0, 0, 0
-    for table, clock in batches(rows, keys):
+    for table, clock in batches(rows, keys, BATCHES):
         start = time.process_time()
         output = engine.run(store, [table], clock)
         seconds.append(time.process_time() - start)

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from bench.environments import ROOT, Unavailable
+from bench.process_tree import ProcessTree
 from bench.programs import Task
 from bench.systems import System
 
@@ -57,7 +58,7 @@ def measure(system: System, task: Task, timeout: float) -> Run:
     begun = time.monotonic()
     with (work / "log.txt").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment())
-        watch = _Watch(process.pid)
+        watch = _Watch(ProcessTree(process.pid))
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired as error:
@@ -68,7 +69,7 @@ def measure(system: System, task: Task, timeout: float) -> Run:
     if code:
         raise Unavailable(f"failed: {_why(work / 'log.txt')}")
     figures = json.loads((work / "figures.json").read_text())
-    run = Run(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, sum(watch.cpu.values()), figures)
+    run = Run(time.monotonic() - begun, watch.peak / _MB, watch.worker / _MB, watch.tree.cpu_s, figures)
     shutil.rmtree(work)
     return run
 
@@ -103,10 +104,9 @@ def _why(log: Path) -> str:
 class _Watch:
     """Looks at the memory of a process tree until stopped."""
 
-    pid: int
+    tree: ProcessTree
     peak: int = 0
     worker: int = 0
-    cpu: dict[int, float] = field(default_factory=dict)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -125,14 +125,13 @@ class _Watch:
                 continue
 
     def _look(self) -> None:
-        root, total = psutil.Process(self.pid), 0
-        for member in [root, *root.children(recursive=True)]:
+        total = 0
+        for member in self.tree.look():
             try:
-                size, name, cpu = member.memory_info().rss, member.name(), member.cpu_times()
+                size, name = member.memory_info().rss, member.name()
             except psutil.NoSuchProcess:
                 continue
             total += size
-            self.cpu[member.pid] = cpu.user + cpu.system
-            if member.pid != self.pid and name.startswith("python"):
+            if member.pid != self.tree.pid and name.startswith("python"):
                 self.worker = max(self.worker, size)
         self.peak = max(self.peak, total)

@@ -22,9 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil
-
 from bench.payments import write_batches
+from bench.process_tree import ProcessTree
 
 _DELAY = "10 seconds"
 
@@ -120,7 +119,7 @@ class Cost(threading.Thread):
         """Look once it is started."""
         super().__init__(daemon=True)
         self._spark = spark
-        self._known: dict[int, float] = {}
+        self._tree = ProcessTree(os.getpid())
         self.seen: dict[int, float] = {}
         self.progress: dict[int, Any] = {}
 
@@ -135,14 +134,9 @@ class Cost(threading.Thread):
             time.sleep(0.1)
 
     def _total(self) -> float:
-        root = psutil.Process(os.getpid())
-        for member in [root, *root.children(recursive=True)]:
-            try:
-                spent = member.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            self._known[member.pid] = spent.user + spent.system
-        return sum(self._known.values())
+        for _ in self._tree.look():
+            pass
+        return self._tree.cpu_s
 
     def between(self, first: int, last: int) -> tuple[float, float]:
         """Return the processor time and the median of the seconds of a batch, for the batches behind ``first`` up to ``last``."""

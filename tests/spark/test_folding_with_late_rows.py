@@ -82,6 +82,20 @@ def test_rows_that_cannot_be_late_fold_before_the_shuffle(spark: Any, tmp_path: 
     assert sums == [("a", 0, 1), ("a", 10, 4), ("a", 30, 32), ("a", 40, 1024), ("b", 0, 2), ("b", 20, 384), ("b", 30, 72)]
 
 
+def test_explain_says_that_rows_come_whole_where_a_faster_stream_may_raise_the_watermark(spark: Any, tmp_path: Path) -> None:
+    def explained(watermark: Any) -> str:
+        return totals(Feed(tmp_path).stream(spark), watermark, tmp_path / "seen").explain()
+
+    own = wp.Watermarks.bounded("5 seconds").at_once()
+    assert "on: rows fold before the shuffle" in explained("5 seconds")
+    spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "MAX")
+    try:
+        assert "off: late rows are asked for whole, and no task knows" in explained("5 seconds")
+        assert "on: rows fold before the shuffle" in explained(own)  # Spark's policy says nothing of it
+    finally:
+        spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
+
+
 def test_static_rows_fold_all(spark: Any, tmp_path: Path) -> None:
     result = totals(table(spark, [row for batch in FIRST for row in batch], EVENTS), "5 seconds", tmp_path / "seen")
     assert rows(result.df)[:2] == [("a", 0, 10, 17), ("a", 10, 20, 4)]

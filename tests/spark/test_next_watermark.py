@@ -93,6 +93,30 @@ def test_a_run_knows_nothing_of_the_rows_of_the_run_before_but_their_watermark(t
     assert SPARKS.known() == 45
 
 
+class Context:
+    """The context of a task, with the properties that Spark hands from the thread of a query to its tasks."""
+
+    def __init__(self, policy: str | None) -> None:
+        self._said = {"spark.jobGroup.id": "one", "spark.sql.streaming.multipleWatermarkPolicy": policy}
+        self.batch = 0
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 (Spark's name)
+        return str(self.batch) if name == "streaming.sql.batchId" else self._said[name]
+
+
+@pytest.mark.parametrize(("policy", "known"), [(None, 95), ("min", 95), ("max", None), ("MAX", None)])
+def test_nothing_bounds_a_watermark_that_a_faster_stream_raises_but_an_operators_own_is_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str | None, known: int | None
+) -> None:
+    context = Context(policy)
+    monkeypatch.setattr(next_watermark.TaskContext, "get", lambda: context)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    SPARKS.tell(MemoryBlobStore(), MIN, [mark(100)])
+    OWN.tell(MemoryBlobStore(), 70, [])
+    context.batch = 1
+    assert (SPARKS.known(), OWN.known()) == (known, 70)
+
+
 def test_an_executor_whose_folder_is_gone_knows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tasks = Tasks(monkeypatch, tmp_path / "gone")
     tasks.of("one", 0)

@@ -30,6 +30,7 @@ from windowpane.spark.building.operator_input import BothSides, SourceRows, enco
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.query_plans import metrics_names
+from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.source import DELAY, NAME, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, key_hash, quoted
@@ -39,7 +40,6 @@ from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Name, Side
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch, goes_by_event_time
 
-_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _SIDES: tuple[Side, Side] = ("left", "right")
 _WIDENED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types of which Spark widens one to another without loss of what a value means."""
@@ -143,8 +143,8 @@ def _check_clocks(sources: Mapping[Side, Source], match: Match, *, static: bool)
             f"{right.event_time!r}, is {_shown(right.event_type)}: cast one of them to the type of the other before the join."
         )
     _check_upper(left, match)
-    policy = str(sources["left"].dataframe.sparkSession.conf.get(_POLICY, "min"))
-    if not static and policy.lower() != "min":
+    policy = watermark_policy(left.dataframe.sparkSession)
+    if not static and policy != "min":
         raise WatermarkPolicyError(policy)
 
 

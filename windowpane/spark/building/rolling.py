@@ -27,6 +27,7 @@ from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import SourceRows, encoder_of
 from windowpane.spark.building.outputs import Output
 from windowpane.spark.building.program import BuiltProgram, Operator
+from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, quoted, with_key_hash
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
@@ -326,8 +327,8 @@ def _check_streams(source: Source, labels: Source) -> None:
             f"watermark={source.own_watermark!r} is made by an operator of one input, and labels are a second one. Give a "
             "duration, or a strategy that Spark runs (bounded, monotonous, punctuated)."
         )
-    policy = str(source.dataframe.sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min"))
-    if policy.lower() != "min":
+    policy = watermark_policy(source.dataframe.sparkSession)
+    if policy != "min":
         raise WatermarkPolicyError(policy)
 
 

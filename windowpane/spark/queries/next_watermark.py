@@ -23,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 
+from windowpane.spark.queries.settings import WATERMARK_POLICY
 from windowpane.spark.stages.own_watermark import latest_of
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -30,7 +31,6 @@ from windowpane.windowing.times import MIN, add_clamped
 
 _KEY, _KIND, _VERSION = "next-watermark", "next-watermark", 1
 _RUN, _BATCH = "spark.jobGroup.id", "streaming.sql.batchId"
-_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _FOLDERS = "SPARK_LOCAL_DIRS"
 """Where an executor tells its Python workers which folders are its own; they go when it ends."""
 
@@ -49,7 +49,7 @@ class NextWatermark:
 
     def known(self) -> int | None:
         """Return a watermark that the one of this task's batch does not pass, ``None`` if none is known."""
-        batch = _Batch.of_task()
+        batch = self._batch()
         if batch is None:
             return None
         try:
@@ -66,7 +66,7 @@ class NextWatermark:
             watermark: that of the operator after this batch where it makes it, else Spark's of this batch.
             marks: the latest event times of this batch.
         """
-        batch = _Batch.of_task()
+        batch = self._batch()
         if batch is None:
             return
         bound = watermark if self.delay is None else self._bound(store, batch.run, watermark, latest_of(marks).get(None))
@@ -76,6 +76,11 @@ class NextWatermark:
             path.parent.mkdir(exist_ok=True)
             written.write_text(json.dumps({"batch": batch.number + 1, "bound": bound}))
             written.replace(path)
+
+    def _batch(self) -> _Batch | None:
+        """Return the batch of this task; ``None`` where the fastest stream sets Spark's watermark, which nothing bounds then."""
+        batch = _Batch.of_task()
+        return None if batch is None or (self.delay is not None and batch.follows_fastest) else batch
 
     def _bound(self, store: BlobStore, run: str, watermark: int, latest: int | None) -> int:
         """Return the bound of Spark's watermark, and keep it: another stream may hold the watermark back for some batches."""
@@ -91,11 +96,19 @@ class NextWatermark:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The batch of a streaming query that a task belongs to, on an executor with a folder."""
+    """The batch of a streaming query that a task belongs to, on an executor with a folder.
+
+    Args:
+        run: the id of the run.
+        number: that of the batch.
+        folder: the folder of the executor.
+        follows_fastest: whether Spark's watermark is that of the fastest stream, as the checkpoint has it.
+    """
 
     run: str
     number: int
     folder: Path
+    follows_fastest: bool = False
 
     @classmethod
     def of_task(cls) -> _Batch | None:
@@ -103,9 +116,10 @@ class _Batch:
         if context is None or not os.environ.get(_FOLDERS):
             return None
         run, batch = context.getLocalProperty(_RUN), context.getLocalProperty(_BATCH)
-        if run is None or batch is None or context.getLocalProperty(_POLICY) == "max":
+        if run is None or batch is None:
             return None
-        return cls(run, int(batch), Path(os.environ[_FOLDERS].split(",")[0]))
+        policy = context.getLocalProperty(WATERMARK_POLICY) or "min"
+        return cls(run, int(batch), Path(os.environ[_FOLDERS].split(",")[0]), policy.lower() == "max")
 
     def path(self, operator: str) -> Path:
         return self.folder / "windowpane" / f"{self.run}-{operator}.json"

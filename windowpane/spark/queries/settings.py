@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from pyspark.errors import PySparkException
 
@@ -17,6 +17,8 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MASTER = "spark.master"
 PARTITIONS = "spark.sql.shuffle.partitions"
+WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+"""How Spark makes one watermark of those of several streams: ``min``, that of the slowest, or ``max``."""
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MANY_ROWS = 250_000
@@ -119,17 +121,32 @@ def _cores(spark: Any) -> int | None:
     local = _LOCAL.match(setting(spark, _MASTER) or "")
     if local is not None:
         return processors(spark) if local[1] == "*" else int(local[1] or 1)
-    if not is_classic(spark) or setting(spark, "spark.dynamicAllocation.enabled") == "true":
+    if not is_classic(spark) or setting(spark, "spark.dynamicAllocation.enabled", "false") == "true":
         return None
     return None if setting(spark, "spark.default.parallelism") else int(spark.sparkContext.defaultParallelism)
 
 
-def setting(spark: Any, name: str) -> str | None:
-    """Return a setting of the session, Spark's default where the user set nothing; ``None`` if this Spark has no such setting."""
+@overload
+def setting(spark: Any, name: str, default: str) -> str: ...
+@overload
+def setting(spark: Any, name: str) -> str | None: ...
+def setting(spark: Any, name: str, default: str | None = None) -> str | None:
+    """Return a setting of the session.
+
+    Where the user set nothing it is ``default``, or without one Spark's own; ``None`` if this Spark has no such setting. Give a
+    default to what a Spark may not know: without one, a server of Spark Connect logs a stack trace.
+    """
+    if default is not None:
+        return str(spark.conf.get(name, default))
     try:
         return str(spark.conf.get(name))
     except PySparkException:
         return None
+
+
+def watermark_policy(spark: Any) -> str:
+    """Return how Spark makes one watermark of those of several streams: ``min`` or ``max``."""
+    return setting(spark, WATERMARK_POLICY, "min").lower()
 
 
 def is_local(spark: Any) -> bool:

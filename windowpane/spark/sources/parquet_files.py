@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 
 from windowpane.errors import UnreadableFileError, UnsupportedTypeError
 from windowpane.spark.internals.file_relation import file_relation
+from windowpane.spark.queries.settings import setting
 from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ, arrow_schema
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def parquet_stream(dataframe: Any) -> tuple[Any, ParquetColumns, str] | None:
     if not getattr(dataframe, "isStreaming", False):
         return None
     spark = dataframe.sparkSession
-    if str(spark.conf.get(SWITCH, "true")).lower() != "true":  # without a default, a server of Spark Connect logs a stack trace
+    if setting(spark, SWITCH, "true").lower() != "true":
         return None
     relation = file_relation(dataframe)
     if relation is None or relation.format != "parquet" or not relation.is_local or "=" in relation.path:

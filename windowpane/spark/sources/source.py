@@ -20,6 +20,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.query_plans import metrics_names
+from windowpane.spark.queries.settings import watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
@@ -142,9 +143,14 @@ class Source:
 
     @property
     def foresees_watermark(self) -> bool:
-        """Whether what a batch leaves behind says how far the watermark of the next one may come; static rows have none."""
+        """Whether what a batch leaves behind says how far the watermark of the next one may come; static rows have none.
+
+        Where Spark's policy is ``max``, a stream that is ahead of this one raises the watermark.
+        """
+        if not self.is_streaming or self.stream_watermark is not None:
+            return True
         is_sparks = self.spark_watermark is not None and not self.is_passed_on
-        return not self.is_streaming or is_sparks or self.stream_watermark is not None
+        return is_sparks and watermark_policy(self.dataframe.sparkSession) == "min"
 
     @property
     def own_watermark(self) -> Watermarks | None:
