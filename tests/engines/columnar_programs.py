@@ -20,7 +20,7 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.testing.fuzz.windowed_programs import LATE
+from windowpane.testing.fuzz.windowed_programs import LATE, random_fixed_assigner
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.fuzz.windowed_streams import small_stream
 
@@ -49,19 +49,8 @@ KEPT = {
 """Aggregates that carry values along, some of them in order of arrival."""
 
 small = st.integers(1, 12)
-event_time_assigners = st.one_of(
-    st.builds(lambda size, offset: wp.TumblingEventTimeWindows(size, offset % size), small, small),
-    st.builds(lambda size, slide: wp.SlidingEventTimeWindows(max(size, slide), min(size, slide)), small, small),
-    st.builds(lambda step, steps: wp.CumulateEventTimeWindows(step * steps, step), small, st.integers(1, 4)),
-    st.builds(lambda size, gap, offset: wp.SlidingEventTimeWindows(size, size + gap, offset % size), small, small, small),
-    st.builds(lambda size, offset: wp.TumblingEventTimeWindows(size, offset % size, wp.WindowStagger.NATURAL), small, small),
-)
-processing_time_assigners = st.one_of(
-    st.builds(lambda size, offset: wp.TumblingProcessingTimeWindows(size, offset % size), small, small),
-    st.builds(lambda size: wp.TumblingProcessingTimeWindows(size, 0, wp.WindowStagger.NATURAL), small),
-    st.builds(wp.SlidingProcessingTimeWindows, small, small),
-)
-fixed_assigners = st.one_of(event_time_assigners, processing_time_assigners)
+event_time_assigners = st.builds(random_fixed_assigner, st.randoms(use_true_random=False), st.just("event time"))
+fixed_assigners = st.builds(random_fixed_assigner, st.randoms(use_true_random=False))
 evictors = st.one_of(
     st.none(),
     st.builds(wp.CountEvictor.of, st.integers(0, 5), st.booleans()),

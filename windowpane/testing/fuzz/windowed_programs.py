@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -71,23 +71,18 @@ class Distance:
 
 
 HOUR = 3_600_000_000
+Clocks = Literal["event time", "both"]
+_MakesAssigner = Callable[[], assigners.WindowAssigner]
 _ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kolkata")
 
 
 def random_assigner(draw: Random) -> assigners.WindowAssigner:
     """Return an assigner."""
-    size, slide, steps = _random_length(draw), _random_length(draw), draw.randint(1, 4)
-    slide = max(slide, size // 60)
-    longer, shorter = max(size, slide), min(size, slide)
-    offset, by_slide = draw.randint(1 - size, size - 1), draw.randint(1 - slide, slide - 1)
-    stagger = draw.choice([assigners.WindowStagger.ALIGNED] * 4 + [assigners.WindowStagger.NATURAL])
-    makers: list[Callable[[], assigners.WindowAssigner]] = [
-        lambda: assigners.TumblingEventTimeWindows.of(size, offset, stagger),
-        lambda: assigners.SlidingEventTimeWindows.of(size, slide, by_slide),
-        lambda: assigners.SlidingEventTimeWindows.of(longer, shorter, draw.randint(1 - shorter, shorter - 1)),
-        lambda: assigners.CumulateEventTimeWindows.of(slide * steps, slide, by_slide),
-        lambda: assigners.TumblingProcessingTimeWindows.of(size, offset, stagger),
-        lambda: assigners.SlidingProcessingTimeWindows.of(size, slide, by_slide),
+    size, slide = _random_length(draw), _random_length(draw)
+    by_event_time, by_processing_time = _fixed_makers(draw, size, slide)
+    makers: list[_MakesAssigner] = [
+        *by_event_time,
+        *by_processing_time,
         lambda: assigners.EventTimeSessionWindows.with_gap(size),
         lambda: assigners.EventTimeSessionWindows.with_dynamic_gap(GapBy(size)),
         lambda: assigners.ProcessingTimeSessionWindows.with_gap(size),
@@ -99,6 +94,32 @@ def random_assigner(draw: Random) -> assigners.WindowAssigner:
     # From a source of its own, so that the programs of seeds that were kept stay what they are.
     apart = Random(repr(made))
     return random_calendar(apart) if apart.random() < 0.1 else made
+
+
+def random_fixed_assigner(draw: Random, clocks: Clocks = "both") -> assigners.WindowAssigner:
+    """Return an assigner of short windows whose length is fixed, by the clock that is named."""
+    by_event_time, by_processing_time = _fixed_makers(draw, draw.randint(1, 12), draw.randint(1, 12))
+    makers = {"event time": by_event_time, "both": [*by_event_time, *by_processing_time]}
+    return draw.choice(makers[clocks])()
+
+
+def _fixed_makers(draw: Random, size: int, slide: int) -> tuple[list[_MakesAssigner], list[_MakesAssigner]]:
+    """Return what makes assigners of windows of one length, or some: by event time, and by processing time."""
+    steps, slide = draw.randint(1, 4), max(slide, size // 60)
+    longer, shorter = max(size, slide), min(size, slide)
+    offset, by_slide = draw.randint(1 - size, size - 1), draw.randint(1 - slide, slide - 1)
+    stagger = draw.choice([assigners.WindowStagger.ALIGNED] * 4 + [assigners.WindowStagger.NATURAL])
+    by_event_time: list[_MakesAssigner] = [
+        lambda: assigners.TumblingEventTimeWindows.of(size, offset, stagger),
+        lambda: assigners.SlidingEventTimeWindows.of(size, slide, by_slide),
+        lambda: assigners.SlidingEventTimeWindows.of(longer, shorter, draw.randint(1 - shorter, shorter - 1)),
+        lambda: assigners.CumulateEventTimeWindows.of(slide * steps, slide, by_slide),
+    ]
+    by_processing_time: list[_MakesAssigner] = [
+        lambda: assigners.TumblingProcessingTimeWindows.of(size, offset, stagger),
+        lambda: assigners.SlidingProcessingTimeWindows.of(size, slide, by_slide),
+    ]
+    return by_event_time, by_processing_time
 
 
 def random_calendar(draw: Random) -> assigners.CalendarWindows:
