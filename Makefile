@@ -11,13 +11,15 @@ EXTRAS := spark,sql,dev,demo,docs
 WORKERS ?= 2
 SPEED ?= 20
 CONFORMANCE := $${WINDOWPANE_CONFORMANCE:-../shared/conformance}
+# Dozens of processes import the same modules, which are compiled once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # A recipe line that starts a JVM, or may, begins with this.
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint docs release pytest pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions format clean
+.PHONY: help setup test test-all lint form types docs release pytest-on-spark pytest-in-process demo live bench fuzz conformance conformance-spark test-spark-versions format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,17 +33,19 @@ $(STAMP): pyproject.toml scripts/venv.sh
 	$(PY) -m pip install --editable ".[$(EXTRAS)]"
 	touch $@
 
-test: lint docs pytest  ## Lint, type-check, check the direction of imports, build the documentation, run the tests
+# A streaming query of a few rows keeps one core busy: beside the tests on Spark, which go first, runs all else.
+test: form  ## Lint, type-check, check the direction of imports, build the documentation, run the tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-on-spark types docs pytest-in-process
 
-lint: setup
+lint: form types  ## Lint, type-check, check the direction of imports
+
+form: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-# A streaming query of a few rows keeps one core busy: beside the tests on Spark, which go first, run the others.
-pytest: lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-on-spark pytest-in-process
+types: setup
+	$(PY) -m mypy
 
 pytest-on-spark:
 	@$(WITH_JAVA) $(PY) -m pytest -q -m "spark and not slow"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 _ALL = "WINDOWPANE_EXAMPLES"
-_SHARE, _FEWEST = 8, 12
+_SHARE, _FEWEST = 8, 8
 
 
 def examples(number: int) -> int:

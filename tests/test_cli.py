@@ -1,4 +1,7 @@
-"""The command line, run as people run it; the prompt in a real terminal."""
+"""The command line, run as people run it; the prompt in a real terminal.
+
+What a process of its own would tell nothing about runs in that of the tests: a Python that imports everything costs a second.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from pathlib import Path
 import pexpect
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner, Result
 
 import windowpane
+from windowpane.cli import app
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "windowpane"]
@@ -25,6 +30,11 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), **TERMINAL}
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+
+
+def run_here(*arguments: str, stdin: str = "") -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(app, list(arguments), input=stdin, env=TERMINAL)
 
 
 def test_version() -> None:
@@ -49,7 +59,7 @@ def test_a_script_runs_on_spark() -> None:
 
 
 def test_json_for_machines() -> None:
-    done = run("sql", "-", "--json", stdin="SELECT 1 AS one, NULL AS nothing, 1.50 AS price; FLUSH")
+    done = run_here("sql", "-", "--json", stdin="SELECT 1 AS one, NULL AS nothing, 1.50 AS price; FLUSH")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {
             "tag": "SELECT 1",
@@ -64,15 +74,15 @@ def test_json_for_machines() -> None:
 def test_an_error_names_file_line_and_column(tmp_path: Path) -> None:
     script = tmp_path / "broken.sql"
     script.write_text("SELECT 1;\nSELECT nope\nFROM nowhere;\n")
-    done = run("sql", str(script))
-    assert done.returncode == 1
+    done = run_here("sql", str(script))
+    assert done.exit_code == 1
     assert f"{script}:3:6: SqlNameError: line 3, column 6: there is no table or view 'nowhere'" in done.stderr.replace("\n", " ")
     assert "1" in done.stdout
 
 
 def test_a_file_that_is_not_there_is_a_wrong_command_line() -> None:
-    done = run("sql", "nowhere.sql")
-    assert done.returncode == 2
+    done = run_here("sql", "nowhere.sql")
+    assert done.exit_code == 2
     assert "nowhere.sql" in done.stderr
 
 
@@ -128,22 +138,22 @@ def wait_until_last(out: Path, total: int) -> None:
     ],
 )
 def test_a_pace_that_is_none(arguments: list[str], words: str) -> None:
-    done = run("sql", *arguments)
-    assert done.returncode == 2
+    done = run_here("sql", *arguments)
+    assert done.exit_code == 2
     assert words in done.stderr
 
 
 def test_explain_shows_plans_and_runs_nothing() -> None:
-    done = run("explain", str(ROOT / "examples" / "stock_prices.sql"))
-    assert done.returncode == 0, done.stderr
+    done = run_here("explain", str(ROOT / "examples" / "stock_prices.sql"))
+    assert done.exit_code == 0, done.stderr
     assert "Over: lag(" in done.stdout
     assert "Scan: stock_prices" in done.stdout
 
 
 def test_a_store_keeps_tables_and_views(tmp_path: Path) -> None:
     store = str(tmp_path / "views.duckdb")
-    run("sql", "-", "--store", store, stdin="CREATE TABLE t (k int); CREATE MATERIALIZED VIEW n AS SELECT count(*) FROM t;")
-    run("sql", "-", "--store", store, stdin="INSERT INTO t VALUES (1), (2); FLUSH")
+    run_here("sql", "-", "--store", store, stdin="CREATE TABLE t (k int); CREATE MATERIALIZED VIEW n AS SELECT count(*) FROM t;")
+    run_here("sql", "-", "--store", store, stdin="INSERT INTO t VALUES (1), (2); FLUSH")
     done = run("sql", "-", "--store", store, "--json", stdin="SELECT * FROM n")
     assert json.loads(done.stdout)["rows"] == [["2"]]
 

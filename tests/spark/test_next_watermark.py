@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
 from windowpane.hidden_columns import TIME
 from windowpane.spark.queries import next_watermark
@@ -109,7 +110,7 @@ def test_nothing_bounds_a_watermark_that_a_faster_stream_raises_but_an_operators
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str | None, known: int | None
 ) -> None:
     context = Context(policy)
-    monkeypatch.setattr(next_watermark.TaskContext, "get", lambda: context)
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
     SPARKS.tell(MemoryBlobStore(), MIN, [mark(100)])
     OWN.tell(MemoryBlobStore(), 70, [])

@@ -40,24 +40,28 @@ def _column(rng: random.Random, rows: int) -> list[str]:
     return [rng.choice((*some, "NULL")) for _ in range(rows)]
 
 
-def _outcome(kind: str, cells: list[str], fewest: int) -> object:
+def _outcome(session: Session, kind: str, cells: list[str], fewest: int) -> object:
     rows = ", ".join(f"({number}, {cell})" for number, cell in enumerate(cells))
-    with standing_in(lambda size: fewest if size is FEWEST_ROWS else size.usual), Session(":memory:") as session:
+    with standing_in(lambda size: fewest if size is FEWEST_ROWS else size.usual):
         session.run(f"CREATE TABLE t (id int, v {kind})")
         try:
             session.run(f"INSERT INTO t VALUES {rows}; FLUSH")
         except WindowpaneError as error:
             return type(error)
-        return session.query("SELECT id, v, v::varchar FROM t ORDER BY id").rows()
+        else:
+            return session.query("SELECT id, v, v::varchar FROM t ORDER BY id").rows()
+        finally:
+            session.run("DROP TABLE t")
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_values_of_every_type(kind: str) -> None:
     rng = random.Random(kind)
-    for _ in range(3):
-        cells = _column(rng, 6)
-        one_by_one = _outcome(kind, cells, 1_000_000)
-        assert repr(_outcome(kind, cells, 2)) == repr(one_by_one), cells
+    with Session(":memory:") as session:
+        for _ in range(3):
+            cells = _column(rng, 6)
+            one_by_one = _outcome(session, kind, cells, 1_000_000)
+            assert repr(_outcome(session, kind, cells, 2)) == repr(one_by_one), cells
 
 
 def test_what_is_cut_and_what_is_not() -> None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from windowpane.errors import SqlNameError, SqlSyntaxError
 from windowpane.sql import Session
+
+
+@pytest.fixture(scope="module")
+def with_table() -> Iterator[Session]:
+    """A session with one table, for statements that are refused."""
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (a int)")
+        yield session
+
 
 HIDDEN = ("_row_id", "_key_0", "_change_type", "windowpane_w", "windowpane_n", "_ROW_ID")
 
@@ -19,12 +30,10 @@ HIDDEN = ("_row_id", "_key_0", "_change_type", "windowpane_w", "windowpane_n", "
         'CREATE MATERIALIZED VIEW x AS SELECT a AS "{}" FROM t',
     ],
 )
-def test_a_name_of_windowpanes_own_is_refused(name: str, statement: str) -> None:
-    with Session(":memory:") as session:
-        session.run("CREATE TABLE t (a int)")
-        with pytest.raises(SqlNameError, match=f"column '{name}' of 'x': the name is windowpane's own"):
-            session.run(statement.format(name))
-        assert session.relations() == ["t"]
+def test_a_name_of_windowpanes_own_is_refused(with_table: Session, name: str, statement: str) -> None:
+    with pytest.raises(SqlNameError, match=f"column '{name}' of 'x': the name is windowpane's own"):
+        with_table.run(statement.format(name))
+    assert with_table.relations() == ["t"]
 
 
 @pytest.mark.parametrize("name", ["ctid", "tableoid", "xmin", "cmin", "xmax", "cmax"])
@@ -37,11 +46,10 @@ def test_a_name_of_windowpanes_own_is_refused(name: str, statement: str) -> None
         "CREATE MATERIALIZED VIEW x ({}) AS SELECT 1",
     ],
 )
-def test_a_system_column_of_postgresql_is_refused(name: str, statement: str) -> None:
-    with Session(":memory:") as session:
-        with pytest.raises(SqlNameError, match=f"column '{name}' of 'x' conflicts with a system column name"):
-            session.run(statement.format(name))
-        session.run(f'CREATE TABLE x ("{name.title()}" int)')
+def test_a_system_column_of_postgresql_is_refused(with_table: Session, name: str, statement: str) -> None:
+    with pytest.raises(SqlNameError, match=f"column '{name}' of 'x' conflicts with a system column name"):
+        with_table.run(statement.format(name))
+    with_table.run(f'CREATE TABLE x ("{name.title()}" int); DROP TABLE x')
 
 
 @pytest.mark.parametrize("name", HIDDEN)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.sql.test_random_sql import Script
+from windowpane.cli import app
 from windowpane.errors import (
     ChangedViewSchemaError,
     InvalidSpecError,
@@ -310,26 +312,18 @@ def test_the_query_of_a_sink_is_no_view_there(open_session, there, postgres_url:
     assert there.read("SELECT k, s FROM out") == [(1, 2)]
 
 
-def test_the_command_line(postgres_url: str, there, tmp_path: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "windowpane", "sql", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        return subprocess.run(
-            command,
-            input=f"{SUMS} INSERT INTO t VALUES (1, 2); FLUSH",
-            cwd=tmp_path,
-            env=environment,
-            text=True,
-            capture_output=True,
-        )
-
-    done = run("-", "--store", postgres_url)
+def test_the_command_line(postgres_url: str, there, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = f"{SUMS} INSERT INTO t VALUES (1, 2); FLUSH"
+    command = [sys.executable, "-m", "windowpane", "sql", "-", "--store", postgres_url]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, input=script, cwd=tmp_path, env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert sums(there) == [(1, 2)]
     database = there.database
     assert (tmp_path / f"{database}.state.duckdb").exists()
-    refused = run("-", "--store", postgres_url, "--state", "other.duckdb")
-    assert refused.returncode == 1
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["sql", "-", "--store", postgres_url, "--state", "other.duckdb"], input=script)
+    assert refused.exit_code == 1
     assert f"windowpane: MisplacedStateError: store {there.address}: its views" in refused.stderr
 
 

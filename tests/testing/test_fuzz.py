@@ -117,7 +117,7 @@ def test_few_rows_take_the_ways_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     counted(grouped_fold, "addressed_groups")
     counted(grouped_fold, "packed_groups")
     counted(HashPages, "_parts")
-    seeds = {*range(10_000, 10_000 + examples(240)), *range(10_300, 10_360)}  # keys are packed by those from 10300 on
+    seeds = {*range(10_000, 10_000 + examples(360)), *range(10_316, 10_360)}  # keys are packed by those from 10316 on
     assert not [each.differences for each in map(windowed.run, seeds) if each.differences]
     assert min(taken[name] for name in ("addressed_groups", "packed_groups", "_parts")) > 3
 
