@@ -23,7 +23,7 @@ from windowpane.spark.queries import batch_query, staged
 from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
-from windowpane.sql.on_spark import upkeep
+from windowpane.sql.on_spark import spark_runner
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
@@ -214,7 +214,7 @@ def _written(rows: pa.Table, folder: Path) -> None:
 
 def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions with a Spark run in this process."""
-    monkeypatch.setattr(upkeep, "ViewQueries", Queries)
+    monkeypatch.setattr(spark_runner, "ViewQueries", Queries)
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
     monkeypatch.setattr(batch_query, "write_parquet", _written)

@@ -94,14 +94,14 @@ def test_a_bad_value_that_reaches_many_views_does_not_repeat_the_flush_for_each(
     for number in range(6):
         session.run(f"CREATE MATERIALIZED VIEW v{number} AS SELECT x::int + {number} AS n FROM raw")
     session.run("CREATE SINK copies AS SELECT x::int AS n FROM raw WITH (connector = 'blackhole')")
-    flush = session._maintenance.flush
+    flush = session._runner.flush
 
-    def counted() -> None:
+    def counted(writer) -> None:
         nonlocal runs
         runs += 1
-        flush()
+        flush(writer)
 
-    session._maintenance.flush = counted  # type: ignore[method-assign]
+    session._runner.flush = counted  # type: ignore[method-assign]
     session.run("INSERT INTO raw VALUES (1, 'two'), (2, '2'); FLUSH")
     assert runs == 3
     for number in range(6):

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sql.in_process import Queries, run_in_process
-from windowpane.errors import UnexpectedError
+from windowpane.errors import StaleViewError, UnexpectedError, WindowpaneError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.mail import Mail
-from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+from windowpane.sql.on_spark.spark_runner import SparkRunner
 
 COLUMNS = {"sym": pa.string(), "bid": pa.float64(), "size": pa.int64(), "at": pa.timestamp("us")}
 SOURCES = {
@@ -146,18 +146,18 @@ def test_changes_that_come_while_a_letter_is_on_its_way_are_in_the_next_one(tmp_
     with in_process(), made(object(), tmp_path, views) as session, made(None, tmp_path, views) as embedded:
         write(tmp_path / "trades", 0, choices)
         session.run("FLUSH")
-        upkeep = session._maintenance
-        assert isinstance(upkeep, StreamedMaintenance)
+        runner = session._runner
+        assert isinstance(runner, SparkRunner)
         for number in (1, 2):
             write(tmp_path / "trades", number, choices)
-            upkeep._queries.finish("by_sym")  # a batch between two flushes
+            runner._queries.finish("by_sym")  # a batch between two flushes
             with monkeypatch.context() as patched:
                 patched.setattr(Mail, "sent", crashing)  # the letter lies in the inbox by then
-                upkeep._is_due = True
+                runner._is_due = True
                 with pytest.raises(RuntimeError, match="crash"):
-                    upkeep.deliver()
-        upkeep._is_due = True
-        upkeep.deliver()
+                    runner.deliver()
+        runner._is_due = True
+        runner.deliver()
         session.run("FLUSH")
         assert held(session, views) == held(embedded, views)
 
@@ -185,6 +185,31 @@ def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_lette
         assert session.query("SELECT * FROM w").text_rows() == []
         session.run("FLUSH")
         assert session.query("SELECT * FROM w").text_rows() == [["2024-01-01 10:01:00", "2"]]
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_view_that_failed_without_spark_takes_what_it_missed(tmp_path: Path, mended: bool) -> None:
+    store, totals = str(tmp_path / "views.duckdb"), "SELECT count(*) AS c, sum(n) AS s FROM strict"
+    with Session(store) as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY, x text); SET streaming_expr_strict_mode = true")
+        session.run("CREATE MATERIALIZED VIEW strict AS SELECT id, x::int AS n FROM t")
+        session.run("INSERT INTO t VALUES (1, '10'); FLUSH")
+        with pytest.raises(StaleViewError):
+            session.run("INSERT INTO t VALUES (2, 'two'), (3, '30'); FLUSH")
+    with in_process(), Session(object(), store) as session:
+        mend = "DELETE FROM t WHERE id = 2; " if mended else ""
+        session.run(f"{mend}INSERT INTO t VALUES (4, '40')")
+        if not mended:
+            with pytest.raises(WindowpaneError, match="two"):
+                session.run("FLUSH")
+            assert session.query("SELECT n FROM strict").rows() == [(10,)]
+            session.run("DROP MATERIALIZED VIEW strict; FLUSH")
+            return
+        session.run(f"CREATE MATERIALIZED VIEW above AS {totals}; FLUSH")
+        assert session.query("SELECT n FROM strict ORDER BY n").rows() == [(10,), (30,), (40,)]
+        session.run("INSERT INTO t VALUES (5, '50'); DELETE FROM t WHERE id = 1; FLUSH")
+        assert session.query("SELECT * FROM above").text_rows() == [["3", "120"]]
+        assert session.query("SHOW ERRORS").rows() == []
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
 from windowpane.sql import Session
 from windowpane.sql.nodes import Filter
-from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.stores import open_store
 
 pytestmark = pytest.mark.spark
@@ -124,7 +124,7 @@ def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
 def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, parallelism: int) -> None:
     name = "_answer" if parallelism else "_answer_by_log"
-    store, answer, crashes = str(tmp_path / "views.duckdb"), getattr(StreamedMaintenance, name), ["after", "before"]
+    store, answer, crashes = str(tmp_path / "views.duckdb"), getattr(SparkRunner, name), ["after", "before"]
 
     def crashing(self, name: str, batch, number: int) -> None:
         when = crashes.pop() if crashes and number > 0 else None
@@ -134,7 +134,7 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
         if when == "after":
             raise RuntimeError("crash after the transaction")
 
-    monkeypatch.setattr(StreamedMaintenance, name, crashing)
+    monkeypatch.setattr(SparkRunner, name, crashing)
     with Session(spark, store=store) as session:
         session.run(f"SET streaming_parallelism = {parallelism}; CREATE TABLE t (k int, v int)")
         session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) AS s FROM t GROUP BY k")

@@ -16,11 +16,11 @@ from tests.sql.in_process import Exchange, Queries, run_in_process
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.embedded.view_maintenance import ViewMaintenance
-from windowpane.sql.on_spark import change_log, upkeep
+from windowpane.sql.on_spark import change_log, spark_runner
 from windowpane.sql.on_spark.letters import Letter
 from windowpane.sql.on_spark.mail import Mail
-from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.upkeep.stored_changes import StoredChanges
 
 TABLES = "CREATE TABLE t (id int PRIMARY KEY, k text, v numeric); CREATE TABLE names (k text PRIMARY KEY, name text);"
 VIEWS = {
@@ -85,7 +85,7 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file of changes have a part for each row or two."""
-    monkeypatch.setattr(upkeep, "PART_ROWS", 2)
+    monkeypatch.setattr(spark_runner, "PART_ROWS", 2)
 
 
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
@@ -146,25 +146,25 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
     "the file is half written": (Storage, "pieces", after_one_part),
     "the file is written under its first name": (change_log, "_share", before),
     "the file has a second name": (change_log, "_share", after),
-    "the file has all its names": (upkeep, "write_shared", after),
+    "the file has all its names": (spark_runner, "write_shared", after),
     "the mail names it": (Mail, "post", after),
-    "the flush is about to commit": (ViewMaintenance, "_clear_pending", after),
-    "the flush is committed": (StreamedMaintenance, "deliver", before),
+    "the flush is about to commit": (StoredChanges, "end_of_tables", after),
+    "the flush is committed": (SparkRunner, "deliver", before),
     "the letter is about to be settled": (Mail, "letter", after),
     "the letter is settled": (Letter, "write", before),
     "the letter lies in the inbox": (Letter, "write", after),
     "the letter is about to be sent": (Mail, "sent", after),
     "the query is about to take it": (Queries, "finish", before),
     "the batch begins": (Exchange, "tell", after),
-    "the batch has run": (StreamedMaintenance, "_took", before),
+    "the batch has run": (SparkRunner, "_took", before),
     "the files of a view are shared": (Mail, "took_directly", before),
     "the batch is about to commit": (Mail, "took_directly", after),
-    "the batch is committed": (StreamedMaintenance, "_took", after),
+    "the batch is committed": (SparkRunner, "_took", after),
     "one of three readers has answered": (Queries, "finish", after_one_answer),
     "all batches are committed": (Mail, "answered", before),
     "the answer is about to be noted": (Mail, "answered", after),
-    "the answer is noted": (upkeep, "sweep", before),
-    "old letters are swept": (upkeep, "sweep", after),
+    "the answer is noted": (spark_runner, "sweep", before),
+    "old letters are swept": (spark_runner, "sweep", after),
 }
 
 
@@ -214,7 +214,7 @@ def test_a_statement_that_is_rolled_back_leaves_no_file(tmp_path: Path, monkeypa
             raise SqlRunError("no room")
 
         with monkeypatch.context() as patched:
-            patched.setattr(ViewMaintenance, "_clear_pending", failing)
+            patched.setattr(StoredChanges, "end_of_tables", failing)
             for statement in ("FLUSH", "CREATE MATERIALIZED VIEW ids AS SELECT id FROM t"):
                 with pytest.raises(SqlRunError, match="no room"):
                     session.run(f"{CHANGES[1]}; {statement}" if statement == "FLUSH" else statement)

@@ -17,7 +17,7 @@ import pytest
 from windowpane.errors import StoreError, UnexpectedError, UnsupportedSqlError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.mail import Mail
-from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.stores import PostgresStore, Store, open_store
 
 pytestmark = pytest.mark.spark
@@ -299,9 +299,9 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
         session.run("CREATE MATERIALIZED VIEW by_key AS SELECT k, sum(n) AS n FROM minutes GROUP BY k")
         session.run(f"CREATE SINK s FROM minutes WITH (connector = 'duckdb', path = '{tmp_path / 's.duckdb'}', table = 's')")
         more(5)
-        has_readers, answers = StreamedMaintenance._has_readers, iter([False])
+        has_readers, answers = SparkRunner._has_readers, iter([False])
         with monkeypatch.context() as patched:  # as if they came while the batch was under way
-            patched.setattr(StreamedMaintenance, "_has_readers", lambda *given: next(answers, has_readers(*given)))
+            patched.setattr(SparkRunner, "_has_readers", lambda *given: next(answers, has_readers(*given)))
             session.run("FLUSH")
         check()
         totals = server.read("SELECT k, sum(n)::bigint FROM minutes GROUP BY k ORDER BY k")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlNameError, SqlTypeError, StaleViewError, UnexpectedError, UnsupportedSqlError, WindowpaneError
+from windowpane.errors import SqlNameError, SqlTypeError, UnexpectedError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.catalog import questions
@@ -22,9 +22,9 @@ from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.postgres_views import ServedViews
 from windowpane.sql.embedded.state_file import opened
-from windowpane.sql.embedded.view_maintenance import ViewMaintenance
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
+from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.duck_words import types_without_meaning
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.byte_sizes import read_size
@@ -50,6 +50,9 @@ from windowpane.sql.parse.statements import (
 )
 from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.upkeep.deliveries import Deliveries
+from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
+from windowpane.sql.upkeep.view_runner import ViewRunner
 from windowpane.sql.values import zone
 from windowpane.sql.windows.continuous import refuse_pipeline
 
@@ -113,26 +116,29 @@ class Session:
             STRICT_MODE: "false",
             MOST_BYTES: "1GB",
         }
-        self._maintenance = self._chosen_maintenance(spark, served)
-        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._maintenance, self._parameters)
+        self._bad_values = BadValues(self._storage)
+        deliveries = Deliveries(self._storage, self._catalog, served)
+        self._runner = self._chosen_runner(spark, deliveries)
+        self._definitions = Definitions(self._storage, self._catalog, self._clock, self._runner, deliveries, self._parameters)
         try:
             with _reported(f"Session(store={store!r})"):
                 self._definitions.open()
-                self._maintenance.open()
+                self._runner.open()
         except BaseException:
             self.close()
             raise
 
-    def _chosen_maintenance(self, spark: Any, served: ServedViews | None) -> ViewMaintenance:
+    def _chosen_runner(self, spark: Any, deliveries: Deliveries) -> ViewRunner:
+        shared = self._storage, self._catalog, self._clock, deliveries, self._bad_values
         if spark is None:
-            return ViewMaintenance(self._storage, self._catalog, self._clock, served)
-        from windowpane.sql.on_spark.upkeep import StreamedMaintenance
+            return EmbeddedRunner(*shared)
+        from windowpane.sql.on_spark.spark_runner import SparkRunner
 
-        return StreamedMaintenance(self._storage, self._catalog, self._clock, served, spark, self._parameters)
+        return SparkRunner(spark, *shared, self._parameters)
 
     def close(self) -> None:
         """Stop the queries of views, if there are any, and close the store."""
-        self._maintenance.close()
+        self._runner.close()
         self._storage.close()
 
     def __enter__(self) -> Session:
@@ -211,7 +217,7 @@ class Session:
         entry = self._catalog.entries.get(view)
         if not isinstance(entry, ViewInfo):
             raise SqlNameError(f"there is no materialized view {view!r}.", 1, 1)
-        return self._maintenance.changelog(entry, self._most_bytes)
+        return self._runner.changelog(entry, self._most_bytes)
 
     def relations(self) -> list[str]:
         """Return the names that can stand in FROM."""
@@ -254,13 +260,10 @@ class Session:
         """Do what a statement says, at the clock and in the time zone of the session, as one transaction."""
         if self._now is not None:
             self._storage.set_clock(self._now())
-        if isinstance(statement, Flush | CreateView | CreateSink):
-            self._maintenance.gather(partial(self._upcoming, statement, text))
-        if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
-            self._maintenance.check_reads(statement)
+        self._runner.prepare(statement, partial(self._upcoming, statement, text))
         try:
             with zone.within(self._parameters.get("timezone", zone.UTC)):
-                return self._maintenance.attempt(action)
+                return self._runner.attempt(action)
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
         except duckdb.BinderException as error:
@@ -294,22 +297,17 @@ class Session:
             StaleViewError: after a flush, some views could not take its changes.
             UnreadableFileError: after a flush, a file of a source could not be read; all others were.
         """
-        unreadable, stale = list(self._maintenance.unreadable.values()), self._maintenance.catch_up()
         try:
-            self._maintenance.deliver()
+            behind = self._runner.deliver()
         except BaseException:
             if isinstance(statement, CreateView | CreateSink):
                 view = statement.name if isinstance(statement, CreateView) else query_of_sink(statement.name)
-                if self._maintenance.is_unfilled(view):
+                if self._runner.is_unfilled(view):
                     with self._storage.transaction():
                         self._definitions.remove(statement.name)
             raise
-        if isinstance(statement, CreateView | CreateSink | Drop):
-            return
-        if stale:
-            raise StaleViewError(stale)
-        if unreadable:
-            raise unreadable[0]
+        if behind is not None and not isinstance(statement, CreateView | CreateSink | Drop):
+            raise behind
 
     # --- changes ---------------------------------------------------------------------------------------
 
@@ -390,7 +388,7 @@ class Session:
     def _explain(self, statement: Explain, text: Text) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateView) and inner.materialized:
-            lines = self._maintenance.explain(self._definitions.plan(inner, text).node)
+            lines = self._runner.explain(self._definitions.plan(inner, text).node)
         elif isinstance(inner, Query | CreateView):
             lines = explain_plan(self._definitions.binder(text).bind(inner.query).node)
         else:
@@ -401,7 +399,7 @@ class Session:
 
     def _show(self, statement: Show, text: Text) -> Result:
         if statement.what.upper() == "ERRORS":
-            return _bad_values(self._maintenance.bad_values.listed())
+            return _bad_values(self._bad_values.listed())
         if statement.what.upper() == "WATERMARKS":
             return _watermarks(self._clock.listed())
         return _columns(questions.show(self._catalog, self._parameters, statement))

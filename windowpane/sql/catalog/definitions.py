@@ -13,7 +13,6 @@ from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.catalog.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.embedded import sinks, tables
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.embedded.view_maintenance import ViewMaintenance
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import as_declared, declaration
@@ -25,7 +24,8 @@ from windowpane.sql.parse.reader import read_script
 from windowpane.sql.parse.statements import CreateIndex, CreateSink, CreateTable, CreateView, Drop, Insert, Rename
 from windowpane.sql.results import Result
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep.deliveries import Deliveries
+from windowpane.sql.upkeep.view_runner import ViewRunner
 from windowpane.sql.values import zone
 from windowpane.sql.windows.emit_on_close import emit_on_close
 
@@ -38,11 +38,17 @@ class Definitions:
     """Runs CREATE and DROP. A definition is kept as its text, and read again when the store is opened."""
 
     def __init__(
-        self, storage: Storage, catalog: Catalog, clock: Watermarks, maintenance: ViewMaintenance, parameters: Mapping[str, str]
+        self,
+        storage: Storage,
+        catalog: Catalog,
+        clock: Watermarks,
+        runner: ViewRunner,
+        deliveries: Deliveries,
+        parameters: Mapping[str, str],
     ) -> None:
         """Define in ``catalog``; ``parameters`` are those of ``SET``."""
-        self._storage, self._catalog, self._clock, self._maintenance = storage, catalog, clock, maintenance
-        self._parameters = parameters
+        self._storage, self._catalog, self._clock, self._runner = storage, catalog, clock, runner
+        self._deliveries, self._parameters = deliveries, parameters
 
     def binder(self, text: Text, *, streaming: bool = False) -> QueryBinder:
         """Return a binder of queries over the catalog."""
@@ -52,16 +58,9 @@ class Definitions:
         """Return what changes tables."""
         return tables.TableWriter(self._storage, self._clock, self.binder(text), text)
 
-    def take_new_files(self) -> None:
-        """Insert the rows of files that are new into their tables."""
-        for table in self._catalog.tables():
-            self._maintenance.take_files(table, self.writer(Text(table.text)))
-        self._maintenance.end_files()
-
     def flush(self) -> None:
-        """Take in new files, and bring every view up to date."""
-        self.take_new_files()
-        self._maintenance.flush()
+        """Take in new files, and the changes of tables for the views."""
+        self._runner.flush(lambda table: self.writer(Text(table.text)))
 
     def restore(self) -> None:
         """Define again what the store holds."""
@@ -128,11 +127,11 @@ class Definitions:
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
-        self._maintenance.check_source(statement.options, statement.place)
+        self._runner.check_source(statement.options, statement.place)
         info = tables.table_info(statement, columns, text)
         if is_new:
             tables.create(self._storage, info)
-            self._maintenance.add_table(info)
+            self._runner.create_table(info)
         self._catalog.entries[statement.name] = info
         if bound is not None and statement.query is not None and is_new:
             self.writer(text).insert(Insert(statement.place, statement.text, statement.name, (), statement.query), info)
@@ -158,14 +157,12 @@ class Definitions:
             return
         plan = self.plan(statement, text, is_new=is_new)
         strict = self._strictness(statement.name, is_new=is_new)
-        bad_values = self._maintenance.bad_values_of(statement.name, strict=strict)
-        job = Job(statement.name, plan.node, self._storage, self._clock, bad_values)
+        job = self._runner.job(statement.name, plan.node, strict=strict)
         info = ViewInfo(plan.relation, job, plan.ids, statement.text, frozenset(job.relations), plan.reads, strict)
         if is_new:
             views.create(self._storage, plan)
             made_by.remember(self._storage, [info])
-            self._maintenance.fill(info)
-            self._maintenance.serve(info)
+            self._runner.create(info)
         self._catalog.entries[statement.name] = info
 
     def _strictness(self, name: str, *, is_new: bool) -> bool:
@@ -224,7 +221,9 @@ class Definitions:
             raise SqlNameError(f"there is no table or materialized view {source!r} to sink from.", place.line, place.column)
         sinks.check_options(statement.name, statement.options, relation, place)
         info = SinkInfo(statement.name, source, statement.options, statement.text)
-        self._maintenance.open_sink(info, is_new=is_new)
+        if is_new:
+            self._runner.bring(source)
+        self._deliveries.open(info, is_new=is_new)
         self._catalog.entries[statement.name] = info
 
     def _check_kind(self, kind: str, name: str, place: Place) -> None:
@@ -237,7 +236,7 @@ class Definitions:
         """Run ALTER ... RENAME TO: texts and stored names are edited, and all definitions read again, as at a start."""
         self._check_kind(statement.kind, statement.name, statement.place)
         self._is_free(statement.new_name, statement.place, guarded=False)
-        self._maintenance.check_rename(statement.name, statement.place)
+        self._runner.check_rename(statement.name, statement.place)
         old, new = statement.name, statement.new_name
         plans = {view.relation.name: compile_plan(view.job.node) for view in self._catalog.views()}
         for name, kept in self._storage.run("SELECT name, text FROM windowpane.catalog"):
@@ -256,7 +255,7 @@ class Definitions:
             raise UnsupportedSqlError(message, statement.place.line, statement.place.column) from error
         made_by.forget(self._storage, old)
         made_by.remember(self._storage, self._catalog.views())
-        self._maintenance.renamed(old, new)
+        self._runner.renamed(old, new)
         return Result(f"ALTER_{statement.kind.upper().replace(' ', '_')}")
 
     def _edits(self, text: str, name: str, old: str, new: str) -> list[Edit]:
@@ -297,7 +296,7 @@ class Definitions:
                 raise UnsupportedSqlError(message, place.line, place.column)
             self.drop(Drop(place, "", self._catalog.kind(dependent) or "", dependent, True, True), text)
         if statement.kind == "materialized view":
-            self._maintenance.check_drop(statement.name)
+            self._deliveries.check_drop(statement.name)
         self.remove(statement.name)
         return tag
 
@@ -329,12 +328,12 @@ class Definitions:
             self.remove(index.name)
         if isinstance(entry, TableInfo):
             tables.drop(self._storage, entry)
-            self._maintenance.drop_table(entry)
+            self._runner.drop_table(entry)
             self._clock.drop(name)
         elif isinstance(entry, SinkInfo):
-            self._maintenance.drop_sink(name)
+            self._deliveries.drop(name)
         elif isinstance(entry, ViewInfo):
-            self._maintenance.drop(entry)
+            self._runner.drop(entry)
             made_by.forget(self._storage, name)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
             self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])

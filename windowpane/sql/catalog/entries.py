@@ -148,6 +148,12 @@ class Catalog:
             return entry.relation
         return entry if isinstance(entry, PlainView) else None
 
+    def relation(self, name: str) -> Relation:
+        """Return a table, source or materialized view that is there."""
+        entry = self.entries[name]
+        assert isinstance(entry, TableInfo | ViewInfo)
+        return entry.relation
+
     def names(self) -> list[str]:
         """Return the names that can stand in FROM."""
         found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import WEIGHT, netted
@@ -45,15 +46,17 @@ class StaleViews:
             self._storage.run(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT * FROM {delta} LIMIT 0")
             self._storage.run(f"INSERT INTO {table} BY NAME SELECT * FROM {delta}")
 
-    def held(self, view: str, columns: Mapping[str, Iterable[str]]) -> dict[str, str]:
-        """Return what waits for a view, netted, by relation; ``columns`` are those of each relation that it reads."""
+    def taken(self, view: str, relations: Mapping[str, Relation]) -> dict[str, str]:
+        """Return what waits for a view, netted, by relation, and let it wait no longer; ``relations`` are those that it reads."""
         waiting = {}
-        for relation, names in columns.items():
-            if self._storage.has_state(_name(view, relation)):
-                items = ", ".join(map(quoted, [*names, WEIGHT]))
-                delta = netted(self._storage, f"SELECT {items} FROM {_table(view, relation)}", list(names))
+        for name, relation in relations.items():
+            if self._storage.has_state(_name(view, name)):
+                columns = [column.name for column in relation.columns]
+                items = ", ".join(map(quoted, [*columns, WEIGHT]))
+                delta = netted(self._storage, f"SELECT {items} FROM {_table(view, name)}", columns)
                 if delta is not None:
-                    waiting[relation] = delta
+                    waiting[name] = delta
+        self.drop(view, relations)
         return waiting
 
     def drop(self, view: str, relations: Iterable[str]) -> None:

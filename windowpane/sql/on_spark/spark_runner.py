@@ -1,4 +1,4 @@
-"""Keeps materialized views up to date with Spark: every view is a streaming query, answering letters one by one.
+"""Views with Spark: every view is a streaming query, answering letters one by one.
 
 A flush is a transaction, which takes the changes of tables and posts them to the views that read them, and then a walk over the
 views, in rounds, each view behind those it reads: write the letters of what was posted, wait for the answers. An answer is one
@@ -10,21 +10,21 @@ short is taken up by the next session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import StoreError, UnsupportedSqlError
+from windowpane.errors import StoreError, UnsupportedSqlError, WindowpaneError
 from windowpane.sql.catalog import questions
-from windowpane.sql.catalog.entries import Catalog, SinkInfo, TableInfo, ViewInfo
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
-from windowpane.sql.embedded.postgres_views import ServedViews
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
-from windowpane.sql.embedded.view_maintenance import ViewFailure, ViewMaintenance, whole
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.stale import StaleViews
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.change_log import write_shared
@@ -41,39 +41,44 @@ from windowpane.sql.on_spark.streamed_plan import StreamedPlan
 from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text, scanned
 from windowpane.sql.parse.positions import Place
-from windowpane.sql.parse.statements import Statement
+from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts
+from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep.deliveries import Deliveries
+from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
 from windowpane.sql.windows.time_functions import instant_sql
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchExchange
 
+T = TypeVar("T")
 
 PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
 """So much of what changed in the store is in memory at once."""
 
 
-class StreamedMaintenance(ViewMaintenance):
-    """The views and sinks of a session with Spark."""
+class SparkRunner:
+    """Runs the views of a session on Spark."""
 
     def __init__(
         self,
+        spark: Any,
         storage: Storage,
         catalog: Catalog,
         clock: Watermarks,
-        served: ServedViews | None,
-        spark: Any,
+        deliveries: Deliveries,
+        bad_values: BadValues,
         parameters: Mapping[str, str],
     ) -> None:
-        """Keep up what ``catalog`` holds; ``parameters`` are those of ``SET``."""
-        super().__init__(storage, catalog, clock, served)
-        self._parameters = parameters
+        """Run the views of ``catalog``; ``parameters`` are those of ``SET``."""
+        self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
+        self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
+        self._changes, self._stale = StoredChanges(storage, catalog), StaleViews(storage)
         self._mail = Mail(storage)
         self._streams = ViewStreams(catalog, self._mail)
         self._ingest = Ingest(storage, catalog, clock, self._mail)
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
-        self._spark = spark
         self._exchanges: dict[str, BatchExchange] = {}
         self._fetched: dict[str, int] = {}
         self._is_due = True
@@ -97,7 +102,7 @@ class StreamedMaintenance(ViewMaintenance):
         with self._storage.transaction():
             self._mail.take_blobs_out(lambda name, row: self._queries.received(name) / f"mail-{row}.parquet")
         self._queries.tidy()
-        self._take_up_served()
+        self._deliveries.take_up()
         self._begin_misplaced_anew()
         self.deliver()
 
@@ -109,9 +114,10 @@ class StreamedMaintenance(ViewMaintenance):
         Raises:
             StoreError: something reads such a view, and would get its rows twice.
         """
-        if self._served is None:
+        served = self._deliveries.served
+        if served is None:
             return
-        for name in self._served.out_of_step():
+        for name in served.out_of_step():
             if self._has_readers(name):
                 raise StoreError(
                     "PostgreSQL",
@@ -124,25 +130,58 @@ class StreamedMaintenance(ViewMaintenance):
                 self._mail.begin_anew(name, gets_letters=not self._streams.is_program(name))
                 for source in self._streams.own_sources(view):
                     self._clock.drop(_clock_name(source, name))
-                self._served.begin_anew(view)
+                served.begin_anew(view)
         self._queries.tidy()
-
-    def check_rename(self, name: str, place: Place) -> None:
-        """Refuse to rename anything but plain views: checkpoints know the other names."""
-        if not isinstance(self._catalog.entries[name], PlainView):
-            message = f"renaming {name!r} on Spark is not supported, as checkpoints know it. CREATE a VIEW with the new name."
-            raise UnsupportedSqlError(message, place.line, place.column)
 
     def close(self) -> None:
         """Stop the queries."""
         self._queries.close()
-        super().close()
+        self._deliveries.close()
 
-    # --- in the transaction of a statement -------------------------------------------------------------
+    # --- around a statement ----------------------------------------------------------------------------
 
-    def gather(self, upcoming: Callable[[], Node | None] = lambda: None) -> None:
-        """Wait until tables with a connector hold what there is to read; not sources whose rows nobody asks to be stored."""
-        new = upcoming()
+    def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
+        """Wait until tables with a connector hold what there is to read, and the store has the rows that a query reads.
+
+        Raises:
+            UnsupportedSqlError: it reads a source whose rows are not stored.
+        """
+        if isinstance(statement, Flush | CreateView | CreateSink):
+            self._gather(upcoming())
+        if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
+            self._check_reads(statement)
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something in one transaction, and return what it gives.
+
+        Raises:
+            WindowpaneError: it failed; nothing of it was kept.
+        """
+        try:
+            with self._changes.transaction():
+                return action()
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """Drop what is only held in memory of a transaction that was rolled back."""
+        self._clock.reload()
+        self._stale.forget()
+        for view in self._catalog.views():
+            view.job.forget()
+        self._deliveries.forget()
+        self._fetched.clear()
+        if self._has_posted:
+            with self._storage.transaction():  # no batch is between its files and what names them
+                self._queries.tidy()
+
+    def _gather(self, new: Node | None) -> None:
+        """Wait until tables with a connector hold what there is to read; not sources whose rows nobody asks to be stored.
+
+        Args:
+            new: the plan of a view that is about to be made.
+        """
         tables = [table for table in with_connector(self._catalog.tables()) if self._is_stored(table, new)]
         for table in tables:
             self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
@@ -158,11 +197,11 @@ class StreamedMaintenance(ViewMaintenance):
             return True
         return new is not None and name in scanned(new) - self._read_by(new)
 
-    def check_reads(self, statement: Statement) -> None:
+    def _check_reads(self, statement: Statement) -> None:
         """Refuse to read a source whose rows are not stored; fetch those of views that stand in PostgreSQL alone."""
         read = questions.read_by(self._catalog, statement)
-        for name in read & self._by_tasks():
-            self._fetch(name)
+        for name in read:
+            self.bring(name)
         for table in with_connector(self._catalog.tables()):
             name, place = table.relation.name, statement.place
             if name in read and not self._is_stored(table):
@@ -172,16 +211,19 @@ class StreamedMaintenance(ViewMaintenance):
 
     def _by_tasks(self) -> set[str]:
         """Return the views that tasks write to PostgreSQL."""
-        return set() if self._served is None else self._served.by_tasks()
+        served = self._deliveries.served
+        return set() if served is None else served.by_tasks()
 
-    def _fetch(self, name: str) -> None:
-        """Let the store hold the rows that a view has in PostgreSQL, for who reads them now."""
-        view = self._streams.view(name)
-        assert self._served is not None
+    def bring(self, name: str) -> None:
+        """Let the store hold the rows that a view has in PostgreSQL alone, for who reads them now."""
+        if name not in self._by_tasks():
+            return
+        view, served = self._streams.view(name), self._deliveries.served
+        assert served is not None
         with self._storage.transaction():
             batch = self._mail.stream(name).batch
             if self._fetched.get(name) != batch:
-                self._served.copy(view)
+                served.copy(view)
         self._fetched[name] = batch
 
     def _has_readers(self, name: str) -> bool:
@@ -189,75 +231,97 @@ class StreamedMaintenance(ViewMaintenance):
         readers = [view for view in self._catalog.views() if name in view.reads]
         return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
 
-    def serve(self, view: ViewInfo) -> None:
-        """Begin to show a new view where views are served; tasks write one that reads sources itself, and nothing else."""
-        own = self._streams.own_sources(view)
-        if self._served is not None:
-            self._served.add(view, by_tasks=bool(own) and view.reads == own)
+    def deliver(self) -> WindowpaneError | None:
+        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them.
 
-    def open_sink(self, sink: SinkInfo, *, is_new: bool) -> None:
-        """Let the changes of a relation wait for a sink; a new one begins with all rows there are."""
-        if is_new and sink.source in self._by_tasks():
-            self._fetch(sink.source)
-        super().open_sink(sink, is_new=is_new)
-
-    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
-        """Return what the last flush changed in a view.
+        Returns:
+            ``None``: what could not be taken is raised.
 
         Raises:
-            UnsupportedSqlError: tasks wrote it to PostgreSQL.
-            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
+            WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
         """
-        if view.relation.name in self._by_tasks():
-            message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
-            raise UnsupportedSqlError(message, 1, 1)
-        return super().changelog(view, most)
+        failures: list[Exception] = []
+        self._has_posted = False
+        if self._is_due:
+            self._is_due = False
+            for views in _rounds(self._catalog.views()):
+                for name in [view.relation.name for view in views if self._send(view)]:
+                    try:
+                        self._await(name)
+                    except Exception as failure:
+                        failures.append(failure)
+        try:
+            self._deliveries.hand_over()
+        except Exception as failure:
+            failures.append(failure)
+        if failures:
+            raise failures[0]
+        return None
 
-    def forget(self) -> None:
-        """Drop what is only held in memory of a transaction that was rolled back."""
-        super().forget()
-        self._fetched.clear()
-        if self._has_posted:
-            with self._storage.transaction():  # no batch is between its files and what names them
-                self._queries.tidy()
+    # --- in its transaction ----------------------------------------------------------------------------
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
         """Refuse a connector that Spark has not."""
         check_options(options, place)
 
-    def take_files(self, table: TableInfo, writer: TableWriter) -> None:
-        """Files come through Spark, with ``gather``."""
-
-    def add_table(self, table: TableInfo) -> None:
+    def create_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector."""
         if "connector" in table.options:
             self._ingest.rows(table, self._spark)
             self._mail.open(table.relation.name, spread=False)
 
     def drop_table(self, table: TableInfo) -> None:
-        """Stop filling a table."""
-        super().drop_table(table)
+        """Stop filling a table, and forget what was read for it."""
+        self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table.relation.name])
         if "connector" in table.options:
             self._queries.drop(table.relation.name)
             self._mail.close(table.relation.name)
 
-    def flush(self) -> None:
-        """Take the changes of tables, and let them wait for the views that read them."""
-        changes = self._pending()
+    def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
+        """Take the changes of tables, and let them wait for the views that read them.
+
+        Args:
+            writer: files come through Spark, before the transaction.
+        """
+        changes = self._changes.of_tables(self._deliveries.followed())
         number = self._mail.begin(self._clock.values)
-        self._forget_changes()
+        self._changes.forget()
+        behind = set(self._stale.reasons())
         for place, (name, delta) in enumerate(changes.items()):
-            self._post(name, delta, self._streams.readers(name), f"{number}-{place}")
-        self._fill_outboxes(changes)
-        self._clear_pending()
+            readers = [reader for reader in self._streams.readers(name) if reader not in behind]
+            self._post(name, delta, readers, f"{number}-{place}")
+        for name in sorted(behind):
+            self._post_held(self._streams.view(name), changes, number)
+        self._deliveries.fill(changes)
+        self._changes.end_of_tables()
         self._is_due = True
 
-    def fill(self, view: ViewInfo) -> None:
-        """Let what the relations of a new view hold wait for it.
+    def _post_held(self, view: ViewInfo, changes: Mapping[str, str], number: int) -> None:
+        """Let a view that failed without Spark have what it missed, with the changes of a flush: they may mend it."""
+        name = view.relation.name
+        self._stale.hold(name, {source: changes[source] for source in view.reads if source in changes})
+        held = self._stale.taken(name, {source: self._catalog.relation(source) for source in view.reads})
+        for place, (source, delta) in enumerate(held.items()):
+            self._post(source, delta, [name], f"{number}-held-{place}")
+        self._bad_values.forget_view(name)
+
+    def job(self, name: str, node: Node, *, strict: bool) -> Job:
+        """Return the operators of a view: a batch is not run again with TRY, so views have it from the beginning."""
+        return Job(name, node, self._storage, self._clock, None if strict else self._bad_values)
+
+    def create(self, view: ViewInfo) -> None:
+        """Let what the relations of a new view hold wait for it, and show it where views are served.
+
+        Tasks write a view there that reads sources itself, and nothing else.
 
         Raises:
             UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
         """
+        self._fill(view)
+        own = self._streams.own_sources(view)
+        self._deliveries.serve(view, by_tasks=bool(own) and view.reads == own)
+
+    def _fill(self, view: ViewInfo) -> None:
         name, node = view.relation.name, view.job.node
         self._is_due = True
         if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
@@ -267,9 +331,8 @@ class StreamedMaintenance(ViewMaintenance):
         plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
         self._mail.open(name, spread=not self._runs_here, plan=plan)
         for place, source in enumerate(sorted(view.reads - self._read_by(node))):
-            if source in self._by_tasks():
-                self._fetch(source)
-            self._post(source, whole(self._relation(source)), [name], f"{self._mail.number}-{place}")
+            self.bring(source)
+            self._post(source, whole(self._catalog.relation(source)), [name], f"{self._mail.number}-{place}")
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""
@@ -286,12 +349,17 @@ class StreamedMaintenance(ViewMaintenance):
 
     def drop(self, view: ViewInfo) -> None:
         """Forget a view, its query and the state behind it."""
-        super().drop(view)
-        self._queries.drop(view.relation.name)
-        self._exchanges.pop(view.relation.name, None)
+        name = view.relation.name
+        view.job.drop()
+        self._stale.drop(name, view.reads)
+        self._bad_values.drop(name)
+        self._deliveries.withdraw(view)
+        self._changes.drop(name)
+        self._queries.drop(name)
+        self._exchanges.pop(name, None)
         for source in view.reads:
-            self._clock.drop(_clock_name(source, view.relation.name))
-        self._mail.close(view.relation.name)
+            self._clock.drop(_clock_name(source, name))
+        self._mail.close(name)
 
     def is_unfilled(self, name: str) -> bool:
         """Whether a view has not had its first rows."""
@@ -302,6 +370,27 @@ class StreamedMaintenance(ViewMaintenance):
         """Whether views that are made now run their operators on the driver."""
         return self._parameters["streaming_parallelism"] == "1"
 
+    def _post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
+        """Write changes in the store to a file that waits for the views that read them."""
+        self._has_posted = True
+        paths = [self._queries.received(reader) / f"{file}.parquet" for reader in readers]
+        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
+            ids = {column.name: column.name for column in self._catalog.relation(source).columns}
+            for reader, path in zip(readers, paths, strict=True):
+                self._mail.post(reader, ChangeFile(source, str(path), ids))
+
+    def check_rename(self, name: str, place: Place) -> None:
+        """Refuse to rename anything but plain views: checkpoints know the other names."""
+        if not isinstance(self._catalog.entries[name], PlainView):
+            message = f"renaming {name!r} on Spark is not supported, as checkpoints know it. CREATE a VIEW with the new name."
+            raise UnsupportedSqlError(message, place.line, place.column)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with a plain view under its new name."""
+        self._forget()
+
+    # --- questions -------------------------------------------------------------------------------------
+
     def explain(self, node: Node) -> list[str]:
         """Return how a plan would run as a view, as lines: spread over Spark in which stages, or on the driver."""
         if self._runs_here:
@@ -309,7 +398,7 @@ class StreamedMaintenance(ViewMaintenance):
         plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
-            written = written if self._served is None else "to PostgreSQL by the tasks"
+            written = written if self._deliveries.served is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
         own, read = self._read_by(node), scanned(node)
         lines = []
@@ -320,42 +409,19 @@ class StreamedMaintenance(ViewMaintenance):
             lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
         return [*lines, *spread_lines(cut(node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
-    def _outboxes_of(self, name: str) -> bool:
-        return any(box.relation.name == name for box in self._outboxes())
-
-    def _post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
-        """Write changes in the store to a file that waits for the views that read them."""
-        self._has_posted = True
-        paths = [self._queries.received(reader) / f"{file}.parquet" for reader in readers]
-        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
-            ids = {column.name: column.name for column in self._relation(source).columns}
-            for reader, path in zip(readers, paths, strict=True):
-                self._mail.post(reader, ChangeFile(source, str(path), ids))
-
-    # --- after it --------------------------------------------------------------------------------------
-
-    def deliver(self) -> None:
-        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them.
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
+        """Return what the last flush changed in a view.
 
         Raises:
-            WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
+            UnsupportedSqlError: tasks wrote it to PostgreSQL.
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
         """
-        failures: list[Exception] = []
-        self._has_posted = False
-        if self._is_due:
-            self._is_due = False
-            for views in _rounds(self._catalog.views()):
-                for name in [view.relation.name for view in views if self._send(view)]:
-                    try:
-                        self._await(name)
-                    except Exception as failure:
-                        failures.append(failure)
-        try:
-            super().deliver()
-        except Exception as failure:
-            failures.append(failure)
-        if failures:
-            raise failures[0]
+        if view.relation.name in self._by_tasks():
+            message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
+            raise UnsupportedSqlError(message, 1, 1)
+        return self._changes.changelog(view, most)
+
+    # --- after the transaction: letters and answers ----------------------------------------------------
 
     def _send(self, view: ViewInfo) -> bool:
         """Write the letters that are due to a view; say whether there is something that it has not answered."""
@@ -401,8 +467,8 @@ class StreamedMaintenance(ViewMaintenance):
 
         name = view.relation.name
         if name in self._by_tasks():
-            assert self._served is not None
-            self._served.make_table(view)
+            assert self._deliveries.served is not None
+            self._deliveries.served.make_table(view)
         if name not in self._exchanges:
             self._exchanges[name] = BatchExchange(self._spark)
         return self._exchanges[name]
@@ -435,12 +501,10 @@ class StreamedMaintenance(ViewMaintenance):
                     delta = self._computed(view, receive(batch))
                     if delta is not None:
                         self._post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
-                        self._fill_outboxes({name: delta})
+                        self._deliveries.fill({name: delta})
                     self._mail.took(name, number)
-        except BaseException as failure:
+        except BaseException:
             view.job.forget()
-            if isinstance(failure, ViewFailure):
-                raise failure.cause from failure.cause.__cause__
             raise
 
     def _tell(self, name: str, number: int) -> None:
@@ -489,19 +553,17 @@ class StreamedMaintenance(ViewMaintenance):
                 for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self._queries.received(reader)):
                         self._mail.post(reader, ChangeFile(name, str(file), view.ids))
-                if staging is None or self._outboxes_of(name):
+                if staging is None or name in self._deliveries.followed():
                     delta = self._collected(view, log.changes(number), is_kept=staging is None)
-                    self._fill_outboxes({} if delta is None else {name: delta})
+                    self._deliveries.fill({} if delta is None else {name: delta})
                 if staging is not None:
-                    assert self._served is not None
-                    self._served.merge(view, number, staging)
+                    assert self._deliveries.served is not None
+                    self._deliveries.served.merge(view, number, staging)
                 after = before.behind(reports)
                 self._mail.took_directly(name, number, before.text(), after.text())
                 self._show_watermarks(view, after, reports)
-        except BaseException as failure:
+        except BaseException:
             self._clock.reload()
-            if isinstance(failure, ViewFailure):
-                raise failure.cause from failure.cause.__cause__
             raise
         return True
 
@@ -519,23 +581,18 @@ class StreamedMaintenance(ViewMaintenance):
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
         from windowpane.spark.queries.batch_query import write_by_tasks
 
-        assert self._served is not None
-        staging = self._served.stage(view, number)
-        write_by_tasks(batch, ToStaging(self._served.url, staging, dict(view.ids)))
+        served = self._deliveries.served
+        assert served is not None
+        staging = served.stage(view, number)
+        write_by_tasks(batch, ToStaging(served.url, staging, dict(view.ids)))
         return staging
-
-    def bad_values_of(self, name: str, *, strict: bool) -> BadValues | None:
-        """A batch of a streaming query is not run again with TRY: views have it from the beginning."""
-        return None if strict else self.bad_values
-
-    def _note(self, view: ViewInfo) -> None:
-        """There is nothing to end."""
 
     def _computed(self, view: ViewInfo, letter: Received) -> str | None:
         """Run the operators of a view on a letter, here on the driver."""
         changes = {name: self._storage.temporary_of(tables) for name, tables in letter.changes.items()}
-        with self._clock.at(letter.clock):
-            return self._advance(view, {name: rows for name, rows in changes.items() if rows is not None}, initial=letter.initial)
+        changed = {name: rows for name, rows in changes.items() if rows is not None}
+        with self._clock.at(letter.clock), self._storage.trying() if view.job.tries else nullcontext():
+            return self._changes.keep(view, view.job.run(changed, initial=letter.initial))
 
     def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
         """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.
@@ -549,8 +606,8 @@ class StreamedMaintenance(ViewMaintenance):
         if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
             delta = Inserts(delta)
         if is_kept:
-            return self._keep(view, delta)
-        return None if delta is None else self._in_stored_names(view, delta)
+            return self._changes.keep(view, delta)
+        return None if delta is None else self._changes.in_stored_names(view, delta)
 
 
 def _clock_name(source: str, view: str) -> str:

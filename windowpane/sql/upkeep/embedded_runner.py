@@ -1,0 +1,341 @@
+"""Views without Spark: one flush takes all changes of tables through every view, in order, in one transaction of the store.
+
+A view that fails stops no other: its expressions that fail become NULL, and if it fails still, its changes wait for it. Caches of
+operators, and which views are in TRY, are dropped when a transaction is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from windowpane.errors import StaleViewError, UnreadableFileError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, shown_name
+from windowpane.sql.embedded import file_sources
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.tables import TableWriter
+from windowpane.sql.failures.bad_values import BadValues
+from windowpane.sql.failures.stale import StaleViews
+from windowpane.sql.nodes import Node, explain_plan
+from windowpane.sql.parse.positions import Place
+from windowpane.sql.parse.statements import Statement
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.job import Job
+from windowpane.sql.upkeep.deliveries import Deliveries
+from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
+
+T = TypeVar("T")
+
+
+class ViewFailure(Exception):  # noqa: N818 - passes no boundary: ``EmbeddedRunner.attempt`` takes it
+    """A view could not take its changes."""
+
+    def __init__(self, view: ViewInfo, cause: Exception) -> None:
+        """Keep the view, and what failed."""
+        super().__init__(view.relation.name)
+        self.view, self.cause = view, cause
+
+    @property
+    def reason(self) -> str:
+        """What failed, for users."""
+        return reason(self.cause)
+
+
+def reason(failure: Exception) -> str:
+    """Return what failed in one line; a mistake of ours with its kind."""
+    line = str(failure).split("\n")[0]
+    return line if isinstance(failure, WindowpaneError) else f"{type(failure).__name__}: {line} (please report this)"
+
+
+class EmbeddedRunner:
+    """Runs the views of a session in its process."""
+
+    def __init__(
+        self, storage: Storage, catalog: Catalog, clock: Watermarks, deliveries: Deliveries, bad_values: BadValues
+    ) -> None:
+        """Run the views of ``catalog``."""
+        self._storage, self._catalog, self._clock = storage, catalog, clock
+        self._deliveries, self._bad_values = deliveries, bad_values
+        self._changes = StoredChanges(storage, catalog)
+        self._stale, self._files = StaleViews(storage), file_sources.TakenFiles(storage)
+        self._unreadable: dict[str, UnreadableFileError] = {}
+        self._tried: dict[str, str] = {}
+        self._settling: dict[str, bool] = {}
+
+    def open(self) -> None:
+        """Take up what the store holds, once the catalog is read.
+
+        Raises:
+            UnsupportedStoreError: views of the store keep their state in Spark's checkpoints.
+        """
+        rows = self._storage.run("SELECT name FROM windowpane.streams WHERE spread ORDER BY name")
+        if rows:
+            raise UnsupportedStoreError(self._storage.path, ", ".join(row[0] for row in rows))
+        self._deliveries.take_up()
+        self._deliveries.hand_over()
+
+    def close(self) -> None:
+        """Disconnect from the server of the views, if there is one."""
+        self._deliveries.close()
+
+    # --- around a statement ----------------------------------------------------------------------------
+
+    def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
+        """There is nothing to wait for, and all rows are stored."""
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something in a transaction, so that no view's failure stops another.
+
+        DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
+        that failed in TRY, unless it is strict, then without the view, which is stale from then on. A file of a source that
+        cannot be read is passed over, until the next time.
+
+        Raises:
+            WindowpaneError: what is done failed, or a view that it makes; nothing of it was kept.
+        """
+        self._unreadable.clear()
+        times = 0
+        while True:
+            self._settling.clear()
+            try:
+                with self._changes.transaction():
+                    result = action()
+            except BaseException as failure:
+                self._forget()
+                if isinstance(failure, UnreadableFileError) and failure.path not in self._unreadable:
+                    self._unreadable[failure.path] = failure
+                    continue
+                if not isinstance(failure, ViewFailure):
+                    raise
+                if not self._gives_way(failure):
+                    raise failure.cause from failure.cause.__cause__
+                times += 1
+                if times > 1:
+                    self._try_all()
+            else:
+                self._settle()
+                return result
+
+    def _forget(self) -> None:
+        """Drop what is only held in memory of a transaction that was rolled back."""
+        self._clock.reload()
+        self._stale.forget()
+        self._files.forget()
+        for view in self._catalog.views():
+            view.job.forget()
+        self._deliveries.forget()
+
+    def _settle(self) -> None:
+        """Keep expressions of views in TRY where that is committed, and take the others out of it."""
+        for name, stays in self._settling.items():
+            view = self._catalog.entries.get(name)
+            if stays:
+                self._tried[name] = ""
+            elif isinstance(view, ViewInfo):
+                self._tried.pop(name, None)
+                self._catalog.entries[name] = replace(view, job=view.job.trying(None))
+
+    def _try_all(self) -> None:
+        """Put the expressions of all views in TRY: a bad value may reach many, and the flush is not done again for each."""
+        for name, view in self._catalog.entries.items():
+            if isinstance(view, ViewInfo) and not (view.strict or view.job.tries):
+                self._catalog.entries[name] = replace(view, job=view.job.trying(self._bad_values))
+
+    def _gives_way(self, failure: ViewFailure) -> bool:
+        """Say whether what a view's failure stopped can be done again, and prepare the view for it."""
+        view, name = failure.view, failure.view.relation.name
+        is_new = name not in self._catalog.entries
+        if not (view.strict or view.job.tries):
+            self._tried[name] = failure.reason
+            if not is_new:
+                self._catalog.entries[name] = replace(view, job=view.job.trying(self._bad_values))
+            return True
+        if is_new or name in self._stale.reasons():
+            self._tried.pop(name, None)
+            return False
+        with self._storage.transaction():
+            self._stale.add(name, failure.reason)
+        return True
+
+    def deliver(self) -> WindowpaneError | None:
+        """Let stale views catch up, and hand on what waits in outboxes.
+
+        Returns:
+            what a flush must say though all was handed on: views are behind, or a file was passed over.
+
+        Raises:
+            WindowpaneError: a store cannot take its changes, which go on waiting. The others have taken theirs.
+        """
+        unreadable = list(self._unreadable.values())
+        behind = self._catch_up()
+        self._deliveries.hand_over()
+        return StaleViewError(behind) if behind else next(iter(unreadable), None)
+
+    def _catch_up(self) -> dict[str, str]:
+        """Let stale views take what waits for them, each in a transaction of its own; return why those that cannot cannot."""
+        failures: dict[str, str] = {}
+        for name in self._stale.reasons():
+            try:
+                self.attempt(partial(self._caught_up, name))
+            except Exception as failure:
+                told = failures[shown_name(name)] = reason(failure)
+                with self._storage.transaction():
+                    self._stale.add(name, told)
+                    self._bad_values.note_view(name, told)
+        return failures
+
+    def _caught_up(self, name: str) -> None:
+        stale, changes = self._stale.reasons(), dict[str, str]()
+        for view in self._catalog.views():
+            if view.relation.name == name:
+                waiting = self._stale.taken(name, {each: self._catalog.relation(each) for each in view.reads})
+                self._bad_values.forget_view(name)
+                delta = self._advance(view, waiting)
+                if delta is not None:
+                    changes[name] = delta
+            elif view.reads & set(changes):
+                self._follow(view, changes, is_stale=view.relation.name in stale)
+        self._deliveries.fill(changes)
+
+    # --- in its transaction ----------------------------------------------------------------------------
+
+    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+        """Refuse a connector that reads no files, or options of one.
+
+        Raises:
+            SqlError: naming them.
+        """
+        file_sources.check_options(options, place)
+
+    def create_table(self, table: TableInfo) -> None:
+        """The next flush fills it."""
+
+    def drop_table(self, table: TableInfo) -> None:
+        """Forget which files were read for a table."""
+        self._files.drop(table.relation.name)
+
+    def job(self, name: str, node: Node, *, strict: bool) -> Job:
+        """Return the operators of a view; those that have failed are NULL where they fail, unless it is strict."""
+        return Job(name, node, self._storage, self._clock, self._bad_values if name in self._tried else None)
+
+    def create(self, view: ViewInfo) -> None:
+        """Run a new view on what its relations hold, and show it where views are served.
+
+        Raises:
+            ViewFailure: it cannot take that; see ``attempt``.
+        """
+        changes: dict[str, str] = {name: whole(self._catalog.relation(name)) for name in view.reads}
+        self._advance(view, changes, initial=True)
+        self._deliveries.serve(view)
+
+    def drop(self, view: ViewInfo) -> None:
+        """Forget a view and the state behind it."""
+        name = view.relation.name
+        view.job.drop()
+        self._stale.drop(name, view.reads)
+        self._bad_values.drop(name)
+        self._tried.pop(name, None)
+        self._deliveries.withdraw(view)
+        self._changes.drop(name)
+
+    def is_unfilled(self, name: str) -> bool:
+        """Whether a view has not had its first rows: never after the statement that made it."""
+        return False
+
+    def bring(self, name: str) -> None:
+        """The store holds all rows."""
+
+    def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
+        """Take in new files, and bring every view up to date with its tables; what a stale view reads waits for it.
+
+        Args:
+            writer: makes what brings rows of files into a table.
+
+        Raises:
+            ViewFailure: a view cannot take its changes; see ``attempt``.
+        """
+        for table in self._catalog.tables():
+            file_sources.take_new_files(self._storage, table, writer(table), self._files, self._unreadable)
+        self._files.save()
+        changes, stale = self._changes.of_tables(self._deliveries.followed()), self._stale.reasons()
+        self._changes.forget()
+        for view in self._catalog.views():
+            self._follow(view, changes, is_stale=view.relation.name in stale)
+        self._deliveries.fill(changes)
+        self._changes.end_of_tables()
+
+    def _follow(self, view: ViewInfo, changes: dict[str, str], *, is_stale: bool) -> None:
+        """Let a view take the changes of what it reads, and add its own to them."""
+        mine = {name: changes[name] for name in view.reads if name in changes}
+        if is_stale:
+            self._stale.hold(view.relation.name, mine)
+            return
+        delta = self._advance(view, mine)
+        if delta is not None:
+            changes[view.relation.name] = delta
+
+    def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
+        """Run the job of a view on changes, keep what it gives, and return that in stored names.
+
+        Raises:
+            ViewFailure: it cannot take them.
+        """
+        try:
+            with self._storage.trying() if view.job.tries else nullcontext():
+                named = self._changes.keep(view, view.job.run(changes, initial=initial))
+            self._note(view)
+            return named
+        except Exception as failure:
+            raise ViewFailure(view, failure) from failure
+
+    def _note(self, view: ViewInfo) -> None:
+        """Note the reason of a view with expressions in TRY where no row of a batch shows it, as in a join.
+
+        Where there is neither a bad value nor a reason, the view does without TRY from the next flush on.
+        """
+        if view.job.tries:
+            name = view.relation.name
+            told = "" if view.job.has_bad_values else self._tried.get(name, "")
+            if told:
+                self._bad_values.note_view(name, told)
+            self._settling[name] = view.job.has_bad_values or bool(told)
+
+    def check_rename(self, name: str, place: Place) -> None:
+        """Refuse to rename what is known by its name outside of the store, too, or what changes wait for.
+
+        Raises:
+            SqlError: it is a materialized view on a PostgreSQL server, or changes wait for a view that failed on them.
+        """
+        if self._deliveries.served is not None and isinstance(self._catalog.entries[name], ViewInfo):
+            message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
+            raise UnsupportedSqlError(message, place.line, place.column)
+        behind = self._stale.reasons()
+        for view in self._catalog.views():
+            if view.relation.name in behind and name in {view.relation.name, *view.reads}:
+                message = f"renaming {name!r} while the view {view.relation.name!r} is behind is not supported. "
+                message += "Mend what it fails on and FLUSH, or DROP it."
+                raise UnsupportedSqlError(message, place.line, place.column)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with an entry of the catalog under its new name."""
+        self._forget()
+        self._changes.renamed(old, new)
+
+    # --- questions -------------------------------------------------------------------------------------
+
+    def explain(self, node: Node) -> list[str]:
+        """Return how a plan would run as a view, as lines."""
+        return explain_plan(node)
+
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
+        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
+
+        Raises:
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
+        """
+        return self._changes.changelog(view, most)

@@ -1,0 +1,130 @@
+"""Changes in the store: those of tables that wait for a flush, and those that it makes of the rows of views.
+
+State in memory is only what the store can give again: the name of the last changelog of each view, a temporary relation
+(``None`` stands for all rows, of a view that had none before), and which views have rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from windowpane.sql.catalog import views
+from windowpane.sql.catalog.entries import Catalog, ViewInfo
+from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.embedded import tables
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, like, settled, with_words
+
+
+class StoredChanges:
+    """What changes in a store."""
+
+    def __init__(self, storage: Storage, catalog: Catalog) -> None:
+        """Change what ``catalog`` holds."""
+        self._storage, self._catalog = storage, catalog
+        self._last: dict[str, str | None] = {}
+        self._had_rows: set[str] = set()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do everything inside or nothing: the catalog and the changelogs, too, are as they were before what failed."""
+        entries, last = dict(self._catalog.entries), dict(self._last)
+        try:
+            with self._storage.transaction():
+                yield
+        except BaseException:
+            self._catalog.entries, self._last = entries, last
+            self._had_rows.clear()
+            raise
+
+    # --- tables ----------------------------------------------------------------------------------------
+
+    def of_tables(self, followed: Collection[str]) -> dict[str, str]:
+        """Return the changes of tables that wait and that somebody reads, by name; ``end_of_tables`` ends the wait.
+
+        Args:
+            followed: the relations that others read than views.
+        """
+        read = set(followed).union(*(view.reads for view in self._catalog.views()))
+        changes: dict[str, str] = {}
+        for table in self._catalog.tables():
+            delta = tables.waiting_changes(self._storage, table) if table.relation.name in read else None
+            if delta is not None:
+                changes[table.relation.name] = delta
+        return changes
+
+    def end_of_tables(self) -> None:
+        """Let nothing wait any more."""
+        for table in self._catalog.tables():
+            self._storage.waiting.end(table.relation.name, table.pending)
+
+    # --- views -----------------------------------------------------------------------------------------
+
+    def keep(self, view: ViewInfo, delta: str | None) -> str | None:
+        """Change the stored rows of a view by what its job gave, and return that in stored names."""
+        if delta is None:
+            return None
+        relation, names = view.relation, [column.name for column in view.relation.columns]
+        query = f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
+        if isinstance(delta, Inserts) and self._is_unfilled(relation):
+            apply_to(self._storage, relation.storage, Inserts(query), names, relation.key)
+            self.forget(relation.name)
+            self._last[relation.name] = None
+            return None if self._storage.is_empty(relation.storage) else whole(relation)
+        named = self.in_stored_names(view, delta)
+        if named is not None:
+            apply_to(self._storage, relation.storage, named, names, relation.key)
+            self.forget(relation.name)
+            self._storage.retain(named)
+            self._last[relation.name] = named
+        return named
+
+    def in_stored_names(self, view: ViewInfo, delta: str) -> str | None:
+        """Return what the job of a view gave in stored names, each row once; ``None`` if nothing is left."""
+        query = like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta)
+        batch = settled(self._storage, query, [column.name for column in view.relation.columns])
+        return None if batch is None else kept(self._storage, batch)
+
+    def _is_unfilled(self, relation: Relation) -> bool:
+        """Whether a view has no rows; it is asked until it has some."""
+        if relation.name not in self._had_rows and not self._storage.is_empty(relation.storage):
+            self._had_rows.add(relation.name)
+        return relation.name not in self._had_rows
+
+    def forget(self, *names: str) -> None:
+        """Forget the last changelog of views, or of all."""
+        for name in names or tuple(self._last):
+            changes = self._last.pop(name, None)
+            if changes is not None:
+                self._storage.release(changes)
+
+    def drop(self, name: str) -> None:
+        """Forget a view."""
+        self.forget(name)
+        self._had_rows.discard(name)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with a view under its new name."""
+        self._had_rows.clear()
+        if old in self._last:
+            self._last[new] = self._last.pop(old)
+
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
+        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
+
+        Raises:
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
+        """
+        relation = view.relation
+        some = "" if relation.name in self._last else " LIMIT 0"
+        changes = self._storage.answer(f"SELECT * FROM {self._last.get(relation.name) or whole(relation)}{some}", most)
+        return with_words(changes, relation.key).drop_columns([column.name for column in relation.columns if column.hidden])
+
+
+def whole(relation: Relation) -> Inserts:
+    """Return the rows of a relation as a batch."""
+    return Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {relation.storage})")

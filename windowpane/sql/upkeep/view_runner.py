@@ -1,0 +1,126 @@
+"""What a session asks of the one that runs its views: with Spark, or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from windowpane.errors import WindowpaneError
+from windowpane.sql.catalog.entries import TableInfo, ViewInfo
+from windowpane.sql.embedded.tables import TableWriter
+from windowpane.sql.nodes import Node
+from windowpane.sql.parse.positions import Place
+from windowpane.sql.parse.statements import Statement
+from windowpane.sql.streaming.job import Job
+
+T = TypeVar("T")
+
+
+class ViewRunner(Protocol):
+    """Runs the views of a session, and fills its tables that have a connector.
+
+    A statement goes the same way under every runner: ``prepare``, then what it does, in one transaction, by ``attempt``, and
+    then, if it may have changed views, ``deliver``. The methods from ``check_source`` to ``renamed`` are part of the transaction.
+    """
+
+    def open(self) -> None:
+        """Take up what the store holds, once the catalog is read.
+
+        Raises:
+            WindowpaneError: the store cannot go on under this runner.
+        """
+
+    def close(self) -> None:
+        """Stop what runs between statements."""
+
+    # --- around a statement ----------------------------------------------------------------------------
+
+    def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
+        """Get ready for a statement, before its transaction.
+
+        Args:
+            statement: what will be done.
+            upcoming: plans the view that it makes; ``None`` if it makes none.
+
+        Raises:
+            SqlError: it reads what cannot be read.
+        """
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something in one transaction, and return what it gives.
+
+        Raises:
+            WindowpaneError: it failed, or a view that it makes did; nothing of it was kept.
+        """
+
+    def deliver(self) -> WindowpaneError | None:
+        """Hand on what a statement left to do, to views, the server that they stand on, and the stores of sinks.
+
+        Returns:
+            what a flush must say though all was handed on: views are behind, or a file was passed over.
+
+        Raises:
+            WindowpaneError: something could not be handed on. It waits for the next flush; all else was.
+        """
+
+    # --- in its transaction ----------------------------------------------------------------------------
+
+    def check_source(self, options: Mapping[str, str], place: Place) -> None:
+        """Refuse a connector, or options of one, that rows cannot be read with.
+
+        Raises:
+            SqlError: naming them.
+        """
+
+    def create_table(self, table: TableInfo) -> None:
+        """Begin to fill a new table, if it has a connector."""
+
+    def drop_table(self, table: TableInfo) -> None:
+        """Stop filling a table, and forget what was read for it."""
+
+    def job(self, name: str, node: Node, *, strict: bool) -> Job:
+        """Return the operators of a view; unless it is strict, an expression that fails is NULL."""
+
+    def create(self, view: ViewInfo) -> None:
+        """Begin a new view with what its relations hold, and show it where views are served."""
+
+    def drop(self, view: ViewInfo) -> None:
+        """Forget a view and the state behind it."""
+
+    def is_unfilled(self, name: str) -> bool:
+        """Whether a view has not had its first rows."""
+
+    def bring(self, name: str) -> None:
+        """Let the store hold the rows of a view or table, for who reads them now."""
+
+    def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
+        """Take the changes of tables; views have them when it ends, or are sent them by ``deliver``.
+
+        Args:
+            writer: makes what brings rows of files into a table.
+        """
+
+    def check_rename(self, name: str, place: Place) -> None:
+        """Refuse to rename what is known by its name outside of the store, too.
+
+        Raises:
+            SqlError: saying where.
+        """
+
+    def renamed(self, old: str, new: str) -> None:
+        """Go on with an entry of the catalog under its new name."""
+
+    # --- questions -------------------------------------------------------------------------------------
+
+    def explain(self, node: Node) -> list[str]:
+        """Return how a plan would run as a view, as lines."""
+
+    def changelog(self, view: ViewInfo, most: int) -> pa.Table:
+        """Return what the last flush, or its creation, changed in a view: the columns users see, and ``_change_type``.
+
+        Raises:
+            UnsupportedSqlError: the runner does not know.
+            ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
+        """
