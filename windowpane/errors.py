@@ -416,14 +416,11 @@ class UnexpectedError(WindowpaneError):
 
 
 class UnsupportedStoreError(WindowpaneError):
-    """A store that a session of this mode cannot go on with."""
+    """A store that a session of this mode, with Spark or without, cannot go on with."""
 
-    def __init__(self, store: str, views: str) -> None:
-        """Name the store and the views whose state is elsewhere."""
-        super().__init__(
-            f"store {store!r}: the state of {views} lies in Spark's checkpoints beside it, so a session without Spark cannot "
-            "keep them up to date. Open it with Session(spark=..., store=...), or drop these views there first."
-        )
+    def __init__(self, store: str, reason: str) -> None:
+        """Name the store, why not, and what to do."""
+        super().__init__(f"store {store!r}: {reason}")
 
 
 class StoreVersionError(WindowpaneError):

@@ -46,6 +46,10 @@ class Files:
     def paths(self) -> list[Path]:
         return sorted(self.folder.glob("*.parquet"), key=lambda path: int(path.stem))
 
+    def known(self, path: Path) -> str:
+        """Return by what it is known that a file was read: letters by their names alone."""
+        return path.name if self.columns is None else str(path)
+
     def tasks(self, path: Path | None) -> list[list[pa.RecordBatch]]:
         """Return the rows of a file as tasks get them: those of a source in several, those of a letter in one."""
         if path is None:
@@ -89,15 +93,16 @@ class InProcess:
 
     def __post_init__(self) -> None:
         self.stores: defaultdict[tuple[int, int], MemoryBlobStore] = defaultdict(MemoryBlobStore)
-        self.taken: set[Path] = set()
+        self.taken: set[str] = set()
 
     def batches(self) -> Iterator[dict[int, list[list[pa.RecordBatch]]]]:
         """Yield what is new at each entry, batch by batch, by the number of the entry."""
         while True:
-            new = [next((path for path in entry.rows.paths if path not in self.taken), None) for entry in self.entries]
+            files = [entry.rows for entry in self.entries]
+            new = [next((path for path in each.paths if each.known(path) not in self.taken), None) for each in files]
             if not any(new):
                 return
-            self.taken |= {path for path in new if path is not None}
+            self.taken |= {each.known(path) for each, path in zip(files, new, strict=True) if path is not None}
             yield {number: entry.rows.tasks(path) for number, (entry, path) in enumerate(zip(self.entries, new, strict=True))}
 
     def run(self, batch: dict[int, list[list[pa.RecordBatch]]], exchange: Exchange) -> pa.Table:
@@ -140,12 +145,12 @@ class Checkpoint:
     """What a query has taken: it outlives the session, as that of Spark does."""
 
     stores: defaultdict[tuple[int, int], MemoryBlobStore] = field(default_factory=lambda: defaultdict(MemoryBlobStore))
-    taken: set[Path] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
     number: int = 0
 
 
-CHECKPOINTS: defaultdict[Path, Checkpoint] = defaultdict(Checkpoint)
-"""By the folder of the view."""
+CHECKPOINTS: defaultdict[str, Checkpoint] = defaultdict(Checkpoint)
+"""By the name of the view's folder, which may be moved."""
 
 
 class Queries(ViewQueries):
@@ -179,14 +184,14 @@ class Queries(ViewQueries):
                     self._ingest(name, pq.read_table(path), len(taken))
                     taken.add(path)
             return
-        held = CHECKPOINTS[self.inbox(name).parent]
+        held = CHECKPOINTS[self.inbox(name).parent.name]
         if name in self._flows:
             self._finish_spread(held, *self._flows[name])
             return
         for path in self.letters(name, None).paths:
-            if path not in held.taken:
+            if path.name not in held.taken:
                 self._answer(name, pq.read_table(path), held.number)
-                held.taken.add(path)
+                held.taken.add(path.name)
                 held.number += 1
 
     def _finish_spread(self, held: Checkpoint, flow: InProcess, take, begin, exchange: Exchange) -> None:
@@ -213,7 +218,8 @@ def _written(rows: pa.Table, folder: Path) -> None:
 
 
 def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let sessions with a Spark run in this process."""
+    """Let sessions with a Spark run in this process; what queries took before is forgotten."""
+    CHECKPOINTS.clear()
     monkeypatch.setattr(spark_runner, "ViewQueries", Queries)
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)

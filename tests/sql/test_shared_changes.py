@@ -74,7 +74,7 @@ def unnamed(session: Session, streams: Path) -> set[str]:
     waiting = {file for (file,) in session._storage.run("SELECT file FROM windowpane.mail")}
     for letter in streams.glob("*/inbox/*.parquet"):
         waiting |= set(json.loads(pq.read_metadata(letter).metadata[b"windowpane.files"]))
-    return {str(path) for path in streams.glob("*/received/*")} - waiting
+    return {path.name for path in streams.glob("*/received/*")} - waiting
 
 
 @pytest.fixture(autouse=True)

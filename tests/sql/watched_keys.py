@@ -61,6 +61,12 @@ class Watch:
             if name == old:
                 self.nodes[store, new, number] = self.nodes.pop((store, name, number))
 
+    def moved(self, old: str, new: str) -> None:
+        """Go on with a store at another path."""
+        for store, name, number in list(self.nodes):
+            if store == old:
+                self.nodes[new, name, number] = Counter(self.nodes[store, name, number])
+
     def check(self, node: Node, rows: Mapping[Row, int]) -> None:
         self.checked += 1
         odd = {row: weight for row, weight in rows.items() if weight != 1}

@@ -33,8 +33,12 @@ _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
 
 def inbox(spark: Any, folder: Path, schema: str) -> Any:
-    """Return the Parquet files of a folder as a stream, one file a batch, oldest first."""
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(only(_address(folder)))
+    """Return the Parquet files of a folder as a stream, one file a batch, oldest first.
+
+    A file is known by its name alone: where the folder has been moved, or goes by another path, those that were read stay read.
+    """
+    files = spark.readStream.schema(schema).options(maxFilesPerTrigger=1, fileNameOnly=True)
+    return files.parquet(only(_address(folder)))
 
 
 def _address(folder: Path) -> str:

@@ -3,8 +3,9 @@
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
 table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, and
 ``ids``, the name there of each stored column of the relation. Whoever takes the letter reads the file: tasks, or the driver. The
-names of these files are metadata of the letter. (In letters of earlier versions the table may hold changes itself, with the
-stored columns and the weight.)
+names of these files are metadata of the letter. They are those in the folder ``received`` beside the inbox, so that a store may
+be moved. (In letters of earlier versions they are whole paths, or the table holds changes itself, with the stored columns and the
+weight.)
 
 The name and the age of a letter say its number, so Spark's file source, which orders by age, takes letters in the order of their
 numbers. A letter appears whole, under a name that is written once: writing it again changes nothing.
@@ -43,17 +44,17 @@ class ChangeFile:
 
     Args:
         relation: its name.
-        path: of the file, which is the reader's: it is removed some letters after the one that names it.
+        file: its name in the reader's folder, whose it is: it is removed some letters after the one that names it.
         ids: the name in the file of each stored column.
     """
 
     relation: str
-    path: str
+    file: str
     ids: Mapping[str, str]
 
     def part(self) -> bytes:
         """Return the part of a letter that names it."""
-        blob: bytes = to_stream(tagged(pa.table({}), file=self.path, ids=json.dumps(dict(self.ids)))).to_pybytes()
+        blob: bytes = to_stream(tagged(pa.table({}), file=self.file, ids=json.dumps(dict(self.ids)))).to_pybytes()
         return blob
 
 
@@ -81,7 +82,7 @@ class Letter:
         clock = to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()
         relations, blobs = [CLOCK, *(each.relation for each in self.changes)], [clock, *(each.part() for each in self.changes)]
         draft = inbox / f".{self.number}.draft"
-        schema = _ARROW.with_metadata({_FILES: json.dumps([each.path for each in self.changes])})
+        schema = _ARROW.with_metadata({_FILES: json.dumps([each.file for each in self.changes])})
         pq.write_table(pa.table([relations, blobs], schema=schema), draft, row_group_size=1)
         age = self.number * 1_000_000
         os.utime(draft, ns=(age, age))
@@ -97,8 +98,8 @@ class Received:
     clock: Mapping[str, str]
 
 
-def receive(batch: pa.Table) -> Received:
-    """Return the letter that the rows of a batch are."""
+def receive(batch: pa.Table, folder: Path) -> Received:
+    """Return the letter that the rows of a batch are; ``folder`` has the files that it names."""
     parts: dict[str, list[pa.Table]] = {}
     clock: dict[str, str] = {}
     initial = False
@@ -108,17 +109,18 @@ def receive(batch: pa.Table) -> Received:
             clock, initial = clock_of(table), is_initial(table)
         else:
             parts.setdefault(row["relation"], []).append(table)
-    return Received(initial, {name: chain.from_iterable(map(opened, tables)) for name, tables in parts.items()}, clock)
+    changes = {name: chain.from_iterable(opened(table, folder) for table in tables) for name, tables in parts.items()}
+    return Received(initial, changes, clock)
 
 
-def opened(part: pa.Table) -> Iterator[pa.Table]:
-    """Yield the changes that a part of a letter names, or is."""
+def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:
+    """Yield the changes that a part of a letter names, in a folder, or is."""
     file = tag(part, "file")
     if file is None:
         yield part
         return
     ids = ids_of(part)
-    for held in held_in(Path(file)):
+    for held in held_in(folder / file):
         yield pa.table({**{name: held[identity] for name, identity in ids.items()}, WEIGHT: held[WEIGHT]})
 
 
@@ -168,12 +170,17 @@ def is_initial(table: pa.Table) -> bool:
     return tag(table, "clock") == "initial"
 
 
+def received(inbox: Path) -> Path:
+    """Return the folder of the files that the letters of an inbox name."""
+    return inbox.parent / "received"
+
+
 def sweep(inbox: Path, kept: int = 3) -> None:
     """Remove old letters, and the files that they name; Spark may ask for the last ones again after a crash."""
     letters = sorted(inbox.glob("*.parquet"), key=lambda file: int(file.stem))
     for letter in letters[:-kept]:
         for file in _named_by(letter):
-            Path(file).unlink(missing_ok=True)
+            (received(inbox) / file).unlink(missing_ok=True)
         letter.unlink()
 
 

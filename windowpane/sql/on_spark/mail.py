@@ -1,7 +1,8 @@
 """The mail of a store: changes on their way to views, and how far the query of each view is.
 
-Layout: ``windowpane.mail`` holds what is on its way to views: the file that the changes of a relation stand in, the names of the
-stored columns there, and the number of the letter once there is one. ``windowpane.streams`` holds for each view the folder of its
+Layout: ``windowpane.mail`` holds what is on its way to views: the file that the changes of a relation stand in, by its name in
+the folder of the reader (in stores of earlier versions a whole path), the names of the stored columns there, and the number of
+the letter once there is one. ``windowpane.streams`` holds for each view the folder of its
 inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was written,
 the last letter sent and the last one answered, the letter that is due (its number and its watermarks), the watermarks it was
 told, and how far it was before and behind the last batch in sources that it reads itself. ``windowpane.flushes`` holds the number
@@ -125,7 +126,7 @@ class Mail:
 
     def post(self, name: str, file: ChangeFile, letter: int | None = None) -> None:
         """Let changes wait for a view, with the next letter or one that is due."""
-        values = [name, self.number, file.relation, file.path, letter, json.dumps(dict(file.ids))]
+        values = [name, self.number, file.relation, file.file, letter, json.dumps(dict(file.ids))]
         columns = "name, number, relation, file, letter, ids"
         self._storage.run(f"INSERT INTO windowpane.mail ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
@@ -140,10 +141,11 @@ class Mail:
         rows = self._storage.run("SELECT rowid, name, relation, letter, file FROM windowpane.mail WHERE blob IS NOT NULL")
         for row, name, relation, letter, file in rows:
             part = from_stream(self._storage.value(f"SELECT blob FROM windowpane.mail WHERE rowid = {row}"))
-            path = file_of(name, row) if file is None else Path(file)
             if file is None:
+                path = file_of(name, row)
                 write_shared([part], [path])
-            self.post(name, ChangeFile(relation, str(path), ids_of(part)), letter)
+                file = path.name
+            self.post(name, ChangeFile(relation, file, ids_of(part)), letter)
         self._storage.run("DELETE FROM windowpane.mail WHERE blob IS NOT NULL")
 
     def letter(self, name: str, clock: Mapping[str, str]) -> Letter | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
 from windowpane.sql.on_spark.change_log import ChangeLog
-from windowpane.sql.on_spark.letters import SCHEMA, named_in
+from windowpane.sql.on_spark.letters import SCHEMA, named_in, received
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ViewQueries:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
             named = {Path(file).name for file in known[folder.name] | named_in(folder / "inbox")}
-            for file in (folder / "received").glob("*"):
+            for file in received(folder / "inbox").glob("*"):
                 if file.name not in named:
                     file.unlink()
 
@@ -74,7 +74,7 @@ class ViewQueries:
 
     def received(self, name: str) -> Path:
         """Return the folder of the files that letters of a view name."""
-        return self._folder / self._mail.stream(name).folder / "received"
+        return received(self._folder / self._mail.stream(name).folder / "inbox")
 
     def change_log(self, name: str) -> ChangeLog:
         """Return the change log of a view whose operators are spread over Spark."""

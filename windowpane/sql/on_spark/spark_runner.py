@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from windowpane.errors import StoreError, UnsupportedSqlError, WindowpaneError
+from windowpane.errors import StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
@@ -88,10 +88,12 @@ class SparkRunner:
         """Take up what the store holds, once the catalog is read.
 
         Raises:
+            UnsupportedStoreError: tables were filled by a session without Spark.
             ChangedPlanError: a view would be planned in another way than the state in its checkpoint.
         """
+        tables = with_connector(self._catalog.tables())
+        self._refuse_tables_filled_elsewhere(tables)
         with self._storage.transaction():
-            tables = with_connector(self._catalog.tables())
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in tables)]:
                 self._mail.adopt(name)
@@ -105,6 +107,18 @@ class SparkRunner:
         self._deliveries.take_up()
         self._begin_misplaced_anew()
         self.deliver()
+
+    def _refuse_tables_filled_elsewhere(self, tables: Sequence[TableInfo]) -> None:
+        """Refuse tables whose files a session without Spark has read, and Spark has not: it would read them all."""
+        taken = {row[0] for row in self._storage.run("SELECT DISTINCT relation FROM windowpane.files")}
+        taken -= {row[0] for row in self._storage.run("SELECT name FROM windowpane.streams WHERE batch >= 0")}
+        names = [table.relation.name for table in tables if table.relation.name in taken]
+        if names:
+            raise UnsupportedStoreError(
+                self._storage.path,
+                f"{', '.join(names)} were filled without Spark, which would read their files from the beginning, "
+                "so each row would be there twice. Open it without Spark, or drop them there first and create them here.",
+            )
 
     def _begin_misplaced_anew(self) -> None:
         """Let views read their sources from the beginning whose tables in PostgreSQL are not where the state left them.
@@ -377,7 +391,7 @@ class SparkRunner:
         if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
             ids = {column.name: column.name for column in self._catalog.relation(source).columns}
             for reader, path in zip(readers, paths, strict=True):
-                self._mail.post(reader, ChangeFile(source, str(path), ids))
+                self._mail.post(reader, ChangeFile(source, path.name, ids))
 
     def check_rename(self, name: str, place: Place) -> None:
         """Refuse to rename anything but plain views: checkpoints know the other names."""
@@ -442,7 +456,8 @@ class SparkRunner:
             direct = Direct(
                 {source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view)
             )
-            self._start_spread(name, lambda spark: spread(plan, direct, self._queries.letters(name, spark)))
+            folder = self._queries.received(name)
+            self._start_spread(name, lambda spark: spread(plan, direct, self._queries.letters(name, spark), folder))
         else:
             self._queries.start_here(name)
         return True
@@ -498,7 +513,7 @@ class SparkRunner:
             with self._storage.transaction():
                 stream = self._mail.stream(name)
                 if number > stream.batch:
-                    delta = self._computed(view, receive(batch))
+                    delta = self._computed(view, receive(batch, self._queries.received(name)))
                     if delta is not None:
                         self._post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
                         self._deliveries.fill({name: delta})
@@ -552,7 +567,7 @@ class SparkRunner:
                 log = self._queries.change_log(name)
                 for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self._queries.received(reader)):
-                        self._mail.post(reader, ChangeFile(name, str(file), view.ids))
+                        self._mail.post(reader, ChangeFile(name, file.name, view.ids))
                 if staging is None or name in self._deliveries.followed():
                     delta = self._collected(view, log.changes(number), is_kept=staging is None)
                     self._deliveries.fill({} if delta is None else {name: delta})

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -70,13 +71,14 @@ class Direct:
     exchange: Any
 
 
-def spread(node: Node, direct: Direct, letters: Any) -> Any:
+def spread(node: Node, direct: Direct, letters: Any, received: Path) -> Any:
     """Return a DataFrame of letters as one of the changes that the plan gives, as blobs.
 
     Args:
         node: the plan.
         direct: the sources whose rows enter it where they are read.
         letters: the streaming DataFrame of letters.
+        received: the folder of the files that they name.
     """
     from windowpane.spark.queries import staged
 
@@ -84,7 +86,7 @@ def spread(node: Node, direct: Direct, letters: Any) -> Any:
     stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage)) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
     places = Counter(relation for flows in _entrances(plan) for relation in flows)
-    return staged.staged(_entries(node, places, direct, letters), stages, result, STAGE)
+    return staged.staged(_entries(node, places, direct, letters, received), stages, result, STAGE)
 
 
 def _entrances(plan: Stages) -> Iterator[set[str]]:
@@ -93,13 +95,13 @@ def _entrances(plan: Stages) -> Iterator[set[str]]:
         yield {flow.source for flow in flows if flow.stage is None}
 
 
-def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any) -> list[Any]:
+def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any, received: Path) -> list[Any]:
     """Return where parts enter; ``places`` says to how many places in the plan those of a relation flow."""
     from windowpane.spark.queries import staged
     from windowpane.spark.sources import arrow_rows, connectors
 
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
-    entries = [staged.Entry(letters, LetterParts(sources, direct.exchange))]
+    entries = [staged.Entry(letters, LetterParts(sources, direct.exchange, received))]
     for name, table in direct.tables.items():
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
@@ -162,10 +164,12 @@ class LetterParts:
     Args:
         sources: those that the view reads itself; their watermarks in the letter are not the view's.
         exchange: tells what the batch begins with, and takes the watermarks of the letter.
+        received: the folder of the files that it names.
     """
 
     sources: Mapping[str, SourceRows]
     exchange: Any
+    received: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Yield relations and their changes; those that stand in files are read here."""
@@ -177,7 +181,7 @@ class LetterParts:
                 self.exchange.report(told, "letter")
                 yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(part))
                 continue
-            for table in opened(part):
+            for table in opened(part, self.received):
                 yield relation, table
 
 

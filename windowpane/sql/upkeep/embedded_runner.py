@@ -71,13 +71,43 @@ class EmbeddedRunner:
         """Take up what the store holds, once the catalog is read.
 
         Raises:
-            UnsupportedStoreError: views of the store keep their state in Spark's checkpoints.
+            UnsupportedStoreError: Spark has what a session without it would miss, or take twice.
         """
-        rows = self._storage.run("SELECT name FROM windowpane.streams WHERE spread ORDER BY name")
-        if rows:
-            raise UnsupportedStoreError(self._storage.path, ", ".join(row[0] for row in rows))
+        self._refuse_what_spark_has()
         self._deliveries.take_up()
         self._deliveries.hand_over()
+
+    def _refuse_what_spark_has(self) -> None:
+        streams = self._storage.run("SELECT name, spread, batch, sent, done, due FROM windowpane.streams ORDER BY name")
+        views = {view.relation.name for view in self._catalog.views()}
+        mail = {row[0] for row in self._storage.run("SELECT name FROM windowpane.mail")}
+        spread = [name for name, is_spread, *_ in streams if is_spread]
+        waiting = [
+            name
+            for name, _, _, sent, done, due in streams
+            if name in views and (name in mail or sent != done or done == 0 or due is not None)
+        ]
+        filled = [name for name, _, batch, *_ in streams if name not in views and batch >= 0]
+        with_spark, dropped = "Open it with Session(spark=..., store=...)", "or drop these views there first"
+        for names, reason in (
+            (
+                spread,
+                "the state of {} lies in Spark's checkpoints beside it, so a session without Spark cannot keep them up to "
+                f"date. {with_spark}, {dropped}.",
+            ),
+            (
+                waiting,
+                "changes wait for {} that a session with Spark has not handed on, and one without would pass them over. "
+                f"{with_spark} and FLUSH, {dropped}.",
+            ),
+            (
+                filled,
+                "Spark has filled {}, and a session without Spark would read their files from the beginning, so each row "
+                f"would be there twice. {with_spark}.",
+            ),
+        ):
+            if names:
+                raise UnsupportedStoreError(self._storage.path, reason.format(", ".join(map(shown_name, names))))
 
     def close(self) -> None:
         """Disconnect from the server of the views, if there is one."""
