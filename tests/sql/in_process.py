@@ -35,11 +35,19 @@ BUCKETS, TASKS = 3, 2
 
 @dataclass(frozen=True)
 class Files:
-    """Stands for the DataFrame of a source, or of letters: the files of a folder, one a batch."""
+    """Stands for the DataFrame of a source, or of letters: the files of a folder, one a batch.
+
+    Args:
+        folder: has the files.
+        columns: those that are read; ``None`` for letters.
+        partition: the column with the number of the task.
+        is_shared: whether tasks share a letter.
+    """
 
     folder: Path
     columns: tuple[str, ...] | None = None
     partition: str | None = None
+    is_shared: bool = False
     sparkSession: object = None  # noqa: N815 - Spark's name
 
     @property
@@ -51,14 +59,14 @@ class Files:
         return path.name if self.columns is None else str(path)
 
     def tasks(self, path: Path | None) -> list[list[pa.RecordBatch]]:
-        """Return the rows of a file as tasks get them: those of a source in several, those of a letter in one."""
+        """Return the rows of a file as tasks get them: those of a source in several, those of a letter in one, unless shared."""
         if path is None:
             return []
         table = pq.read_table(path, columns=None if self.columns is None else list(self.columns))
-        tasks = 1 if self.columns is None else TASKS
+        tasks = TASKS if self.is_shared or self.columns is not None else 1
         if self.partition is not None:
             table = table.append_column(self.partition, pa.array([n % tasks for n in range(table.num_rows)]))
-        return [table.take(pa.array(range(task, table.num_rows, tasks))).to_batches() for task in range(tasks)]
+        return [table.take(pa.array(range(task, table.num_rows, tasks), pa.int64())).to_batches() for task in range(tasks)]
 
 
 class Exchange:
@@ -159,11 +167,15 @@ class Queries(ViewQueries):
     def __init__(self, spark: object, store: str, mail: Mail, answer, ingest) -> None:
         self._mail, self._answer, self._ingest = mail, answer, ingest
         self._folder = Path(mkdtemp(prefix="windowpane-test-") if store == ":memory:" else f"{store}.streams")
+        self._sharing: set[str] = set()
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
         self._flows: dict[str, tuple[InProcess, Callable[[pa.Table, int], None], Callable[[int], None], Exchange]] = {}
 
     def letters(self, name: str, spark: object) -> Files:
-        return Files(self.inbox(name))
+        return Files(self.inbox(name), is_shared=name in self._sharing)
+
+    def is_running(self, name: str) -> bool:
+        return name in self._flows
 
     def start_spread(self, name: str, changes, take, begin) -> None:
         if name not in self._flows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
 from windowpane.sql import Session
 from windowpane.sql.nodes import Filter
+from windowpane.sql.on_spark import spark_runner
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.stores import open_store
 
@@ -146,6 +148,33 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 2), (2, 3)]
         session.run("INSERT INTO t VALUES (1, 4); FLUSH")
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 6), (2, 3)]
+
+
+def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(spark_runner, "PART_ROWS", 7)
+    monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=2_000))
+    store, answer, crashes = str(tmp_path / "views.duckdb"), SparkRunner._answer_by_log, ["crash"]
+
+    def crashing(self, name: str, batch, number: int) -> None:
+        answer(self, name, batch, number)
+        if crashes:
+            raise RuntimeError(crashes.pop())
+
+    totals = "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k"
+    with Session(spark, store=store) as session:
+        session.run("CREATE TABLE t (k int, v int); INSERT INTO t SELECT n % 3, n FROM generate_series(1, 300) AS s(n); FLUSH")
+        monkeypatch.setattr(SparkRunner, "_answer_by_log", crashing)
+        with pytest.raises(UnexpectedError, match="crash"):
+            session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")
+        session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")
+        assert session.query("SELECT * FROM totals ORDER BY k").rows() == session.query(f"{totals} ORDER BY k").rows()
+        crashes.append("crash")
+        with pytest.raises(UnexpectedError, match="crash"):
+            session.run("UPDATE t SET v = v + 1 WHERE v % 2 = 0; FLUSH")
+    with Session(spark, store=store) as session:
+        assert session.query("SELECT * FROM totals ORDER BY k").rows() == session.query(f"{totals} ORDER BY k").rows()
+        session.run("INSERT INTO t VALUES (1, 1000); FLUSH; DELETE FROM t WHERE v > 100; FLUSH")
+        assert session.query("SELECT * FROM totals ORDER BY k").rows() == session.query(f"{totals} ORDER BY k").rows()
 
 
 def test_a_view_that_fails_does_not_hold_up_the_others(spark) -> None:

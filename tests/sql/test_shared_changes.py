@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import Exchange, Queries, run_in_process
+from tests.sql.in_process import Exchange, Files, Queries, run_in_process
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
@@ -84,8 +86,9 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a file of changes have a part for each row or two."""
+    """Let a file of changes have a part for each row or two, and tasks share most letters."""
     monkeypatch.setattr(spark_runner, "PART_ROWS", 2)
+    monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=600))
 
 
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
@@ -107,6 +110,39 @@ def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path
         session.run("DROP MATERIALIZED VIEW named")
     with Session(object(), str(store)):
         assert max(inodes(streams).values()) == 2
+
+
+def test_tasks_share_a_large_letter_and_read_each_part_once(tmp_path: Path, monkeypatch, small_parts) -> None:
+    read: list[tuple[str, int | None]] = []
+    held_in, tasks = change_log.held_in, Files.tasks
+
+    def noted(path: Path, group: int | None = None) -> Iterator[pa.Table]:
+        read.append((path.name, group))
+        yield from held_in(path, group)
+
+    taken: list[list[int]] = []
+
+    def counted(self: Files, path: Path | None) -> list[list[pa.RecordBatch]]:
+        found = tasks(self, path)
+        taken.append([sum(batch.num_rows for batch in task) for task in found])
+        return found
+
+    monkeypatch.setattr("windowpane.sql.on_spark.letters.held_in", noted)
+    monkeypatch.setattr(Files, "tasks", counted)
+    with Session(object(), str(tmp_path / "views.duckdb")) as session:
+        session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW small AS SELECT k, v FROM t WHERE v < 0")
+        session.run("INSERT INTO t SELECT n % 3, n FROM generate_series(1, 40) AS s(n); FLUSH")
+        assert sorted(read, key=repr) == sorted(((read[0][0], group) for group in range(20)), key=repr)
+        read.clear()
+        taken.clear()
+        session.run("CREATE MATERIALIZED VIEW totals AS SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k")
+        assert sorted(read, key=repr) == sorted(((read[0][0], group) for group in range(20)), key=repr)
+        assert [11, 10] in taken  # 20 parts, and the watermarks
+        assert session.query("SELECT k, n, s FROM totals ORDER BY k").rows() == [(0, 13, 273), (1, 14, 287), (2, 13, 260)]
+        read.clear()
+        session.run("INSERT INTO t VALUES (0, 100); FLUSH; DELETE FROM t WHERE v = 100; INSERT INTO t VALUES (2, 5); FLUSH")
+        assert session.query("SELECT k, n, s FROM totals ORDER BY k").rows() == [(0, 13, 273), (1, 14, 287), (2, 14, 265)]
+        assert sorted(Counter(group for _, group in read).values()) == [4]  # two flushes, two views, one part each
 
 
 def before(function: Callable) -> Callable:

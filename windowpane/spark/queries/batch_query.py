@@ -32,13 +32,14 @@ _TOLD = "windowpane.told"
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
 
-def inbox(spark: Any, folder: Path, schema: str) -> Any:
-    """Return the Parquet files of a folder as a stream, one file a batch, oldest first.
+def inbox(spark: Any, folder: Path, schema: str, *, is_shared: bool = False) -> Any:
+    """Return the Parquet files of a folder as a stream, one file a batch, oldest first; all tasks may share its rows.
 
     A file is known by its name alone: where the folder has been moved, or goes by another path, those that were read stay read.
     """
     files = spark.readStream.schema(schema).options(maxFilesPerTrigger=1, fileNameOnly=True)
-    return files.parquet(only(_address(folder)))
+    rows = files.parquet(only(_address(folder)))
+    return rows.repartition(spark.sparkContext.defaultParallelism) if is_shared else rows
 
 
 def _address(folder: Path) -> str:

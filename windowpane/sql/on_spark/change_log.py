@@ -94,7 +94,7 @@ class ChangeLog:
 
 
 def write_shared(changes: Iterable[pa.Table], readers: Sequence[Path]) -> bool:
-    """Write changes to a file, part by part, that has a name for each of its readers; say whether there are any.
+    """Write changes to a file, a row group a part, that has a name for each of its readers; say whether there are any.
 
     A file that is there under such a name is replaced: it is left over from a transaction that was rolled back.
 
@@ -118,10 +118,11 @@ def write_shared(changes: Iterable[pa.Table], readers: Sequence[Path]) -> bool:
     return True
 
 
-def held_in(path: Path) -> Iterator[pa.Table]:
-    """Yield the changes in a file of a change log, part by part: one is in memory at a time."""
+def held_in(path: Path, group: int | None = None) -> Iterator[pa.Table]:
+    """Yield the changes in a file, or in one of its row groups, part by part: one is in memory at a time."""
     with pq.ParquetFile(path) as file:
-        for part in file.iter_batches(batch_size=_BLOBS, columns=["blob"]):
+        groups = None if group is None else [group]
+        for part in file.iter_batches(batch_size=_BLOBS, row_groups=groups, columns=["blob"]):
             yield from_stream(part.column("blob")[0].as_py())
 
 

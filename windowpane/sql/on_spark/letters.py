@@ -1,11 +1,11 @@
 """Letters: what a flush has for one view, as a file that a streaming file source reads.
 
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
-table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, and
-``ids``, the name there of each stored column of the relation. Whoever takes the letter reads the file: tasks, or the driver. The
-names of these files are metadata of the letter. They are those in the folder ``received`` beside the inbox, so that a store may
-be moved. (In letters of earlier versions they are whole paths, or the table holds changes itself, with the stored columns and the
-weight.)
+table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, ``group``,
+a row group of it, and ``ids``, the name there of each stored column of the relation. Whoever takes the letter reads the file: the
+driver, or tasks, which share the parts of a large one. The names of these files are metadata of the letter. They are those in the
+folder ``received`` beside the inbox, so that a store may be moved. (In letters of earlier versions they are whole paths, or the
+table holds changes itself, with the stored columns and the weight.)
 
 The name and the age of a letter say its number, so Spark's file source, which orders by age, takes letters in the order of their
 numbers. A letter appears whole, under a name that is written once: writing it again changes nothing.
@@ -52,10 +52,11 @@ class ChangeFile:
     file: str
     ids: Mapping[str, str]
 
-    def part(self) -> bytes:
-        """Return the part of a letter that names it."""
-        blob: bytes = to_stream(tagged(pa.table({}), file=self.file, ids=json.dumps(dict(self.ids)))).to_pybytes()
-        return blob
+    def parts(self, folder: Path) -> list[bytes]:
+        """Return the parts of a letter that name it, one for each of its row groups."""
+        ids, groups = json.dumps(dict(self.ids)), pq.read_metadata(folder / self.file).num_row_groups
+        tables = (tagged(pa.table({}), file=self.file, group=str(group), ids=ids) for group in range(groups))
+        return [to_stream(table).to_pybytes() for table in tables]
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,21 @@ class Letter:
     changes: tuple[ChangeFile, ...]
     clock: Mapping[str, str]
 
+    def size(self, inbox: Path) -> int:
+        """Return how many bytes the files have that it names."""
+        return sum((received(inbox) / each.file).stat().st_size for each in self.changes)
+
     def write(self, inbox: Path) -> None:
         """Put the letter into an inbox, unless it is there already."""
         target = inbox / f"{self.number}.parquet"
         if target.exists():
             return
         clock = to_stream(clock_table(self.clock, initial=self.initial)).to_pybytes()
-        relations, blobs = [CLOCK, *(each.relation for each in self.changes)], [clock, *(each.part() for each in self.changes)]
+        parts = [(each.relation, part) for each in self.changes for part in each.parts(received(inbox))]
+        relations, blobs = zip((CLOCK, clock), *parts, strict=True)
         draft = inbox / f".{self.number}.draft"
         schema = _ARROW.with_metadata({_FILES: json.dumps([each.file for each in self.changes])})
-        pq.write_table(pa.table([relations, blobs], schema=schema), draft, row_group_size=1)
+        pq.write_table(pa.table([list(relations), list(blobs)], schema=schema), draft, row_group_size=1)
         age = self.number * 1_000_000
         os.utime(draft, ns=(age, age))
         draft.rename(target)
@@ -119,8 +125,8 @@ def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:
     if file is None:
         yield part
         return
-    ids = ids_of(part)
-    for held in held_in(folder / file):
+    ids, group = ids_of(part), tag(part, "group")
+    for held in held_in(folder / file, None if group is None else int(group)):
         yield pa.table({**{name: held[identity] for name, identity in ids.items()}, WEIGHT: held[WEIGHT]})
 
 

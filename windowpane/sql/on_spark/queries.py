@@ -52,6 +52,7 @@ class ViewQueries:
         folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
         self._running: dict[str, BatchQuery] = {}
+        self._sharing: set[str] = set()
 
     def tidy(self) -> None:
         """Remove folders that no view uses, and files of changes that no letter names, nor will."""
@@ -97,11 +98,24 @@ class ViewQueries:
         """
         self._start(name, changes, take, begin)
 
+    def share_letters(self, name: str, *, is_shared: bool) -> None:
+        """Let all tasks share the parts of the letters of a view, or one take them: its query starts anew where that changes.
+
+        Nothing may be left to be done for a query that runs, and none of its sources be read.
+        """
+        if is_shared != (name in self._sharing):
+            self.drop(name)
+            self._sharing ^= {name}
+
     def letters(self, name: str, spark: Any) -> Any:
         """Return the letters of a view as a streaming DataFrame."""
         from windowpane.spark.queries.batch_query import inbox
 
-        return inbox(spark, self.inbox(name), SCHEMA)
+        return inbox(spark, self.inbox(name), SCHEMA, is_shared=name in self._sharing)
+
+    def is_running(self, name: str) -> bool:
+        """Whether the query of a view has been started."""
+        return name in self._running
 
     def start_table(self, name: str, rows: Callable[[Any], Any]) -> None:
         """Start the query that fills a table, if it does not run; ``rows`` makes the streaming DataFrame of a session."""

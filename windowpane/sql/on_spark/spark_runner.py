@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from windowpane.errors import StoreError, UnsupportedSqlError, UnsupportedStoreError, WindowpaneError
+from windowpane.sizes import Size
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
@@ -56,6 +57,9 @@ T = TypeVar("T")
 
 PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
 """So much of what changed in the store is in memory at once."""
+
+LARGE_LETTER = Size("bytes of the files of a letter that all tasks share", 32 * 2**20, (0, 1000))
+"""Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all letters are shared."""
 
 
 class SparkRunner:
@@ -443,15 +447,18 @@ class SparkRunner:
         if self._streams.is_program(name):
             self._start_program(view)
             return True
-        own = self._streams.own_sources(view)
+        own, is_spread = self._streams.own_sources(view), self._mail.stream(name).spread
         while (letter := self._letter(view)) is not None:  # two, where a crash came between the first one and its sending
+            if is_spread and not (own and self._queries.is_running(name)):  # it may be in the middle of a batch of its sources
+                is_large = letter.size(self._queries.inbox(name)) >= LARGE_LETTER.value
+                self._queries.share_letters(name, is_shared=is_large)
             letter.write(self._queries.inbox(name))
             with self._storage.transaction():
                 self._mail.sent(name, letter)
         stream = self._mail.stream(name)
         if stream.done == stream.sent and not own:
             return False
-        if stream.spread:
+        if is_spread:
             plan = view.job.node if view.strict else tried_plan(view.job.node)
             direct = Direct(
                 {source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view)
