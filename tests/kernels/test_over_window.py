@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
+from windowpane.kernels.over.sorting import key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.windowing.over.frames import (
@@ -94,8 +94,8 @@ def as_sql(call: OverCall, spec: OverSpec) -> str:
 def in_order(table: pa.Table, spec: OverSpec) -> tuple[pa.Table, np.ndarray]:
     numbers = partition_numbers([table["p"].combine_chunks()], table.num_rows)
     column = spec.order_by[0]
-    ordered = order_codes(table[column.name].combine_chunks(), column)
-    order = lexical_order([*ordered, *key_codes(table["k"].combine_chunks())])
+    ordered = sorting_codes(table[column.name].combine_chunks(), column)
+    order = lexical_order([*ordered, *key_sorting_codes(table["k"].combine_chunks())])
     order = order[stable_order(numbers[order])]
     return table.take(pa.array(order)).combine_chunks(), numbers[order]
 

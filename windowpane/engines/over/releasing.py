@@ -16,7 +16,7 @@ from windowpane.engines.common.rows import python_rows
 from windowpane.engines.over.program import CHANGE_TYPE, INSERT, OverProgram
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import PARTITION, POSITION
-from windowpane.kernels.over.sorting import equal_neighbours, key_codes, order_codes, partition_numbers
+from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES
 
@@ -38,8 +38,8 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
 def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.Table:
     """Return released rows, which stand in order of arrival, sorted by ORDER BY and key, changes applied."""
     spec = program.spec
-    ordered = order_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
-    keys = [codes for name in spec.key for codes in key_codes(_one(rows, name))]
+    ordered = sorting_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
+    keys = [codes for name in spec.key for codes in key_sorting_codes(_one(rows, name))]
     order = lexical_order([*ordered, *keys])
     if equal_neighbours([*ordered, *keys], order).any() or CHANGE_TYPE in rows.column_names:
         partitions = partition_numbers([_one(rows, name) for name in spec.partition_by], rows.num_rows)

@@ -17,16 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import evictor_refusal, survivors_of
 from windowpane.engines.panes.counted_contents import CountedContents, CountRule, FoldedPartials
 from windowpane.engines.panes.counted_evictions import EvictedElements, EvictedPieces
-from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
-from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.ended import EndedPanesBatch
+from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
 from windowpane.engines.panes.touched import BatchKeys, touched_panes
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import dense_codes, distinct
 from windowpane.state.blob_store import BlobStore
@@ -63,38 +62,16 @@ def _count_trigger(spec: WindowSpec) -> CountTrigger | None:
     return trigger if type(trigger) is CountTrigger else None
 
 
-class _Batch(ColumnarBatch):
+class _Batch(EndedPanesBatch):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
-        self._keys = key_names(program)
-        self._windows = PaneWindows(self)
-        self._panes = PaneStore(store, self._keys, self._windows.is_global)
         self._contents = _contents(program, fold)
-        self._open = self.header.open_windows
 
-    # The clocks: a window that is over goes; it does not fire.
-
-    def on_watermark(self, before: int) -> None:
-        if self.is_event_time:
-            self._drop_ended()
-
-    def on_processing_time(self, before: int) -> None:
-        if not self.is_event_time and not self._windows.is_global:
-            self._drop_ended()
-
-    def _drop_ended(self) -> None:
-        for end in self._panes.segments():
-            if self.is_late(self._windows.window(end)):
-                self._open -= self._pane_count(end)
-                self._panes.drop(end)
-
-    def _pane_count(self, end: int) -> int:
+    def panes_of(self, end: int) -> int:
         rows = self._panes.read([end])
         return 0 if rows is None else len(dense_codes([rows[name] for name in self._keys], rows.num_rows).firsts)
-
-    # The rows.
 
     def take(self, tables: list[pa.Table]) -> None:
         rows, starts = self._windows.sliced(keyed(self.program, self.arrived(tables, always_in_order=True)))
@@ -121,13 +98,6 @@ class _Batch(ColumnarBatch):
             self.results.emit(GLOBAL_WINDOW, fired, self.watermark)
         else:
             self.results.emit_panes(self._windows.starts(ends), ends, fired, self.watermark)
-
-    def close(self) -> BucketOutput:
-        self._panes.flush()
-        segments = self._panes.segments()
-        by_clock = not self.is_event_time and not self._windows.is_global
-        following = min((end - 1 for end in segments), default=None) if by_clock else None
-        return self.output(self._open, self._panes.byte_size, not segments, following)
 
 
 def _contents(program: Program, fold: GroupedFold) -> CountedContents:

@@ -20,15 +20,14 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.staggering import slicing_refusal
-from windowpane.engines.panes.panes import Elements, PanesEngine, PaneWindows, windows_refusal
-from windowpane.engines.panes.store import PaneStore
+from windowpane.engines.panes.ended import EndedPanesBatch
+from windowpane.engines.panes.panes import Elements, PanesEngine, windows_refusal
 from windowpane.engines.panes.touched import BatchKeys, TouchedPanes, touched_panes
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput
 from windowpane.hidden_columns import SEGMENT, SLICE, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import distinct
@@ -71,34 +70,19 @@ def combining_refusal(program: Program) -> str | None:
     return slicing_refusal(program.spec)
 
 
-class _Batch(ColumnarBatch):
+class _Batch(EndedPanesBatch):
     """One batch of one bucket: state opened, run, written back."""
 
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
-        self._keys = key_names(program)
-        self._windows = PaneWindows(self)
-        self._panes = PaneStore(store, self._keys, self._windows.is_global)
         self._purges, self._options = program.spec.purges, program.spec.panes
-        self._open = self.header.open_windows
 
-    # The clocks: a window that is over goes; it does not fire.
+    @property
+    def open_windows(self) -> int:
+        return 0 if self._purges else self._open
 
-    def on_watermark(self, before: int) -> None:
-        if self.is_event_time:
-            self._drop_ended()
-
-    def on_processing_time(self, before: int) -> None:
-        if not self.is_event_time and not self._windows.is_global:
-            self._drop_ended()
-
-    def _drop_ended(self) -> None:
-        for end in self._panes.segments():
-            if self.is_late(self._windows.window(end)):
-                self._open -= self._panes.row_count(end)
-                self._panes.drop(end)
-
-    # The rows.
+    def panes_of(self, end: int) -> int:
+        return self._panes.row_count(end)
 
     def take(self, tables: list[pa.Table]) -> None:
         if all(SLICE in table.column_names for table in tables):
@@ -185,11 +169,3 @@ class _Batch(ColumnarBatch):
             return None
         kept = touched.keys.take(pa.array(panes)) if self._purges else self._with_keys(touched, panes, fired)
         return numbers.beside(kept) if self._options.shows_info else kept
-
-    def close(self) -> BucketOutput:
-        self._panes.flush()
-        segments = self._panes.segments()
-        by_clock = not self.is_event_time and not self._windows.is_global
-        following = min((end - 1 for end in segments), default=None) if by_clock else None
-        open_windows = 0 if self._purges else self._open
-        return self.output(open_windows, self._panes.byte_size, not segments, following)

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Doubles, Integers, Mask, Unsigned
+from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.grouping.segments import NOWHERE, Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
+from windowpane.kernels.keys.ordered_codes import plain_bits
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 
 _SEED = 9001
@@ -63,7 +64,7 @@ class RegisterSketch(Sketch):
         if pa.types.is_signed_integer(kind):
             return murmur_of_words(pc.fill_null(values.cast(pa.int64()), 0).to_numpy().view(np.uint64), _SEED)
         if pa.types.is_floating(kind):
-            return murmur_of_words(_words_of_doubles(pc.fill_null(values.cast(pa.float64()), 0).to_numpy()), _SEED)
+            return murmur_of_words(plain_bits(pc.fill_null(values.cast(pa.float64()), 0).to_numpy()).view(np.uint64), _SEED)
         if pa.types.is_nested(kind):
             return None
         distinct = values.dictionary_encode()
@@ -89,12 +90,6 @@ def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:
     zeros = np.where(high > 0, 32 - high, 64 - low)
     ranks: npt.NDArray[np.uint8] = np.minimum(zeros + 1, _GREATEST_RANK).astype(np.uint8)
     return ranks
-
-
-def _words_of_doubles(values: Doubles) -> Unsigned:
-    """Return the bits of doubles with one zero and one NaN."""
-    words = (values + 0.0).view(np.uint64)
-    return np.where(np.isnan(values), np.uint64(0x7FF8000000000000), words)
 
 
 def _is_valid(values: pa.Array) -> Mask:

@@ -76,6 +76,16 @@ def has_ranks(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal128))
 
 
+def is_sortable(kind: pa.DataType) -> bool:
+    """Whether columns of a type can be sorted by codes."""
+    return has_codes(kind) or has_ranks(kind)
+
+
+def codes_of(column: pa.Array) -> Integers:
+    """Return codes that compare within the column, whose type ``is_sortable``; of NULLs any."""
+    return ordered_codes(column) if has_codes(column.type) else ranked_codes(column)[0]
+
+
 def _coder(kind: pa.DataType) -> Callable[[pa.Array], Integers] | None:
     if pa.types.is_signed_integer(kind) or (pa.types.is_unsigned_integer(kind) and kind.bit_width < 64):
         return _integers
@@ -106,9 +116,15 @@ def _floats(column: pa.Array) -> Integers:
 
 def coded_floats(numbers: Doubles) -> Integers:
     """Return the codes of doubles: their bits, with those of negative numbers turned round."""
-    bits = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+    bits = plain_bits(numbers)
     codes: Integers = bits ^ ((bits >> np.int64(63)) & _SIGN_BITS)
     return codes
+
+
+def plain_bits(numbers: Doubles) -> Integers:
+    """Return the bits of doubles, equal where those are: of one NaN, and of one zero."""
+    bits: Integers = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+    return bits
 
 
 def _times(column: pa.Array) -> Integers:

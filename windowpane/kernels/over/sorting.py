@@ -12,19 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.keys.ordered_codes import has_codes, has_ranks, ordered_codes, ranked_codes, validity
+from windowpane.kernels.keys.ordered_codes import codes_of, has_codes, ordered_codes, validity
 from windowpane.kernels.over.layout import Layout
 from windowpane.windowing.over.spec import OrderColumn
-
-
-def is_sortable(kind: pa.DataType) -> bool:
-    """Whether columns of a type can be sorted and compared here."""
-    return has_codes(kind) or has_ranks(kind)
-
-
-def codes_of(column: pa.Array) -> Integers:
-    """Return codes that compare within the column; of NULLs any."""
-    return ordered_codes(column) if has_codes(column.type) else ranked_codes(column)[0]
 
 
 def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
@@ -40,7 +30,7 @@ def partition_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
     return numbers
 
 
-def order_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
+def sorting_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
     """Return the codes to sort an ORDER BY column by, the most significant first."""
     codes = ~codes_of(column) if order.descending else codes_of(column)
     if not column.null_count:
@@ -50,9 +40,9 @@ def order_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
     return [last.astype(np.int64), np.where(valid, codes, 0)]
 
 
-def key_codes(column: pa.Array) -> list[Integers]:
+def key_sorting_codes(column: pa.Array) -> list[Integers]:
     """Return the codes to sort a key column by; NULL comes last, as the largest value."""
-    return order_codes(column, OrderColumn("", nulls_first=False))
+    return sorting_codes(column, OrderColumn("", nulls_first=False))
 
 
 def equal_neighbours(columns: Sequence[Integers], order: Integers) -> Mask:

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Mask
+from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.kernels.over.calls.call import CallKernel, call_kernel
 from windowpane.kernels.over.layout import Layout
 from windowpane.kernels.over.rows import SortedRows
-from windowpane.kernels.over.sorting import is_sortable, layout_of
+from windowpane.kernels.over.sorting import layout_of
 from windowpane.windowing.over.spec import OverSpec
 
 

@@ -17,7 +17,7 @@ from windowpane.engines.panes.timed import TimedPanesEngine
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, hidden
-from windowpane.kernels.keys.ordered_codes import has_codes, has_ranks
+from windowpane.kernels.keys.ordered_codes import is_sortable
 from windowpane.kernels.sorting.top_rows import TopRows
 from windowpane.planning.settings import Settings
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -121,7 +121,7 @@ def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ..
     Raises:
         InvalidSpecError: a window has several results, and it is not known which of them replaces which.
     """
-    ordered = tuple(field.name for field in program.keys if _has_order(field.type))
+    ordered = tuple(field.name for field in program.keys if is_sortable(field.type))
     if not newest:
         return ordered
     if isinstance(plan.effective_trigger, PurgingTrigger) or plan.panes.accumulation == "discarding":
@@ -139,10 +139,6 @@ def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ..
     return ordered
 
 
-def _has_order(kind: pa.DataType) -> bool:
-    return has_codes(kind) or has_ranks(kind)
-
-
 def _require_order(name: str, kind: pa.DataType) -> None:
-    if not _has_order(kind):
+    if not is_sortable(kind):
         raise UnsupportedTypeError(f"top by={name!r}: a column of {kind} has no order. Order by a field of it.")

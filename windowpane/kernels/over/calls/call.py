@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.errors import AggregateOverflowError
-from windowpane.kernels.keys.ordered_codes import decoded, has_codes, has_ranks, ordered_codes, ranked_codes
+from windowpane.kernels.keys.ordered_codes import decoded, has_codes, is_sortable, ordered_codes, ranked_codes
 from windowpane.kernels.over.calls import numbering, picks
 from windowpane.kernels.over.calls.by_frame import by_frame, values_by_frame
 from windowpane.kernels.over.calls.decimals import decimal_means, decimal_sums
@@ -86,7 +86,7 @@ def _fast(call: OverCall, kind: pa.DataType | None) -> type[CallKernel] | None:
     if call.function in ("first", "last", "any_value"):
         return _PickedAggregate
     if call.function in ("min", "max", "bool_and", "bool_or"):
-        return _Extreme if has_codes(kind) or has_ranks(kind) else None
+        return _Extreme if is_sortable(kind) else None
     if call.function in ("sum", "avg") and pa.types.is_signed_integer(kind):
         return _IntegerSum if call.function == "sum" else _IntegerMean
     if call.function in ("sum", "avg") and pa.types.is_floating(kind):

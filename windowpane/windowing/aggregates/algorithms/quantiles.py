@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowpane.windowing.aggregates.algorithms.collecting import CollectList
 from windowpane.windowing.aggregates.decimals import is_spark_decimal
 from windowpane.windowing.aggregates.durations import MICROSECOND, from_micros, is_duration
 from windowpane.windowing.aggregates.durations import RESULT_TYPE as DURATION
@@ -36,23 +37,10 @@ def _nan_last(values: list[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberQuantile:
+class NumberQuantile(CollectList):
     """Numbers of any kind; the result is a double."""
 
-    result_type: pa.DataType
     q: float
-
-    def create_accumulator(self) -> list[Any]:
-        return []
-
-    def add(self, accumulator: list[Any], value: Any) -> list[Any]:
-        if value is not None:
-            accumulator.append(value)
-        return accumulator
-
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        left.extend(right)
-        return left
 
     def get_result(self, accumulator: list[Any]) -> Any:
         return interpolated(_nan_last(accumulator), self.q) if accumulator else None
