@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane.kernels.keys.codes import NULL_CODE, canonical, equality_codes, order_codes
-from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, ranked_codes, validity
+from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, plain_bits, ranked_codes, validity
 from windowpane.kernels.keys.partition_hash import partition_hash
 from windowpane.kernels.keys.row_differences import differing
 from windowpane.kernels.keys.splitmix import GAMMA, mixed, stepped
@@ -135,3 +135,11 @@ def test_sort_keys_compare_as_the_rows_do(ascending: list, nulls_first: bool, de
     made = [bytes(key) for key in keys.of(table).tolist()]
     assert made == sorted(set(made))
     assert keys.sorted(table.take(list(range(len(values)))[::-1]))[0]["k"].to_pylist() == list(range(len(values)))
+
+
+def test_bits_of_doubles_know_one_zero_and_one_nan() -> None:
+    other_nans = np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64)
+    numbers = np.array([0.0, -0.0, NAN, *other_nans, 1.0, -INFINITE])
+    # IEEE 754: the exponent of 1.0 is 1023, that of infinity and NaN is all ones.
+    expected = [0, 0, *[0x7FF8000000000000] * 3, 0x3FF0000000000000, 0xFFF0000000000000]
+    assert plain_bits(numbers).view(np.uint64).tolist() == expected

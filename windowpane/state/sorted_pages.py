@@ -28,26 +28,17 @@ Pages and index are framed Arrow record batches. For a page of 1,024 rows (30-by
 takes 72 µs to encode and 37 µs to decode; lengths and heaps by ``struct`` took 66 µs and 202 µs.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from heapq import merge
-from itertools import accumulate, islice
+from __future__ import annotations
 
-import pyarrow as pa
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
 
 from windowpane.errors import PageLimitError, UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import frame, unframe
-
-_PAGE_KIND, _PAGE_VERSION = "sorted-pages-page", 1
-_INDEX_KIND, _INDEX_VERSION = "sorted-pages-index", 1
-_PAGE_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
-_INDEX_SCHEMA = pa.schema([("fence", pa.binary()), ("page", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())])
-
-ENTRY_OVERHEAD = 8
-"""Bytes an entry takes besides its key and value: two offsets of 32 bits."""
+from windowpane.state.page_rewrite import Page, PageIndex, PageLimits, PageRewrite
 
 PAGE_ROWS = Size("rows of a sorted page", 1024, (1, 3))
 PAGE_BYTES = Size("bytes of a sorted page", 1 << 18, (60, 400))
@@ -98,13 +89,13 @@ class SortedPages:
             raise PageLimitError(f"page_rows={page_rows} and page_bytes={page_bytes} of {name!r}: set both to at least 1")
         self._store = store
         self._name = name
-        self._limits = _Limits(page_rows, page_bytes)
+        self._limits = PageLimits(page_rows, page_bytes)
         self.forget()
 
     def forget(self) -> None:
         """Return to the state of a new object: cached pages, index and *unflushed changes* are dropped."""
-        self._known_index: _Index | None = None
-        self._pages: dict[int, _Page] = {}
+        self._known_index: PageIndex | None = None
+        self._pages: dict[int, Page] = {}
         self._changes = _Changes()
 
     def __len__(self) -> int:
@@ -162,13 +153,13 @@ class SortedPages:
         stop = _lower(index.fences[at + 1], high) if at + 1 < len(index.fences) else high
         if stop is not None and start >= stop:
             return [], None
-        page = self._page(index.numbers[at]) if at >= 0 else _Page()
+        page = self._page(index.numbers[at]) if at >= 0 else Page()
         block = list(islice(self._live(page, start, stop), size))
         if len(block) == size:
             return block, block[-1][0] + b"\0"
         return block, None if stop == high else stop
 
-    def _live(self, page: "_Page", start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def _live(self, page: Page, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """The entries of ``page`` in [start, stop) with the buffered changes applied."""
         changed, previous = self._changes.values, None
         for key in merge(page.between(start, stop), self._changes.between(start, stop)):
@@ -197,7 +188,7 @@ class SortedPages:
         """
         if self._changes.values:
             before = self._index()
-            rewrite = _Rewrite(before, self._limits, self._page)
+            rewrite = PageRewrite(before, self._limits, self._page)
             rewrite.apply(self._changes.values)
             if rewrite.altered:
                 rewrite.join_small_neighbours()
@@ -206,7 +197,7 @@ class SortedPages:
         self._changes = _Changes()
         self._pages = {}
 
-    def _write(self, before: "_Index", rewrite: "_Rewrite") -> None:
+    def _write(self, before: PageIndex, rewrite: PageRewrite) -> None:
         after = rewrite.index
         for number in set(before.numbers).difference(after.numbers):
             self._store.remove(self._page_key(number))
@@ -227,13 +218,13 @@ class SortedPages:
     def _page_key(self, number: int) -> str:
         return f"{self._name}.{number:x}"
 
-    def _index(self) -> "_Index":
+    def _index(self) -> PageIndex:
         if self._known_index is None:
             blob = self._store.get(self._index_key)
-            self._known_index = _Index() if blob is None else _Index.from_blob(blob)
+            self._known_index = PageIndex() if blob is None else PageIndex.from_blob(blob)
         return self._known_index
 
-    def _page(self, number: int) -> "_Page":
+    def _page(self, number: int) -> Page:
         page = self._pages.get(number)
         if page is None:
             key = self._page_key(number)
@@ -243,7 +234,7 @@ class SortedPages:
                     f"the index {self._index_key!r} names a page {key!r} that the state store does not hold: "
                     "the checkpoint is incomplete; restart from an intact copy of it"
                 )
-            page = self._pages[number] = _Page.from_blob(blob)
+            page = self._pages[number] = Page.from_blob(blob)
         return page
 
 
@@ -303,207 +294,3 @@ class _Changes:
             self._lasts.insert(at, run[_RUN.value - 1])
             at += 1
         self._lasts[at] = self._runs[at][-1]
-
-
-# --- pages and index in memory -------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Page:
-    """The entries of one page; ``keys`` are those of ``entries``, ascending."""
-
-    keys: list[bytes] = field(default_factory=list)
-    entries: dict[bytes, bytes] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, entries: Iterable[tuple[bytes, bytes]]) -> "_Page":
-        by_key = dict(entries)
-        return cls(sorted(by_key), by_key)
-
-    def get(self, key: bytes) -> bytes | None:
-        return self.entries.get(key)
-
-    def between(self, start: bytes, stop: bytes | None) -> list[bytes]:
-        end = None if stop is None else bisect_left(self.keys, stop)
-        return self.keys[bisect_left(self.keys, start) : end]
-
-    def part(self, start: int, end: int) -> "_Page":
-        keys = self.keys[start:end]
-        return _Page(keys, {key: self.entries[key] for key in keys})
-
-    def sizes(self) -> list[int]:
-        return [len(key) + len(self.entries[key]) + ENTRY_OVERHEAD for key in self.keys]
-
-    def to_blob(self) -> bytes:
-        values = [self.entries[key] for key in self.keys]
-        return _to_blob(_PAGE_KIND, _PAGE_VERSION, _PAGE_SCHEMA, [self.keys, values])
-
-    @classmethod
-    def from_blob(cls, blob: bytes) -> "_Page":
-        keys, values = _from_blob(_PAGE_KIND, _PAGE_VERSION, _PAGE_SCHEMA, blob)
-        return cls(keys, dict(zip(keys, values, strict=True)))
-
-
-@dataclass(slots=True)
-class _Index:
-    """Per page, in key order: first key, number, rows and bytes."""
-
-    fences: list[bytes] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-
-    def locate(self, key: bytes) -> int:
-        """The position of the page whose range holds ``key``; -1 if it lies before the first fence."""
-        return bisect_right(self.fences, key) - 1
-
-    def copy(self) -> "_Index":
-        return _Index(self.fences[:], self.numbers[:], self.rows[:], self.sizes[:])
-
-    def replace(self, start: int, end: int, pages: dict[int, _Page]) -> None:
-        """Put ``pages``, by number, in the place of those at [start, end)."""
-        self.fences[start:end] = [page.keys[0] for page in pages.values()]
-        self.numbers[start:end] = pages
-        self.rows[start:end] = [len(page.keys) for page in pages.values()]
-        self.sizes[start:end] = [sum(page.sizes()) for page in pages.values()]
-
-    def to_blob(self) -> bytes:
-        columns: list[list[bytes] | list[int]] = [self.fences, self.numbers, self.rows, self.sizes]
-        return _to_blob(_INDEX_KIND, _INDEX_VERSION, _INDEX_SCHEMA, columns)
-
-    @classmethod
-    def from_blob(cls, blob: bytes) -> "_Index":
-        return cls(*_from_blob(_INDEX_KIND, _INDEX_VERSION, _INDEX_SCHEMA, blob))
-
-
-def _to_blob(kind: str, version: int, schema: pa.Schema, columns: Iterable[list[bytes] | list[int]]) -> bytes:
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    body: bytes = pa.RecordBatch.from_arrays(arrays, schema=schema).serialize().to_pybytes()
-    return frame(kind, version, body)
-
-
-def _from_blob(kind: str, version: int, schema: pa.Schema, blob: bytes) -> list[list]:  # type: ignore[type-arg]
-    body = unframe(kind, version, blob)
-    try:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(body), schema)
-    except (pa.ArrowException, OSError) as cause:
-        raise UnreadableStateError(
-            f"a state blob of kind {kind!r} ({len(body)} bytes) is damaged: {cause}; restart from an intact checkpoint"
-        ) from cause
-    return [column.to_pylist() for column in batch.columns]
-
-
-# --- the rewrite of a flush ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """How large pages get, and when two of them join."""
-
-    rows: int
-    bytes: int
-
-    def fits(self, rows: int, size: int) -> bool:
-        return rows == 1 or (rows <= self.rows and size <= self.bytes)
-
-    def joins(self, rows: tuple[int, int], sizes: tuple[int, int]) -> bool:
-        """Whether two neighbours become one: one is under a quarter full, both together under three."""
-        if 4 * sum(rows) > 3 * self.rows or 4 * sum(sizes) > 3 * self.bytes:
-            return False
-        return any(4 * r < self.rows and 4 * s < self.bytes for r, s in zip(rows, sizes, strict=True))
-
-
-class _Rewrite:
-    """One flush before it writes: the index to be and, by number, the pages with new content (``dirty``)."""
-
-    def __init__(self, before: _Index, limits: _Limits, read: Callable[[int], _Page]) -> None:
-        self.index = before.copy()
-        self.dirty: dict[int, _Page] = {}
-        self.altered = False
-        self._seams: set[int] = set()  # pages that got another right neighbour, since theirs became empty
-        self._limits = limits
-        self._read = read
-        # Above every number in use, so that no page is both removed and written by one flush.
-        self._next_number = max(before.numbers, default=-1) + 1
-
-    def apply(self, changes: dict[bytes, bytes | None]) -> None:
-        """Apply the changes page by page, from the last to the first so that positions stay valid."""
-        by_position: dict[int, list[bytes]] = {}
-        for key in changes:
-            by_position.setdefault(max(self.index.locate(key), 0), []).append(key)
-        last = max(len(self.index.numbers) - 1, 0)
-        for at in sorted(by_position, reverse=True):
-            page = self._changed(at, {key: changes[key] for key in by_position[at]})
-            if page is not None:
-                self._replace(at, self._cut(page, fill=at == last))
-
-    def _changed(self, at: int, changes: dict[bytes, bytes | None]) -> _Page | None:
-        """The page at ``at`` with ``changes`` applied; None if they alter nothing."""
-        old = self._read(self.index.numbers[at]).entries if self.index.numbers else {}
-        if all(old.get(key) == value for key, value in changes.items()):
-            return None
-        merged = {**old, **changes}
-        return _Page.of((key, value) for key, value in merged.items() if value is not None)
-
-    def _cut(self, page: _Page, fill: bool) -> list[_Page]:
-        """Cut a page into such as keep the limits.
-
-        Pages are cut in halves, so that both can grow. At the end of the key space (``fill``) they are filled
-        one after the other instead: what is appended in order leaves full pages behind.
-        """
-        totals = list(accumulate(page.sizes(), initial=0))
-        ends = self._filled(totals) if fill else self._halved(totals, 0, len(page.keys))
-        starts = [0, *ends[:-1]]
-        return [page.part(start, end) for start, end in zip(starts, ends, strict=True)] if page.keys else []
-
-    def _filled(self, totals: list[int]) -> list[int]:
-        ends = [0]
-        while ends[-1] < len(totals) - 1:
-            start = ends[-1]
-            by_bytes = bisect_right(totals, totals[start] + self._limits.bytes) - 1
-            ends.append(max(start + 1, min(start + self._limits.rows, by_bytes)))
-        return ends[1:]
-
-    def _halved(self, totals: list[int], start: int, end: int) -> list[int]:
-        rows, size = end - start, totals[end] - totals[start]
-        if self._limits.fits(rows, size):
-            return [end]
-        middle = start + rows // 2
-        if size > self._limits.bytes:
-            middle = bisect_left(totals, totals[start] + size // 2, start + 1, end - 1)
-        return self._halved(totals, start, middle) + self._halved(totals, middle, end)
-
-    def _replace(self, at: int, pages: list[_Page]) -> None:
-        """Put ``pages`` in the place of the one at ``at``; the first of them inherits its number."""
-        end = min(at + 1, len(self.index.numbers))
-        inherited = self.index.numbers[at:end][: len(pages)]
-        fresh = range(self._next_number, self._next_number + len(pages) - len(inherited))
-        self._next_number = fresh.stop
-        numbered = dict(zip([*inherited, *fresh], pages, strict=True))
-        self.index.replace(at, end, numbered)
-        self.dirty.update(numbered)
-        self.altered = True
-        if not pages and at > 0:
-            self._seams.add(self.index.numbers[at - 1])
-
-    def join_small_neighbours(self) -> None:
-        """Join the rewritten pages with their neighbours where the limits say so.
-
-        One pass from the end is enough: a join only makes a page fuller, so a boundary that stayed stays.
-        """
-        index = self.index
-        for at in range(len(index.numbers) - 2, -1, -1):
-            left, right = index.numbers[at : at + 2]
-            touched = left in self.dirty or right in self.dirty or left in self._seams
-            if touched and self._joins(at):
-                joined = self._current(left).entries | self._current(right).entries
-                self.dirty.pop(right, None)
-                self.dirty[left] = _Page.of(joined.items())
-                index.replace(at, at + 2, {left: self.dirty[left]})
-
-    def _joins(self, at: int) -> bool:
-        rows, sizes = self.index.rows[at : at + 2], self.index.sizes[at : at + 2]
-        return self._limits.joins((rows[0], rows[1]), (sizes[0], sizes[1]))
-
-    def _current(self, number: int) -> _Page:
-        return self.dirty.get(number) or self._read(number)

@@ -12,6 +12,7 @@ from windowpane.sql.catalog.entries import Catalog, IndexInfo, SinkInfo, TableIn
 from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.catalog.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.embedded import sinks, tables
+from windowpane.sql.embedded.declared_tables import declared_columns, table_info
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
@@ -122,13 +123,13 @@ class Definitions:
         return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
 
     def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
-        columns = tables.declared_columns(statement, text)
+        columns = declared_columns(statement, text)
         bound = None
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
         self._runner.check_source(statement.options, statement.place)
-        info = tables.table_info(statement, columns, text)
+        info = table_info(statement, columns, text)
         if is_new:
             tables.create(self._storage, info)
             self._runner.create_table(info)

@@ -1,8 +1,8 @@
-"""Tables: creating them, and changing their rows; changes wait for the next flush, and late rows are dropped on the way in."""
+"""The rows of tables, and changes of them: these wait for the next flush, and late rows are dropped on the way in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,131 +13,24 @@ from windowpane.sql.bind.bound_query import BoundQuery, open_literals
 from windowpane.sql.bind.queries import QueryBinder
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
-from windowpane.sql.catalog.entries import ROW_ID, TableInfo, TableWatermark
-from windowpane.sql.catalog.relations import Relation, StoredColumn
-from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, OnConflict, conflicting, old_and_excluded, winners
+from windowpane.sql.catalog.entries import ROW_ID, TableInfo
+from windowpane.sql.catalog.relations import Relation
+from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, conflicting, old_and_excluded, winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
 from windowpane.sql.dml.returning import ChangedRows, is_row_by_row, over_changed_rows
+from windowpane.sql.embedded.declared_tables import assigned
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, cast, convert, quoted, settled
-from windowpane.sql.expressions.types import BIGINT, UNKNOWN, SqlType, common, is_instant, is_number
-from windowpane.sql.nodes import Node, Watermark, compile_plan
-from windowpane.sql.parse.naming import check_columns
+from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.nodes import Node, compile_plan
 from windowpane.sql.parse.positions import Text
-from windowpane.sql.parse.statements import CreateTable, Delete, Insert, Update
+from windowpane.sql.parse.statements import Delete, Insert, Update
 from windowpane.sql.streaming.clock import Watermarks
 from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, netted, same
 from windowpane.sql.values import far_instants
 from windowpane.sql.values.value_text import cell_text
-
-
-def declared_columns(statement: CreateTable, text: Text) -> tuple[StoredColumn, ...]:
-    """Return the columns that a statement declares; a generated one without a type has that of its expression."""
-    given = tuple(StoredColumn(column.name, column.type, not_null=column.not_null) for column in statement.columns)
-    typed = tuple(Visible(statement.name, Column(each.name, each.name, each.type)) for each in given if each.type != UNKNOWN)
-    binder = ScalarBinder(text, Scope(typed), "a generated column", NOW)
-    columns = []
-    for column, spec in zip(given, statement.columns, strict=True):
-        made = column.type == UNKNOWN and spec.generated is not None
-        columns.append(replace(column, type=settled(binder.bind(spec.generated)).type) if made and spec.generated else column)
-    return tuple(columns)
-
-
-def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> TableInfo:
-    """Return the table that a statement describes.
-
-    Raises:
-        SqlError: its key, watermark, defaults or generated columns name something that is not there.
-    """
-    names = [column.name for column in columns]
-    check_columns(statement.name, names, statement.place)
-    for name in (*statement.primary_key, *([statement.watermark.column] if statement.watermark else [])):
-        if name not in names:
-            raise text.name_error(None, f"table {statement.name!r} has no column {name!r}; it has {', '.join(names)}.")
-    key = statement.primary_key or (ROW_ID,)
-    hidden = () if statement.primary_key else (StoredColumn(ROW_ID, BIGINT, hidden=True),)
-    scope = Scope(tuple(Visible(statement.name, Column(column.name, column.name, column.type)) for column in columns))
-    watermark = _watermark(statement, columns, scope, text)
-    relation = Relation(
-        statement.name,
-        "source" if statement.is_source else "table",
-        (*columns, *hidden),
-        key,
-        statement.append_only,
-        f"main.{quoted(statement.name)}",
-        {watermark.column: Watermark(((statement.name, "{w}"),), statement.append_only)} if watermark else {},
-        small=statement.small,
-    )
-    types = {column.name: column.type for column in columns}
-    generated = _generated(statement, scope, types, text)
-    for name in statement.primary_key:
-        if NOW in generated.get(name, ""):
-            message = f"column {name!r} of the primary key is computed from the clock. Leave it out of the key."
-            raise text.type_error(None, message)
-    return TableInfo(
-        relation,
-        _defaults(statement, text),
-        generated,
-        watermark,
-        statement.options,
-        statement.text,
-        _conflict(statement, columns, text),
-    )
-
-
-def _conflict(statement: CreateTable, columns: tuple[StoredColumn, ...], text: Text) -> OnConflict:
-    types = {column.name: column.type for column in columns}
-    for name in statement.conflict.versions:
-        if name not in types:
-            raise text.name_error(None, f"table {statement.name!r} has no version column {name!r}; it has {', '.join(types)}.")
-        if types[name].name in ("array", "jsonb", "boolean"):
-            raise text.type_error(None, f"version column {name!r} is of type {types[name]}, which counts no versions.")
-    return statement.conflict
-
-
-def _watermark(statement: CreateTable, columns: tuple[StoredColumn, ...], scope: Scope, text: Text) -> TableWatermark | None:
-    spec = statement.watermark
-    if spec is None:
-        return None
-    kind = next(column.type for column in columns if column.name == spec.column)
-    bound = ScalarBinder(text, scope, "WATERMARK FOR", "").bind(spec.expression)
-    try:
-        return TableWatermark(spec.column, kind, cast(bound, kind).sql)
-    except MismatchError as error:
-        raise text.type_error(spec.expression, str(error)) from None
-
-
-def _defaults(statement: CreateTable, text: Text) -> dict[str, Expr]:
-    binder = ScalarBinder(text, Scope(), "DEFAULT", NOW)
-    given = [column for column in statement.columns if column.default is not None]
-    return {column.name: assigned(binder.bind(column.default), column.type) for column in given if column.default is not None}
-
-
-def _generated(statement: CreateTable, scope: Scope, types: Mapping[str, SqlType], text: Text) -> dict[str, str]:
-    binder = ScalarBinder(text, scope, "a generated column", NOW)
-    given = [column for column in statement.columns if column.generated is not None]
-    return {
-        column.name: assigned(binder.bind(column.generated), types[column.name]).sql
-        for column in given
-        if column.generated is not None
-    }
-
-
-def assigned(value: Expr, kind: SqlType) -> Expr:
-    """Return a value as the type of the column it is assigned to.
-
-    Raises:
-        MismatchError: it cannot be assigned without a cast.
-    """
-    numbers = is_number(value.type) and is_number(kind)
-    instants = is_instant(value.type) and is_instant(kind)
-    if numbers or instants:
-        return convert(value, kind) if kind.open else cast(value, kind)
-    if common(value.type, kind) != kind:
-        raise MismatchError(f"column is of type {kind}, but the expression is of type {value.type}. Cast it.")
-    return convert(value, kind)
 
 
 def create(storage: Storage, info: TableInfo) -> None:
