@@ -88,6 +88,7 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file of changes have a part for each row or two, and tasks share most letters."""
     monkeypatch.setattr(spark_runner, "PART_ROWS", 2)
+    monkeypatch.setattr(change_log, "_TOGETHER_ROWS", 2)
     monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=600))
 
 
@@ -143,6 +144,20 @@ def test_tasks_share_a_large_letter_and_read_each_part_once(tmp_path: Path, monk
         session.run("INSERT INTO t VALUES (0, 100); FLUSH; DELETE FROM t WHERE v = 100; INSERT INTO t VALUES (2, 5); FLUSH")
         assert session.query("SELECT k, n, s FROM totals ORDER BY k").rows() == [(0, 13, 273), (1, 14, 287), (2, 14, 265)]
         assert sorted(Counter(group for _, group in read).values()) == [4]  # two flushes, two views, one part each
+
+
+def test_parts_of_a_batch_come_together_where_they_are_alike(tmp_path: Path, monkeypatch) -> None:
+    parts: list[list[dict[str, object]]] = [[{"a": 1}, {"a": 2}], [{"a": 3}], [{"a": "x"}], [{"a": "y"}], [{"a": "z"}]]
+    folder = tmp_path / f"{7:012}"
+    folder.mkdir()
+    for number, rows in enumerate(parts):
+        change_log.write_shared([pa.Table.from_pylist(rows)], [folder / f"part-{number}.parquet"])
+    log = change_log.ChangeLog(tmp_path)
+    assert [part.to_pylist() for part in log.changes(7)] == [parts[0] + parts[1], parts[2] + parts[3] + parts[4]]
+    monkeypatch.setattr(change_log, "_TOGETHER_ROWS", 2)
+    assert [part.to_pylist() for part in log.changes(7)] == [parts[0], parts[1], parts[2] + parts[3], parts[4]]
+    monkeypatch.setattr(change_log, "_TOGETHER_BYTES", 1)
+    assert [part.to_pylist() for part in log.changes(7)] == parts
 
 
 def before(function: Callable) -> Callable:

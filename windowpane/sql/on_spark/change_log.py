@@ -30,6 +30,9 @@ _BLOBS = 1
 """How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 if nobody sets
 another number."""
 
+_TOGETHER_ROWS, _TOGETHER_BYTES = 100_000, 16 * 2**20
+"""So many changes are enough to bring them to the store: a statement for each small part costs as much again."""
+
 _SCHEMA = pa.schema([("blob", pa.binary())])
 
 
@@ -56,9 +59,15 @@ class ChangeLog:
             draft.rename(target)
 
     def changes(self, number: int) -> Iterator[pa.Table]:
-        """Yield the changes of a batch, part by part: one is in memory at a time."""
-        for path in self._parts(number):
-            yield from held_in(path)
+        """Yield the changes of a batch, some parts together: so many are in memory at a time."""
+        held: list[pa.Table] = []
+        for part in chain.from_iterable(map(held_in, self._parts(number))):
+            if held and (_is_enough(held) or not part.schema.equals(held[0].schema)):  # branches of a union may differ
+                yield pa.concat_tables(held)
+                held = []
+            held.append(part)
+        if held:
+            yield pa.concat_tables(held)
 
     def share(self, number: int, folder: Path) -> Iterator[Path]:
         """Let the files of a batch that have changes stand in another folder, too, where they stay; yield them.
@@ -91,6 +100,12 @@ class ChangeLog:
 
     def _parts(self, number: int) -> list[Path]:
         return sorted(self._batch(number).glob("part-*.parquet"))
+
+
+def _is_enough(tables: Sequence[pa.Table]) -> bool:
+    rows: int = sum(table.num_rows for table in tables)
+    size: int = sum(table.nbytes for table in tables)
+    return rows >= _TOGETHER_ROWS or size >= _TOGETHER_BYTES
 
 
 def write_shared(changes: Iterable[pa.Table], readers: Sequence[Path]) -> bool:

@@ -68,10 +68,20 @@ class Rowwise:
         return result
 
 
-def typed(storage: Storage, tables: Iterable[pa.Table], columns: Sequence[tuple[str, str]]) -> str | None:
+def typed(
+    storage: Storage, tables: Iterable[pa.Table], columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None
+) -> str | None:
     """Keep changes until the transaction ends, with the types they have in plans, and return the name to read them by.
 
-    Tables are taken one at a time; ``None`` if there is none.
+    Args:
+        storage: where they are kept.
+        tables: the changes, taken one table at a time.
+        columns: (name in the tables, DuckDB type) of what is kept.
+        names: what the columns are called there, ``None`` for the names in the tables.
+
+    Returns:
+        the name; ``None`` if there is no table.
     """
-    items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in columns]
+    called = zip(columns, names or [column for column, _ in columns], strict=True)
+    items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(name)}" for (column, kind), name in called]
     return storage.temporary_of(tables, ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"]))

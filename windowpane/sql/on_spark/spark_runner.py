@@ -624,12 +624,13 @@ class SparkRunner:
             changes: what they gave.
             is_kept: whether the store holds the rows of the view.
         """
-        delta = typed(self._storage, changes, column_types(view.job.node.columns))
+        kinds = dict(column_types(view.job.node.columns))
+        delta = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
         if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
             delta = Inserts(delta)
         if is_kept:
-            return self._changes.keep(view, delta)
-        return None if delta is None else self._changes.in_stored_names(view, delta)
+            return self._changes.keep_stored(view, delta)
+        return None if delta is None else self._changes.settled(view, delta)
 
 
 def _clock_name(source: str, view: str) -> str:

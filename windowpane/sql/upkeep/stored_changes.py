@@ -68,14 +68,19 @@ class StoredChanges:
         """Change the stored rows of a view by what its job gave, and return that in stored names."""
         if delta is None:
             return None
+        return self.keep_stored(view, like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta))
+
+    def keep_stored(self, view: ViewInfo, delta: str | None) -> str | None:
+        """Change the stored rows of a view by a batch in stored names, and return it with each row once."""
+        if delta is None:
+            return None
         relation, names = view.relation, [column.name for column in view.relation.columns]
-        query = f"({views.in_stored_names(view.ids, delta, WEIGHT)})"
         if isinstance(delta, Inserts) and self._is_unfilled(relation):
-            apply_to(self._storage, relation.storage, Inserts(query), names, relation.key)
+            apply_to(self._storage, relation.storage, delta, names, relation.key)
             self.forget(relation.name)
             self._last[relation.name] = None
             return None if self._storage.is_empty(relation.storage) else whole(relation)
-        named = self.in_stored_names(view, delta)
+        named = self.settled(view, delta)
         if named is not None:
             apply_to(self._storage, relation.storage, named, names, relation.key)
             self.forget(relation.name)
@@ -83,10 +88,9 @@ class StoredChanges:
             self._last[relation.name] = named
         return named
 
-    def in_stored_names(self, view: ViewInfo, delta: str) -> str | None:
-        """Return what the job of a view gave in stored names, each row once; ``None`` if nothing is left."""
-        query = like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta)
-        batch = settled(self._storage, query, [column.name for column in view.relation.columns])
+    def settled(self, view: ViewInfo, delta: str) -> str | None:
+        """Return a batch of a view in stored names with each row once; ``None`` if nothing is left of it."""
+        batch = settled(self._storage, delta, [column.name for column in view.relation.columns])
         return None if batch is None else kept(self._storage, batch)
 
     def _is_unfilled(self, relation: Relation) -> bool:
