@@ -1,4 +1,4 @@
-"""A sketch made of the values that set a register is the one that the library makes of all of them."""
+"""A sketch made of registers is the one that the library makes of all the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasketches import hll_sketch, tgt_hll_type
+from datasketches import hll_sketch, hll_union, tgt_hll_type
 
 import windowpane as wp
 from windowpane.kernels.aggregates import columnar_form
@@ -67,6 +67,24 @@ def test_a_sketch_is_that_of_all_values(kind: pa.DataType, value: Callable[[int]
             assert bound.get_result(sketch) == bound.get_result(whole)
             more = bound.add(bound.create_accumulator(), value(7))
             assert bound.get_result(bound.merge(sketch, more)) == bound.get_result(bound.merge(whole, more))
+
+
+@pytest.mark.parametrize("rsd", [0.09, 0.05, 0.005])
+def test_many_values_are_stored_as_the_library_stores_a_merged_sketch(rsd: float) -> None:
+    aggregate = wp.approx_count_distinct("v", rsd=rsd)
+    form = columnar_form(aggregate, "p", ("v",), [pa.int64()])
+    assert isinstance(form, SegmentAggregate)
+    values = list(range(200_000))
+    rows = pa.table({"v": pa.array(values)})
+    partials = form.fold(pa.table(dict(form.lift(rows))), Segments(np.arange(len(values)), np.array([0, len(values)])))
+    bound = aggregate.bind([pa.int64()])
+    library = hll_sketch(bound.create_accumulator().hll.lg_config_k, tgt_hll_type.HLL_8)
+    for value in values:
+        library.update(value)
+    union = hll_union(library.lg_config_k)
+    union.update(library)
+    union.update(library)
+    assert partials["pb"].to_pylist() == [bytes(union.get_result(tgt_hll_type.HLL_8).serialize_compact())]
 
 
 def test_hashes_of_texts_are_those_of_the_library() -> None:

@@ -141,8 +141,11 @@ class SharedSlices:
         for extreme in {int(times.min()), int(times.max())} if len(times) else ():
             self._refuse_overflow(extreme)
         period = self.slide if self.has_gaps else self.length
-        starts: Integers = times - (times % period - self.offset % period) % period
-        return starts
+        # numpy takes a remainder by division, one number at a time; a quotient by a constant takes a fifth of that.
+        since = times - times // period * period
+        since -= self.offset % period
+        since += (since < 0) * period
+        return times - since
 
     def _refuse_overflow(self, time: int) -> None:
         last = window_start(time, self.offset, self.slide)

@@ -1,11 +1,12 @@
-"""approx_count_distinct by column: of a group with many values, only those that set a register reach its sketch.
+"""approx_count_distinct by column: a group with many values gets the registers of its sketch without a sketch to add to.
 
 A HyperLogLog sketch with ``k`` registers holds single values until there are about ``k / 8``, and from then on the greatest
-rank of the values of each register. So where the values of a group set ``k / 4`` registers or more, all but the greatest
-of each register leave no trace, and the sketch is the same without them. Registers and ranks are computed of whole columns.
+rank of the values of each register. So where the values of a group set ``k / 4`` registers or more, those registers are all
+there is to its sketch. Registers and ranks are computed of whole columns, and written as the library writes a merged sketch.
 
-Source of the rule: Apache DataSketches, HllSketch: the hash is MurmurHash3 with seed 9001; the low bits of its first half
-choose the register, the leading zeros of its second half make the rank.
+Source of the rules: Apache DataSketches, HllSketch and its PreambleUtil: the hash is MurmurHash3 with seed 9001; the low bits
+of its first half choose the register, the leading zeros of its second half make the rank. A stored sketch of type HLL_8 is a
+preamble of 40 bytes and a byte a register; what it sums up of the registers is exact in doubles, so their order is no matter.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers, Mask, Unsigned
+from windowpane.arrays import Mask, Unsigned
 from windowpane.kernels.aggregates.sketches import Sketch
-from windowpane.kernels.grouping.segments import NOWHERE, Segments
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.kernels.keys.ordered_codes import plain_bits
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
 
 _SEED = 9001
 _GREATEST_RANK = 63
+_FEWEST_SET = 4
+"""A group that sets one in so many registers has more values than any sketch holds singly."""
+_COMPACT, _OUT_OF_ORDER, _HLL_8 = 8, 16, 10
+"""Flags of a sketch that was merged, and the mode and type of one with a byte a register."""
+_PREAMBLE = np.dtype(
+    [("first", "u1", 8), ("history", "<f8"), ("below_32", "<f8"), ("from_32", "<f8"), ("unset", "<i4"), ("exceptions", "<i4")]
+)
+_WEIGHTS = 2.0 ** -np.arange(_GREATEST_RANK + 1)
+_WEIGHTS_BELOW_32 = np.where(np.arange(_GREATEST_RANK + 1) < 32, _WEIGHTS, 0)
+_WEIGHTS_FROM_32 = _WEIGHTS - _WEIGHTS_BELOW_32
 
 
 class RegisterSketch(Sketch):
@@ -33,28 +44,32 @@ class RegisterSketch(Sketch):
         super().__init__(prefix, slots, bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
         self._distinct = bound
 
-    def _needed(self, column: pa.Array, segments: Segments) -> tuple[Integers, Integers]:
-        size = 1 << self._distinct.lg_k
-        is_large = segments.sizes > size
-        hashes = self._hashes(column) if is_large.any() else None
+    def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
+        known = self._images_of_many(column, segments)
+        rest = [group for group in range(segments.count) if group not in known]
+        if not known or not rest:
+            return super()._images(column, segments) if rest else [known[group] for group in range(segments.count)]
+        order = np.concatenate([segments.rows_of(group) for group in rest])
+        others = iter(super()._images(column, Segments(order, np.cumsum([0, *segments.sizes[rest].tolist()]))))
+        return [known[group] if group in known else next(others) for group in range(segments.count)]
+
+    def _images_of_many(self, column: pa.Array, segments: Segments) -> dict[int, bytes]:
+        """Return the sketches of the groups whose values set so many registers that it holds nothing else."""
+        lg_k = self._distinct.lg_k
+        size = 1 << lg_k
+        may = segments.sizes >= size // _FEWEST_SET
+        hashes = self._hashes(column) if may.any() else None
         if hashes is None:
-            return super()._needed(column, segments)
-        large = np.flatnonzero(is_large)
-        group = _large_groups(segments, is_large, len(column))
-        ranks = np.where(_is_valid(column) & (group != NOWHERE), _ranks(hashes[1]), np.uint8(0))
-        registers = group * size + (hashes[0] & np.uint64(size - 1)).view(np.int64)
-        greatest = np.zeros(len(large) * size, np.uint8)
-        np.maximum.at(greatest, registers, ranks)
-        # One row of those that set a register to its greatest rank stands for all of them.
-        setting = np.flatnonzero((ranks == greatest[registers]) & (ranks > 0))
-        row_of = np.full(len(greatest), NOWHERE)
-        row_of[registers[setting]] = setting
-        rows = [segments.rows_of(each) for each in range(segments.count)]
-        for each, row_of_register in zip(large.tolist(), row_of.reshape(-1, size), strict=True):
-            found = row_of_register[row_of_register != NOWHERE]
-            if len(found) >= size // 4:
-                rows[each] = found
-        return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+            return {}
+        groups = np.flatnonzero(may)
+        rows = segments.order if may.all() else segments.order[np.repeat(may, segments.sizes)]
+        places = np.repeat(np.arange(len(groups)) * size, segments.sizes[groups])
+        places += (hashes[0][rows] & np.uint64(size - 1)).view(np.int64)
+        registers = np.zeros(len(groups) * size, np.uint8)
+        np.maximum.at(registers, places, np.where(_is_valid(column), _ranks(hashes[1]), np.uint8(0))[rows])
+        table = registers.reshape(-1, size)
+        is_full = np.count_nonzero(table, axis=1) >= size // _FEWEST_SET
+        return dict(zip(groups[is_full].tolist(), _written(table[is_full], lg_k), strict=True))
 
     def _hashes(self, values: pa.Array) -> tuple[Unsigned, Unsigned] | None:
         """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""
@@ -74,12 +89,15 @@ class RegisterSketch(Sketch):
         return first[places], second[places]
 
 
-def _large_groups(segments: Segments, is_large: Mask, rows: int) -> Integers:
-    """Return which of the large groups each row belongs to, ``NOWHERE`` if to none."""
-    numbers = np.where(is_large, np.cumsum(is_large) - 1, NOWHERE)
-    groups = np.full(rows, NOWHERE)
-    groups[segments.order] = np.repeat(numbers, segments.sizes)
-    return groups
+def _written(table: npt.NDArray[np.uint8], lg_k: int) -> list[bytes]:
+    """Return the stored sketches of some groups, given a row of registers each."""
+    headers = np.zeros(len(table), _PREAMBLE)
+    headers["first"] = np.frombuffer(bytes((10, 1, 7, lg_k, 0, _COMPACT | _OUT_OF_ORDER, 0, _HLL_8)), np.uint8)
+    headers["below_32"] = _WEIGHTS_BELOW_32[table].sum(axis=1)
+    headers["from_32"] = _WEIGHTS_FROM_32[table].sum(axis=1)
+    headers["unset"] = table.shape[1] - np.count_nonzero(table, axis=1)
+    whole = np.concatenate([headers.view(np.uint8).reshape(len(table), _PREAMBLE.itemsize), table], axis=1)
+    return [row.tobytes() for row in whole]
 
 
 def _ranks(hashes: Unsigned) -> npt.NDArray[np.uint8]:

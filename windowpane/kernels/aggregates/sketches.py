@@ -39,21 +39,17 @@ class Sketch(SegmentAggregate):
         return {f"{self.prefix}b": rows[self.slots[0]]}
 
     def fold(self, lifted: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        column = flat(lifted[f"{self.prefix}b"])
-        rows, offsets = self._needed(column, segments)
-        groups = _cut(column.take(pa.array(rows)).to_pylist(), offsets)
-        return self._written(reduce(self._bound.add, group, self._bound.create_accumulator()) for group in groups)
+        return {f"{self.prefix}b": pa.array(self._images(flat(lifted[f"{self.prefix}b"]), segments), pa.binary())}
 
-    def _needed(self, column: pa.Array, segments: Segments) -> tuple[Integers, Integers]:
-        """Return the rows that make the sketches what all of them would, group by group, and where those of each begin."""
-        return segments.order, segments.offsets
+    def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
+        """Return the sketch of the values of each segment, as its bytes."""
+        groups = _cut(segments.gather(column).to_pylist(), segments.offsets)
+        return [self._write(reduce(self._bound.add, group, self._bound.create_accumulator())) for group in groups]
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         images = segments.gather(partials[f"{self.prefix}b"]).to_pylist()
         groups = _cut(images, segments.offsets)
-        return self._written(reduce(self._bound.merge, map(self._read, group)) for group in groups)
-
-    def _written(self, sketches: Iterable[Any]) -> Mapping[str, pa.Array]:
+        sketches = (reduce(self._bound.merge, map(self._read, group)) for group in groups)
         return {f"{self.prefix}b": pa.array([self._write(sketch) for sketch in sketches], pa.binary())}
 
     def finish(self, partials: pa.Table) -> pa.Array:

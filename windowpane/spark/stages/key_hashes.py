@@ -42,7 +42,14 @@ def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: 
         hashes = spark_hashes(rows.select(keys))
     else:
         hashes = np.array([zlib.crc32(encode_key(key)) for key in python_keys(rows, keys)], np.int64)
-    return hashes % buckets
+    return _remainders(hashes, buckets)
+
+
+def _remainders(hashes: Integers, buckets: int) -> Integers:
+    """Return ``hashes % buckets``, which numpy takes five times as long for as for a quotient."""
+    if buckets & (buckets - 1) == 0:
+        return hashes & (buckets - 1)
+    return hashes - hashes // buckets * buckets
 
 
 def _integer_hashes(columns: Sequence[pa.ChunkedArray]) -> Integers:
