@@ -13,7 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.engines.columnar_programs import batches
+from tests.engines.columnar_programs import AGGREGATES, TIMESTAMP, batches, small
 from tests.examples import examples
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program, Upstream
@@ -42,18 +42,7 @@ from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema([("k", pa.string()), ("v", pa.int64()), ("w", pa.int32())])
-AGGREGATES = {
-    "n": wp.count(),
-    "present": wp.count("v"),
-    "total": wp.sum("v"),
-    "low": wp.min("v"),
-    "high": wp.max("w"),
-    "mean": wp.avg("v"),
-}
-
-
 INTEGERS = {pa.duration("us"): pa.int64()}
 """The integers that cast to a type of key, where those are not 32 bits wide."""
 
@@ -70,7 +59,6 @@ def by_value(gap):
     return lambda row: gap + row["w"] % 5
 
 
-small = st.integers(1, 12)
 assigners = st.one_of(
     small.map(wp.EventTimeSessionWindows),
     small.map(lambda gap: wp.EventTimeSessionWindows(by_value(gap))),

@@ -25,6 +25,8 @@ from tests.brief_jvm import BRIEF
 
 SCHEMA = "id long, k string, t timestamp, v long, heartbeat boolean"
 STALL = 1_000_000
+"""The value at which ``tumbling`` stalls; the others stall in a batch."""
+STALLS_IN = 5
 LATE = wp.OutputTag("late")
 FIRST = wp.OutputTag("first", "firing long, n long")
 
@@ -82,15 +84,15 @@ def events(spark: SparkSession, folder: str) -> wp.KeyedStream:
     return wp.stream(df, event_time="t", watermark="2 seconds", heartbeat="heartbeat").key_by("k")
 
 
-def start_sessions(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+def start_sessions(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any], at: int = STALLS_IN) -> Any:
     windows = events(spark, folder).window(wp.EventTimeSessionWindows.with_gap("3 seconds")).allowed_lateness("6 seconds")
     result = windows.side_output_late_data(LATE).side_output(FIRST).process(Report(False), "n long, total long, firing long")
-    first = stalling_sink(f"{work}/sessions/first", f"{work}/sessions.stalled", at=5)
+    first = stalling_sink(f"{work}/sessions/first", f"{work}/sessions.stalled", at)
     sinks: dict[str, Any] = {"main": f"{work}/sessions/main", "first": first, "late": f"{work}/sessions/late"}
     return result.start(checkpoint=f"{work}/sessions/checkpoint", trigger=trigger, **sinks)
 
 
-def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any], at: int = STALLS_IN) -> Any:
     windows = events(spark, folder).window(wp.TumblingEventTimeWindows.of("10 seconds")).allowed_lateness("15 seconds")
     early = windows.trigger(wp.ContinuousEventTimeTrigger.of("4 seconds"))
     report = Report(True, f"{work}/tumbling.stalled")
@@ -98,11 +100,11 @@ def start_tumbling(spark: SparkSession, folder: str, work: Path, trigger: dict[s
     return writer.option("checkpointLocation", f"{work}/tumbling/checkpoint").start(f"{work}/tumbling/main")
 
 
-def start_changed(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any]) -> Any:
+def start_changed(spark: SparkSession, folder: str, work: Path, trigger: dict[str, Any], at: int = STALLS_IN) -> Any:
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder).where("NOT heartbeat")
     calls = {"after": wp.lead("v"), "total": wp.sum("v"), "place": wp.rank().over(partition_by=(), order_by=F.col("v").desc())}
     result = wp.over(df, key="id").partition_by("k").order_by("t").select("*", **calls).emit_on_update()
-    main = stalling_sink(f"{work}/changed/main", f"{work}/changed.stalled", at=5)
+    main = stalling_sink(f"{work}/changed/main", f"{work}/changed.stalled", at)
     return result.start(checkpoint=f"{work}/changed/checkpoint", trigger=trigger, main=main)
 
 
@@ -110,11 +112,11 @@ STARTS = {"sessions": start_sessions, "tumbling": start_tumbling, "changed": sta
 OUTPUTS = ("sessions/main", "sessions/first", "sessions/late", "tumbling/main", "changed/main")
 
 
-def run_for_ever(spark: SparkSession, folder: str, work: Path, names: Iterable[str]) -> None:
+def run_for_ever(spark: SparkSession, folder: str, work: Path, names: Iterable[str], at: int) -> None:
     """Run programs until somebody kills them, each begun once the one before runs: workers must answer in ten seconds."""
     queries = []
     for name in names:
-        queries.append(STARTS[name](spark, folder, work, {"processingTime": "0 seconds"}))
+        queries.append(STARTS[name](spark, folder, work, {"processingTime": "0 seconds"}, at))
         while queries[-1].isActive and queries[-1].lastProgress is None:
             time.sleep(0.05)
     for query in queries:
@@ -157,6 +159,7 @@ def main() -> None:
     parser.add_argument("partitions")
     parser.add_argument("--finish", action="store_true")
     parser.add_argument("--only", choices=STARTS)
+    parser.add_argument("--stall-in", type=int, default=STALLS_IN, metavar="BATCH")
     given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
@@ -176,7 +179,7 @@ def main() -> None:
     if given.finish:
         finish(spark, given.input, given.work)
     else:
-        run_for_ever(spark, given.input, given.work, [given.only] if given.only else STARTS)
+        run_for_ever(spark, given.input, given.work, [given.only] if given.only else STARTS, given.stall_in)
 
 
 if __name__ == "__main__":

@@ -92,9 +92,11 @@ def test_a_query_that_is_killed_in_a_batch_goes_on_in_another_process(spark: Any
     source, work, calm = tmp_path / "input", tmp_path / "work", tmp_path / "undisturbed"
     work.mkdir()
     calm.mkdir()
-    add(source, *range(6))
-    Killable(source, work, 2, "--only", "sessions").kill_when((work / "sessions.stalled").exists)
-    assert not (work / "sessions" / "checkpoint" / "commits" / "5").exists()
+    add(source, 3, 4, 5)
+    Killable(source, work, 2, "--only", "sessions", "--stall-in", 2).kill_when((work / "sessions.stalled").exists)
+    commits = work / "sessions" / "checkpoint" / "commits"
+    assert (commits / "1").exists()
+    assert not (commits / "2").exists()
     add(source, 6, LAST)
     (calm / "sessions.stalled").touch()  # it does not wait to be killed
     names = [name for name in restart_program.OUTPUTS if name.startswith("sessions/")]
