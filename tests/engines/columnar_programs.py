@@ -50,6 +50,7 @@ KEPT = {
 
 small = st.integers(1, 12)
 event_time_assigners = st.builds(random_fixed_assigner, st.randoms(use_true_random=False), st.just("event time"))
+processing_time_assigners = st.builds(random_fixed_assigner, st.randoms(use_true_random=False), st.just("processing time"))
 fixed_assigners = st.builds(random_fixed_assigner, st.randoms(use_true_random=False))
 evictors = st.one_of(
     st.none(),

@@ -18,6 +18,7 @@ from tests.engines.columnar_programs import (
     evictors,
     fixed_assigners,
     lateness,
+    processing_time_assigners,
     program_of,
     rows_of,
     small,
@@ -37,11 +38,11 @@ kinds = st.sampled_from(["end", "event time", "processing time", "never"])
 
 
 @st.composite
-def timed(draw: st.DrawFn):
+def timed(draw: st.DrawFn, assigners=fixed_assigners):
     """Draw an assigner and a trigger that its clock, or that of early results, fires."""
-    assigner, kind, interval = draw(fixed_assigners), draw(kinds), draw(small)
+    assigner, kind, interval = draw(assigners), draw(kinds), draw(small)
     trigger = assigner.default_trigger() if kind == "end" else wp.ContinuousProcessingTimeTrigger(interval)
-    if kind == "event time":
+    if kind == "event time" and assigners is fixed_assigners:
         assigner, trigger = draw(event_time_assigners), wp.ContinuousEventTimeTrigger(interval)
     if kind == "never":
         trigger = wp.NeverTrigger()
@@ -119,9 +120,8 @@ def test_rows_of_an_earlier_window_are_judged_alike(parts, evictor, stream, upst
 
 
 @settings(max_examples=12, deadline=None, print_blob=True)
-@given(timed(), evictors, batches(), st.integers(1, 3))
+@given(timed(processing_time_assigners), evictors, batches(), st.integers(1, 3))
 def test_processing_time_windows_take_rows_without_a_time(parts, evictor, stream, timeless):
-    assume(not parts[0].is_event_time)
     pair_of(program_of(parts[0], parts[1], evictor)).run_all(stream, timeless)
 
 

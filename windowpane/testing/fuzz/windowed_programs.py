@@ -71,7 +71,7 @@ class Distance:
 
 
 HOUR = 3_600_000_000
-Clocks = Literal["event time", "both"]
+Clocks = Literal["event time", "processing time", "both"]
 _MakesAssigner = Callable[[], assigners.WindowAssigner]
 _ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kolkata")
 
@@ -99,7 +99,8 @@ def random_assigner(draw: Random) -> assigners.WindowAssigner:
 def random_fixed_assigner(draw: Random, clocks: Clocks = "both") -> assigners.WindowAssigner:
     """Return an assigner of short windows whose length is fixed, by the clock that is named."""
     by_event_time, by_processing_time = _fixed_makers(draw, draw.randint(1, 12), draw.randint(1, 12))
-    makers = {"event time": by_event_time, "both": [*by_event_time, *by_processing_time]}
+    both = [*by_event_time, *by_processing_time]
+    makers = {"event time": by_event_time, "processing time": by_processing_time, "both": both}
     return draw.choice(makers[clocks])()
 
 
