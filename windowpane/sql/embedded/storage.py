@@ -27,7 +27,7 @@ from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.embedded.waiting import Waiting
 from windowpane.sql.failures.duck_words import in_sql_words
 from windowpane.sql.numerics.registry import register as register_numerics
-from windowpane.sql.scalar.registry import define as define_scalars
+from windowpane.sql.scalar.registry import Macros
 from windowpane.sql.scalar.registry import register as register_scalars
 from windowpane.sql.values.far_instants import cells
 from windowpane.stores.duck_file import open_file
@@ -87,6 +87,7 @@ class Storage:
         for statement in (*_SET_UP, *MACROS):
             self._connection.execute(statement)
         register_scalars(self._connection)
+        self._macros = Macros(self._connection)
         self._streams: weakref.WeakSet[Generator[pa.Table]] = weakref.WeakSet()
         self._is_closed = False
         self._lock = threading.RLock()
@@ -113,11 +114,13 @@ class Storage:
             StoreError: the file cannot be read or written.
         """
         with self._lock, self._our_words():
+            self._macros.define(sql)
             return self._connection.execute(sql, parameters).fetchall()
 
     def arrow(self, sql: str) -> pa.Table:
         """Return the result of a query as an Arrow table."""
         with self._lock, self._our_words():
+            self._macros.define(sql)
             return self._connection.sql(sql).to_arrow_table()
 
     def answer(self, sql: str, most: int) -> pa.Table:
@@ -127,6 +130,7 @@ class Storage:
             ResultSizeError: it has more.
         """
         with self._lock, self._our_words():
+            self._macros.define(sql)
             return table_of(self._connection, sql, most)
 
     def stream(self, sql: str, rows: int) -> Generator[pa.Table]:
@@ -147,7 +151,9 @@ class Storage:
     def _parts(self, sql: str, rows: int) -> Generator[pa.Table]:
         with self._lock:
             reader = self._connection.cursor()
-            _prepare(reader)
+            for statement in ("SET TimeZone = 'UTC'", *MACROS):  # what each connection has for itself
+                reader.execute(statement)
+            Macros(reader).define(sql)
             clock = self._connection.execute(f"SELECT CAST(getvariable('{NOW_VARIABLE}') AS VARCHAR)").fetchall()[0][0]
         with closing(reader), self._our_words():
             if clock is not None:
@@ -227,6 +233,7 @@ class Storage:
             most: the bytes that it has at most, or those of one vector of rows.
         """
         with self._lock, self._our_words():
+            self._macros.define(relation)
             for part in parts_of(self._connection, f"SELECT * FROM {relation}", rows, most):
                 if part.num_rows:
                     yield part
@@ -301,6 +308,7 @@ class Storage:
     def _outermost(self) -> Iterator[None]:
         self._depth = 1
         self.run("BEGIN")
+        self._macros.begin()
         try:
             yield
             self._drop_temporaries()
@@ -310,6 +318,7 @@ class Storage:
             with suppress(duckdb.TransactionException):  # a COMMIT that failed has ended the transaction itself
                 self._connection.execute("ROLLBACK")
             self._end_temporaries()
+            self._macros.roll_back()
             self.waiting.forget()
             self._end_trying()
             raise
@@ -324,13 +333,6 @@ class Storage:
     def _end_temporaries(self) -> None:
         self._temporaries.clear()
         self._retained.clear()
-
-
-def _prepare(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give a second connection what each has for itself: its time zone and its macros."""
-    for statement in ("SET TimeZone = 'UTC'", *MACROS):
-        connection.execute(statement)
-    define_scalars(connection)
 
 
 _PART_BYTES = 64 * 2**20
