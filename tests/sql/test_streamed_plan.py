@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from tests.sql.in_process import Exchange
 from windowpane.sql import Session
+from windowpane.sql.on_spark import source_rows
+from windowpane.sql.on_spark.source_rows import SourceRows
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan, streamed
+from windowpane.sql.on_spark.streamed_query import Arriving
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows
@@ -156,3 +165,52 @@ def test_what_is_no_streaming_query_says_why(session: Session, query: str, reaso
     found = planned(session, query)
     assert isinstance(found, str)
     assert reason in found
+
+
+MADE = "tumble((SELECT name AS n1, upper(name) AS n2, at FROM s), at, INTERVAL '1 minute')"
+PASSING = {
+    "a group": groups("count(*) AS n, max(name) AS m", by="name, window_start"),
+    "a group of rows that a filter keeps": groups(
+        "count(*) AS n", "tumble(s, at, INTERVAL '1 minute') WHERE v > 3", "name, window_start"
+    ),
+    "a text that is made, beside one that is not": groups("count(*) AS n", MADE, "n1, n2, window_start"),
+    "rows": LAST.format("lag(name)", "k").replace("SELECT k,", "SELECT k, name, lower(name) AS low,"),
+}
+
+
+@pytest.mark.parametrize("query", PASSING.values(), ids=list(PASSING))
+@pytest.mark.parametrize("has_missing_times", [False, True])
+@pytest.mark.parametrize("told", [None, 10])
+def test_texts_that_go_past_duckdb_arrive_with_their_rows(
+    session: Session, monkeypatch, query: str, has_missing_times: bool, told: int | None
+) -> None:
+    plan = planned(session, query)
+    assert isinstance(plan, StreamedPlan)
+    assert "name" in plan.unchanged.values()
+    draw = random.Random(11)
+    rows: list[dict[str, Any]] = [
+        {
+            "k": draw.randrange(3),
+            "name": draw.choice([None, "", "a", "Bé", "c" * 40]),
+            "v": draw.randrange(4, 8) if number < 20 else draw.randrange(8),
+            "at": None if has_missing_times and not draw.randrange(9) else datetime(1970, 1, 1, 0, 0, draw.randrange(5, 60)),
+        }
+        for number in range(60)
+    ]
+    schema = pa.schema([("k", pa.int32()), ("name", pa.string()), ("v", pa.int32()), ("at", pa.timestamp("us"))])
+    monkeypatch.setattr(source_rows, "_CHUNK", 20)
+    (source,) = (table for table in session._catalog.tables() if table.relation.name == "s")
+
+    def arriving(plan: StreamedPlan) -> list[list[dict[str, object]]]:
+        exchange = Exchange(None)
+        exchange.tell(source_rows.Progress({} if told is None else {"s": told * 1_000_000}).text())
+        batches = iter(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=20))
+        tables = Arriving(plan, SourceRows(source, exchange))(batches)
+        return [table.select(sorted(table.column_names)).to_pylist() for table in tables]
+
+    found = arriving(plan)
+    assert found == arriving(replace(plan, unchanged={}))
+    kept = [row for row in rows if row["at"] is not None and (told is None or row["at"].second >= told)]
+    kept = [row for row in kept if row["v"] > 3 or "v > 3" not in query]
+    (name,) = (each.name for each in plan.carried if plan.unchanged.get(each.sql) == "name")
+    assert [row[name] for table in found[:-1] for row in table] == [row["name"] for row in kept]

@@ -12,8 +12,8 @@ that a row has one id.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from windowpane.hidden_columns import PARTITION
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import TIMESTAMP, SqlType
+from windowpane.sql.expressions.types import TIMESTAMP, VARCHAR, SqlType
 from windowpane.sql.on_spark.ingest import given_columns, read_sql
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.stages import INPUT
@@ -110,6 +110,28 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Made:
+    """What is made of the rows of a source, each of which gives one or none.
+
+    Args:
+        items: columns, by name, as SQL over ``rows``; none for all of them.
+        rows: a query over ``INPUT``, which keeps the order of rows.
+        passed: those of them that are columns of the source, by name.
+    """
+
+    items: Mapping[str, str]
+    rows: str
+    passed: Mapping[str, str] = field(default_factory=dict)
+
+    def sql(self, without: Container[str]) -> str:
+        """Return the query, without some of the columns."""
+        if not self.items:
+            return self.rows
+        items = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in self.items.items() if name not in without)
+        return f"SELECT {items} FROM ({self.rows})"
+
+
+@dataclass(frozen=True)
 class SourceRows:
     """Takes the rows of a source on a task.
 
@@ -139,12 +161,12 @@ class SourceRows:
         wanted = required.union(stored)
         return [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
 
-    def taken(self, batches: Iterable[Any], sql: str, begin: Progress) -> Iterator[Taken]:
+    def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
         """Yield the rows of one partition in pieces, and report what was seen of them at the end.
 
         Args:
             batches: the rows, as record batches or tables.
-            sql: what is made of them, a query over ``INPUT``.
+            made: what is made of them.
             begin: what the batch begins with.
         """
         late = count = 0
@@ -154,7 +176,9 @@ class SourceRows:
             if PARTITION in arrived.column_names:
                 task = arrived[PARTITION][0].as_py()
                 arrived = arrived.drop_columns([PARTITION])
-            taken = self._take(arrived, sql, begin, begin.first_id + count * _PARTITIONS + task)
+            taken = self._take(arrived, made, begin, begin.first_id + count * _PARTITIONS + task)
+            if taken.rows.num_rows < taken.count:
+                made = replace(made, passed={})
             reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
             yield taken
         if count:
@@ -165,7 +189,7 @@ class SourceRows:
         assert self.table.watermark is not None
         return instant_sql(str(micros), self.table.watermark.type)
 
-    def _take(self, arrived: pa.Table, sql: str, begin: Progress, first: int) -> Taken:
+    def _take(self, arrived: pa.Table, made: Made, begin: Progress, first: int) -> Taken:
         ids = np.arange(first, first + arrived.num_rows * _PARTITIONS, _PARTITIONS)
         times = [column.name for column in self.table.relation.columns if column.type == TIMESTAMP]
         arrived = without_zone(arrived, times).append_column(ROW_ID, pa.array(ids))
@@ -174,14 +198,28 @@ class SourceRows:
             source = self._read(arrived, name)
             self._check(storage, source)
             if held is None:
-                return Taken(storage.arrow(sql.replace(INPUT, source)), None, None, 0, arrived.num_rows)
+                return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
             column, micros = quoted(held.column), begin.reached.get(self.name)
             limit = None if micros is None else self.watermark(micros)
             late = "0" if limit is None else f"count(*) - count(*) FILTER (WHERE {column} >= {limit})"
             seen = f"SELECT max(epoch_us({held.sql})), max(epoch_us({column})), {late} FROM {source}"
             ((reached, latest, number),) = storage.run(seen)
             kept = f"(SELECT * FROM {source} WHERE {column} >= {limit})" if number else source
-            return Taken(storage.arrow(sql.replace(INPUT, kept)), reached, latest, int(number), arrived.num_rows)
+            return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
+
+    def _made(self, arrived: pa.Table, made: Made, source: str) -> pa.Table:
+        """Return what is made of rows; texts go past DuckDB, which would copy them twice, unless rows are left out."""
+        storage, texts = task_storage(), {column.name for column in self.table.relation.columns if column.type == VARCHAR}
+        given = {column for column in arrived.column_names if column in texts and arrived[column].type == pa.string()}
+        passed = {name: column for name, column in made.passed.items() if column in given}
+        rows = storage.arrow(made.sql(passed).replace(INPUT, source))
+        if not passed:
+            return rows
+        if rows.num_rows < arrived.num_rows:
+            return storage.arrow(made.sql(()).replace(INPUT, source))
+        for name, column in passed.items():
+            rows = rows.append_column(name, arrived[column])
+        return rows
 
     def _read(self, arrived: pa.Table, name: str) -> str:
         """Return the rows with the types of the source, and its generated columns, as SQL."""

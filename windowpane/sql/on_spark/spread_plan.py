@@ -25,7 +25,7 @@ from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.rowwise import Rowwise
-from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
+from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
 
@@ -149,7 +149,7 @@ class SourceParts:
         """Yield the changes that the rows of one partition are, and then the watermarks."""
         source, begin = self.sources[self.name], Progress.of(self.exchange.told())
         reached = begin.reached.get(self.name)
-        for taken in source.taken(batches, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}", begin):
+        for taken in source.taken(batches, Made({}, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}"), begin):
             reached = later(reached, taken.reached)
             yield self.name, taken.rows
         if reached is not None:

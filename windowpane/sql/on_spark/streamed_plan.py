@@ -108,6 +108,7 @@ class StreamedPlan(ABC):
         delay: microseconds that the watermark stays behind it.
         result: the result with weights, as SQL over ``INPUT``, which has the columns of the operator.
         closes: whether a row comes out once, when it is final; else in each batch that changes it.
+        unchanged: the columns of ``rows``, as SQL, that are columns of the source, by their names there.
     """
 
     scan: Scan
@@ -116,6 +117,7 @@ class StreamedPlan(ABC):
     delay: int
     result: str
     closes: bool
+    unchanged: Mapping[str, str]
 
     @property
     @abstractmethod
@@ -337,6 +339,17 @@ def _applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
     return sql
 
 
+def _unchanged(steps: Sequence[Node], scan: Scan) -> dict[str, str]:
+    """Return the columns behind steps, outermost first, that are columns of the source: their SQL, and their names there."""
+    found = {quoted(column.id): stored for stored, column in zip(scan.stored, scan.columns, strict=True)}
+    for step in reversed(steps):
+        if isinstance(step, Project):
+            found = {
+                quoted(column.id): found[item] for item, column in zip(step.items, step.columns, strict=True) if item in found
+            }
+    return found
+
+
 def _over(parts: _OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
     over, (time,) = parts.over, parts.sort.by
     delay = _delay(parts.scan, parts.sort.input.watermarks.get(time), tables)
@@ -349,7 +362,8 @@ def _over(parts: _OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
     for name in over.partition:
         _spark_type(over.input.column(name).type, f"PARTITION BY {over.input.column(name).name!r}")
     kinds = tuple(_kept_type(column) for column in over.input.columns)
-    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, over, kinds)
+    unchanged = _unchanged(parts.first, parts.scan)
+    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, unchanged, over, kinds)
 
 
 def _kept_type(column: Column) -> str:
@@ -384,6 +398,7 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
         delay,
         parts.result_sql(),
         closes,
+        _unchanged([*parts.below, *parts.first], parts.scan),
         tuple((key, _spark_type(key.type, f"GROUP BY {key.name!r}")) for key in keys),
         (start, end),
         windows.assigner,

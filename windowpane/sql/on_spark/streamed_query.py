@@ -17,7 +17,7 @@ from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
-from windowpane.sql.on_spark.source_rows import Progress, SourceRows, later
+from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import INPUT
 from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan
 from windowpane.sql.streaming.deltas import WEIGHT
@@ -116,16 +116,16 @@ class Arriving:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Take the rows of one partition."""
         latest: int | None = None
-        sql = f"SELECT {self._items()} FROM ({self.plan.rows})"
-        for taken in self.source.taken(batches, sql, Progress.of(self.source.exchange.told())):
+        for taken in self.source.taken(batches, self._made(), Progress.of(self.source.exchange.told())):
             latest = later(latest, taken.latest)
             yield taken.rows.set_column(0, _TIME, taken.rows[_TIME].cast(pa.int64()).cast(_INSTANT))
         if latest is not None:
             yield self._heartbeat(latest)
 
-    def _items(self) -> str:
-        items = [f"{quoted(self.plan.time)} AS {_TIME}", f"FALSE AS {_HEARTBEAT}"]
-        return ", ".join([*items, *(f"{column.sql} AS {column.name}" for column in self.plan.carried)])
+    def _made(self) -> Made:
+        items = {_TIME: quoted(self.plan.time), _HEARTBEAT: "FALSE", **{each.name: each.sql for each in self.plan.carried}}
+        passed = {each.name: self.plan.unchanged[each.sql] for each in self.plan.carried if each.sql in self.plan.unchanged}
+        return Made(items, self.plan.rows, passed)
 
     def _heartbeat(self, latest: int) -> pa.Table:
         """Return a row that moves Spark's watermark, and is in no window."""
