@@ -105,7 +105,7 @@ VIEWS = {
     "top": View(
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY window_start ORDER BY total DESC) AS place FROM "
         "(SELECT card, window_start, sum(amount) AS total FROM tumble(payments, at, INTERVAL '10 seconds') "
-        "GROUP BY card, window_start EMIT ON WINDOW CLOSE)) WHERE place <= 3",
+        "GROUP BY card, window_start)) WHERE place <= 3 EMIT ON WINDOW CLOSE",
         _largest,
         None,
     ),
