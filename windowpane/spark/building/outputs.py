@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,24 @@ from windowpane.spark.stages.between_operators import NextOperatorRows
 from windowpane.spark.stages.decode import Decoder
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
+
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A function on what a decoder unpacks, its columns by other names."""
+
+    decoder: Decoder
+    names: Mapping[str, str]
+    function: BatchFunction
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Map the blobs of one partition."""
+        return self.function(map(self._named, self.decoder(batches)))
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([batch[name] for name in self.names.values()], names=list(self.names))
 
 
 @dataclass(frozen=True)
@@ -52,6 +70,23 @@ class Output:
         marked = F.col(WINDOW_END).alias(WINDOW_END, metadata=passed)
         passed_on = [F.col(PASSED)] if self.with_reports else []
         return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *passed_on)
+
+    def mapped(self, blobs: Any, function: BatchFunction, schema: str) -> Any:
+        """Return what a function makes of this output, on the tasks that unpack it: its rows do not pass the JVM.
+
+        Args:
+            blobs: an operator's rows, every output as blobs.
+            function: record batches -> record batches, of a partition.
+            schema: the columns that it gives.
+        """
+        names = {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
+        return self._mapped(blobs, names, function, schema)
+
+    def _mapped(self, blobs: Any, names: Mapping[str, str], function: BatchFunction, schema: str) -> Any:
+        """Return what a function makes of columns of this output, each under a name by the one that it has."""
+        arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
+        tagged = blobs.filter(F.col("output") == self.number).select("blob")
+        return tagged.mapInArrow(_Mapped(Decoder(arrow), names, function).__call__, schema)
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
         """Return columns of this output: as they travelled, or from its blobs."""

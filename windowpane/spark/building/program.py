@@ -27,7 +27,7 @@ from windowpane.planning.over import OverPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
-from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.outputs import BatchFunction, Output
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
@@ -193,6 +193,10 @@ class BuiltProgram:
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
         return output.of(*self._wired)
+
+    def mapped(self, function: BatchFunction, schema: str) -> Any:
+        """Return a DataFrame of what a function makes of the main output where it is unpacked, see ``Output.mapped``."""
+        return self.outputs["main"].mapped(self.blobs, function, schema)
 
     def followed_by(self, name: str) -> Source:
         """Return the main output as the source of a window of the same query, with the time of each row beside it.

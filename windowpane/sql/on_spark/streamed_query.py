@@ -51,7 +51,7 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
-    return operated.mapInArrow(Leaving(plan).__call__, "blob binary")
+    return operated._built.mapped(Leaving(plan).__call__, "blob binary")
 
 
 def _groups(plan: StreamedGroups, made: Any) -> Any:
@@ -69,7 +69,7 @@ def _groups(plan: StreamedGroups, made: Any) -> Any:
     calls = {f"r{number}": _aggregate(call.function, call.argument, number) for number, call in enumerate(plan.calls)}
     if not plan.closes:
         windowed = windowed.trigger(EachBatch()).accumulation("retracting")
-    return windowed.aggregate(**(calls or {"r": aggregates.count()})).df
+    return windowed.aggregate(**(calls or {"r": aggregates.count()}))
 
 
 def _over(plan: StreamedOver, made: Any) -> Any:
@@ -93,7 +93,7 @@ def _over(plan: StreamedOver, made: Any) -> Any:
         for number, call in enumerate(spec.calls)
     }
     names = [column.name for column in plan.carried]
-    return window.partition_by(*map(name, spec.partition_by)).select(*names, **calls).emit_on_window_close().df
+    return window.partition_by(*map(name, spec.partition_by)).select(*names, **calls).emit_on_window_close()
 
 
 def _aggregate(function: str, argument: str | None, number: int) -> Any:
