@@ -1,17 +1,65 @@
-"""Bucket numbers: a hash's remainder, never negative, as Spark's ``pmod``."""
+"""Bucket numbers: remainders of hashes, the same for a key in every batch, whether its rows come whole or folded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
 import pyarrow as pa
 import pytest
+import xxhash
 
-from windowpane.hidden_columns import KEY_HASH
+import windowpane as wp
+from tests.spark.encoders import encoder
+from windowpane.hidden_columns import KEY_HASH, TIME
+from windowpane.spark.stages.blobs import unpack
+from windowpane.spark.stages.buckets import bucket_ids
 from windowpane.spark.stages.key_hashes import bucket_numbers
 
 HASHES = [0, 1, -1, 7, -8, 199, -200, 2**62 + 3, -(2**62) - 5, 2**63 - 1, -(2**63)]
+BUCKETS = 8
+KEYS = 20
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 7, 8, 200, 1_024, 65_537])
 def test_a_hash_falls_into_the_bucket_of_its_remainder(buckets: int) -> None:
     rows = pa.table({"k": ["key"] * len(HASHES), KEY_HASH: HASHES})
     assert bucket_numbers(rows, ["k"], buckets).tolist() == [each % buckets for each in HASHES]
+
+
+def signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
+
+
+@pytest.mark.parametrize("window", [wp.TumblingEventTimeWindows.of("10 s"), wp.EventTimeSessionWindows.with_gap("1 s")])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(pa.string(), lambda number: f"key {number}"), (pa.decimal128(9, 2), lambda number: Decimal(number))],
+    ids=["text", "decimal"],
+)
+@pytest.mark.parametrize("rows", [KEYS, 100_000])
+def test_folded_rows_reach_the_bucket_of_sparks_hash(
+    kind: pa.DataType, value: Callable[[int], Any], window: wp.WindowAssigner, rows: int
+) -> None:
+    """Few rows are folded together, many of few keys as they come."""
+    values = [value(number) for number in range(KEYS)]
+    # Spark's rule for text: XXH64 of its bytes, with seed 42; for decimals any hash that comes with the rows will do here.
+    hashes = [signed(xxhash.xxh64_intdigest(str(each).encode(), 42)) for each in values]
+    table = pa.table(
+        {
+            "k": pa.array([values[row % KEYS] for row in range(rows)], kind),
+            "v": pa.array([1] * rows, pa.int64()),
+            TIME: pa.array([row * 10 for row in range(rows)], pa.int64()),
+            KEY_HASH: pa.array([hashes[row % KEYS] for row in range(rows)], pa.int64()),
+        }
+    )
+    found: dict[Any, set[int]] = {}
+    for sent in encoder(kind, window, BUCKETS)(table.to_batches()):
+        for bucket, blob in zip(sent["bucket"].to_pylist(), sent["blob"].to_pylist(), strict=True):
+            content = unpack(blob)
+            assert content.num_rows <= KEYS
+            for key in content["k"].unique().to_pylist() if content.num_rows else []:
+                found.setdefault(key, set()).add(bucket)
+    ids = bucket_ids(BUCKETS)
+    assert found == {each: {ids[hashed % BUCKETS]} for each, hashed in zip(values, hashes, strict=True)}

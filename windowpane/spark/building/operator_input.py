@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -58,8 +57,7 @@ class SourceRows:
         made = self.source.made
         if made is None or self.way_through_spark() is not None:
             return self.dataframe.mapInArrow(self.encoder, encode.SCHEMA)
-        encoder = dataclasses.replace(self.encoder, hashes_keys=is_hashed_by_spark(self.keys))
-        return made.encoded(encoder, self._columns(), self.source.spark_watermark)
+        return made.encoded(self.encoder, self._columns(), self.source.spark_watermark)
 
     def _columns(self) -> tuple[str, ...]:
         """Return the columns of the source that the operator needs, without an event time that only its clock reads."""

@@ -23,7 +23,7 @@ from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.stages.arrow_columns import arriving
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
-from windowpane.spark.stages.key_hashes import bucket_numbers
+from windowpane.spark.stages.key_hashes import are_hashed_here, bucket_numbers
 from windowpane.spark.stages.own_watermark import Mark, Moves, reported
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
@@ -34,6 +34,8 @@ SCHEMA = "bucket int, blob binary"
 _FLUSH_ROWS = 200_000
 _FOLD_ROWS = 1_000_000
 _FLUSH_BYTES = 64 << 20
+_TELLING_ROWS = 1 << 16
+"""So many first rows tell whether those of a task fold; Spark's batches are smaller."""
 _RADIX_SORTED = 2**16
 """numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
 
@@ -51,7 +53,6 @@ class Encoder:
         partitions: number of state partitions if the task does not tell.
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
         next_watermark: how far the watermark may have come, where late rows of a stream must stay whole; ``None`` elsewhere.
-        hashes_keys: whether Spark's hash of the keys is computed here, since the rows have never been with Spark.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         side: the side of a join that the rows are of, ``None`` where there is one input.
         follows_watermark: whether the rows come with the watermark of the operator before.
@@ -65,7 +66,6 @@ class Encoder:
     partitions: int
     combiner: Combiner | None = None
     next_watermark: NextWatermark | None = None
-    hashes_keys: bool = False
     own_watermark: Watermarks | None = None
     side: str | None = None
     follows_watermark: bool = False
@@ -80,19 +80,22 @@ class Encoder:
         mark, bound = self._mark(), self._bound()
         combiner = None if bound is None else self.combiner
         reports: list[Moves] = []
-        position, pending, whole, folding = 0, _Pending(), _Pending(), None
+        position, pending, whole, folding, told = 0, _Pending(), _Pending(), None, 0
         for batch in batches:
             rows = self._prepared(pa.Table.from_batches([batch]), partition, position, mark)
             position += batch.num_rows
             if self.follows_watermark:
                 rows = _without_reports(rows, reports)
             if folding is None and rows.num_rows:
-                folding = Folding.NOT if combiner is None else combiner.folding(rows)
+                folding, told = self._folding(rows, combiner), rows.num_rows
             if combiner is not None and bound is not None:
                 rows, late = combiner.parted(rows, bound)
                 whole.add(late)
             if rows.num_rows:
                 pending.add(combiner(rows) if combiner is not None and folding is Folding.PIECEWISE else rows)
+            if combiner is not None and folding is Folding.TOGETHER and told < _TELLING_ROWS <= pending.rows:
+                told = pending.rows
+                folding = Folding.NOT if combiner.folding(pa.concat_tables(pending.tables)) is Folding.NOT else folding
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
             if whole.is_full(Folding.NOT):
@@ -133,6 +136,17 @@ class Encoder:
         micros = table[self.event_time].cast(pa.int64())
         return pc.subtract(micros, 1) if self.window_end else micros
 
+    def _folding(self, rows: pa.Table, combiner: Combiner | None) -> Folding:
+        """Return how the rows of the task are folded; hashes that Python cannot make again are lost in a fold."""
+        if combiner is None:
+            return Folding.NOT
+        folding = combiner.folding(rows)
+        return Folding.TOGETHER if folding is Folding.PIECEWISE and self._needs_hashes(rows) else folding
+
+    def _needs_hashes(self, rows: pa.Table) -> bool:
+        """Whether the buckets of keys are known by hashes that came with the rows, and by nothing else."""
+        return KEY_HASH in rows.column_names and not are_hashed_here(rows, self.keys)
+
     def _flush(self, tables: list[pa.Table], ids: tuple[int, ...], folding: Folding | None) -> Iterator[pa.RecordBatch]:
         rows = pa.concat_tables(tables) if tables else None
         if rows is None or not rows.num_rows:
@@ -145,15 +159,15 @@ class Encoder:
         yield _sent([ids[number] for number, _ in parts], [pack(part) for _, part in parts])
 
     def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
-        """Return the partials of each bucket: folded before the rows are parted, unless their hash came with them."""
+        """Return the partials of each bucket: folded before they are parted, unless that would lose their hashes."""
         assert self.combiner is not None, "the caller asked"
-        if KEY_HASH in rows.column_names:
+        if self._needs_hashes(rows):
             return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
         return self._parts(self.combiner(rows), buckets)
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
-        numbers = bucket_numbers(rows, self.keys, buckets, self.hashes_keys)
+        numbers = bucket_numbers(rows, self.keys, buckets)
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         body = body if self.side is None else tagged(body, self.side)
         if buckets == 1 or not self.keys:

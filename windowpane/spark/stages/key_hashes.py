@@ -1,7 +1,10 @@
 """Key hashes: which bucket a key belongs to, computed where it is cheapest.
 
 Integer keys are hashed here: a hash that Spark computes is one more column on the way from the JVM, which costs more. All other
-keys are hashed by Spark, or by their canonical encoding where it cannot.
+keys are hashed by Spark, or by their canonical encoding where it cannot. Where Spark's hash did not come, because the rows were
+never with Spark or were folded since, it is made here; whoever folds rows keeps them apart by their hashes if it cannot be.
+
+Invariant: a key has one bucket, whether its rows came whole or folded, from Spark or from files.
 """
 
 from __future__ import annotations
@@ -16,21 +19,25 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_keys
 from windowpane.hidden_columns import KEY_HASH
-from windowpane.spark.stages.spark_hash import spark_hashes
+from windowpane.spark.stages.spark_hash import is_hashed_alike, spark_hashes
 from windowpane.state.codec import encode_key
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
-def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: bool = False) -> Integers:
+def are_hashed_here(rows: pa.Table, keys: Sequence[str]) -> bool:
+    """Whether the hashes of keys can be made of the rows, which need not bring them."""
+    return all(is_hashed_alike(rows.schema.field(key).type) for key in keys)
+
+
+def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int) -> Integers:
     """Return the number of the bucket of each row, the same for equal keys in any process.
 
     Args:
         rows: the rows.
         keys: names of their key columns.
         buckets: the number of buckets.
-        as_spark: whether keys that Spark would have hashed are hashed here, as it does.
     """
     if not keys or buckets == 1:
         return np.zeros(rows.num_rows, np.int64)
@@ -38,7 +45,7 @@ def bucket_numbers(rows: pa.Table, keys: Sequence[str], buckets: int, as_spark: 
         hashes: Integers = rows[KEY_HASH].to_numpy()
     elif all(pa.types.is_signed_integer(rows.schema.field(key).type) for key in keys):
         hashes = _integer_hashes([rows[key] for key in keys])
-    elif as_spark:
+    elif are_hashed_here(rows, keys):
         hashes = spark_hashes(rows.select(keys))
     else:
         hashes = np.array([zlib.crc32(encode_key(key)) for key in python_keys(rows, keys)], np.int64)
