@@ -66,8 +66,8 @@ class SessionsEngine:
             MissingTimestampError, InvalidSessionGapError, TimestampOverflowError, UserFunctionError: a row has no window.
         """
         rows = with_encoded_keys(self.program, rows)
-        arrivals = Arrivals(rows, *row_windows(self.program, rows, 0))
-        return self.step.fold(arrivals) if self.step.rows_a_piece(arrivals) >= _WORTH_FOLDING.value else rows
+        merging = self.step.merging(Arrivals(rows, *row_windows(self.program, rows, 0)))
+        return self.step.fold(merging) if self.step.rows_a_piece(merging) >= _WORTH_FOLDING.value else rows
 
 
 def refusal(program: Program) -> str | None:

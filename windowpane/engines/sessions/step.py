@@ -110,20 +110,23 @@ class SessionStep:
 
     # Rows.
 
-    def rows_a_piece(self, rows: Arrivals) -> float:
+    def merging(self, rows: Arrivals) -> SessionMerging:
+        """Return rows among themselves, for the two methods below."""
+        return SessionMerging(self._groups, None, [rows])
+
+    def rows_a_piece(self, merging: SessionMerging) -> float:
         """Return how many rows a piece would have on average, by the pieces of some of the keys."""
-        codes = SessionMerging(self._groups, None, [rows]).codes
+        codes, (starts, ends) = merging.codes, merging.bounds
         sampled = np.flatnonzero(codes * 0x9E3779B1 >> 7 & (_SAMPLED.value - 1) == 0)
         if _SAMPLED.value * _SAMPLED.value * len(sampled) < len(codes) or len(codes) < _FEW.value:
             sampled = np.arange(len(codes))
-        pieces = find_islands(codes[sampled], rows.starts[sampled], rows.ends[sampled])
+        pieces = find_islands(codes[sampled], starts[sampled], ends[sampled])
         return len(sampled) / max(len(pieces.starts), 1)
 
-    def fold(self, rows: Arrivals) -> pa.Table:
+    def fold(self, merging: SessionMerging) -> pa.Table:
         """Return the pieces that rows make among themselves: bounds, keys, partials and number of rows."""
-        merging = SessionMerging(self._groups, None, [rows])
         numbers, segments = merging.members(0)
-        spelled = with_plain_keys(self._program, rows.table)
+        spelled = with_plain_keys(self._program, merging.arrivals[0].table)
         folded = self._fold.fold_segments(spelled, segments).append_column(ROWS, counted(segments))
         return self._as_sessions(Joined(numbers, folded), merging)
 
