@@ -20,6 +20,7 @@ _ZIPF = "CAST(floor(pow(1 - {u} * (1 - pow(200000, -0.2)), -5)) AS BIGINT)"
 _SOME = "hash(file_row_number, ts)"
 _UNIFORM = f"(({_SOME} % 1000003) / 1000003.0)"
 _NAME = f"md5({_ZIPF.format(u=_UNIFORM)}::VARCHAR) AS name"
+_LATE_TIME = f"CASE WHEN ({_SOME} // 128) % 100 = 0 THEN ts - INTERVAL 1 HOUR ELSE ts END AS ts"
 _PRICE = f"CASE WHEN {_SOME} % 20 > 0 THEN price END AS price"
 
 
@@ -36,6 +37,7 @@ class UserCase:
         window: ``tumbling``, ``sliding`` or ``session``.
         sizes: its length, and the slide, or its gap, in seconds.
         goal: how many times as fast as native Spark, with rows from Spark and by default.
+        late: whether one row in a hundred is an hour late, which native Spark drops and windowpane is asked for.
     """
 
     keys: tuple[str, ...]
@@ -47,6 +49,14 @@ class UserCase:
     sizes: tuple[int, ...] = (60,)
     goal: tuple[float, float] = (2, 3)
     batches: int = field(default=36)
+    late: bool = False
+
+    def time_in(self, file: int) -> str:
+        """Return the event time of a file's rows, in SQL.
+
+        The first two batches have no late rows: Spark holds no row for late before it has seen two.
+        """
+        return _LATE_TIME if self.late and file >= 2 else "ts"
 
 
 _ALL = {"n": ("count", None), "s": ("sum", "price"), "m": ("max", "price"), "a": ("avg", "price")}
@@ -62,6 +72,7 @@ _COUNTRIES_SCHEMA = "country string, device string, x double, person string"
 
 USER_CASES = {
     "text keys, Zipf": UserCase(*_OF_NAME),
+    "text keys, Zipf, late rows asked for": UserCase(*_OF_NAME, late=True),
     "pairs of keys, decimals": UserCase(
         ("sym", "venue"),
         (
@@ -103,11 +114,11 @@ USER_CASES = {
 def write_rows(case: UserCase, task: Task, folder: Path) -> None:
     """Write the rows of a task's files, which the file source reads in their order."""
     folder.mkdir()
-    selected = ", ".join((*case.columns, "ts"))
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for number, file in enumerate(task.files):
             path = folder / f"{number:05}.parquet"
+            selected = ", ".join((*case.columns, case.time_in(number)))
             query = f"SELECT {selected} FROM read_parquet('{file}', file_row_number = true)"
             connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {task.file_rows[number] // 2})")
             os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))

@@ -19,7 +19,10 @@ def main(settings: Mapping[str, str] | None = None) -> None:
         name: wp.count() if column is None else getattr(wp, function)(column)
         for name, (function, column) in case.aggregates.items()
     }
-    run(task, stream.key_by(*case.keys).window(assigner(task.program)).aggregate(**aggregates).df)
+    windowed = stream.key_by(*case.keys).window(assigner(task.program))
+    if case.late:
+        windowed = windowed.side_output_late_data("late")
+    run(task, windowed.aggregate(**aggregates).df)
 
 
 if __name__ == "__main__":
