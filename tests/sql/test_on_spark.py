@@ -177,8 +177,9 @@ def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeyp
         assert session.query("SELECT * FROM totals ORDER BY k").rows() == session.query(f"{totals} ORDER BY k").rows()
 
 
-def test_a_view_that_fails_does_not_hold_up_the_others(spark) -> None:
-    with Session(spark) as session:
+def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spark, tmp_path: Path, caplog) -> None:
+    store = str(tmp_path / "views.duckdb")
+    with Session(spark, store=store) as session:
         session.run("SET streaming_parallelism = 1; SET streaming_expr_strict_mode = true; CREATE TABLE t (v text)")
         session.run("CREATE MATERIALIZED VIEW numbers AS SELECT CAST(v AS int) AS n FROM t")
         session.run(
@@ -187,6 +188,11 @@ def test_a_view_that_fails_does_not_hold_up_the_others(spark) -> None:
         with pytest.raises(SqlRunError, match='"one"'):
             session.run("INSERT INTO t VALUES ('1'), ('one'); FLUSH")
         assert session.query("SELECT * FROM last").rows() == [("one",)]
+    with Session(spark, store=store) as session:
+        assert "the view 'numbers' is behind" in caplog.text
+        assert session.query("SELECT * FROM last").rows() == [("one",)]
+        with pytest.raises(SqlRunError, match='"one"'):
+            session.run("FLUSH")
         session.run("DROP MATERIALIZED VIEW numbers; INSERT INTO t VALUES ('two'); FLUSH")
         assert session.query("SELECT * FROM last").rows() == [("two",)]
 

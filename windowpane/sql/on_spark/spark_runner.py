@@ -9,6 +9,7 @@ short is taken up by the next session.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -89,7 +90,7 @@ class SparkRunner:
         self._has_posted = False
 
     def open(self) -> None:
-        """Take up what the store holds, once the catalog is read.
+        """Take up what the store holds, once the catalog is read; a view that fails is told of, and can be dropped.
 
         Raises:
             UnsupportedStoreError: tables were filled by a session without Spark.
@@ -110,7 +111,13 @@ class SparkRunner:
         self._queries.tidy()
         self._deliveries.take_up()
         self._begin_misplaced_anew()
-        self.deliver()
+        for name, failure in self._bring_up_to_date().items():
+            if not isinstance(failure, WindowpaneError):
+                raise failure
+            logging.getLogger(__name__).warning(
+                "the view %r is behind: %s. FLUSH tries again; DROP it to be rid of it.", name, str(failure).split("\n")[0]
+            )
+        self._deliveries.hand_over()
 
     def _refuse_tables_filled_elsewhere(self, tables: Sequence[TableInfo]) -> None:
         """Refuse tables whose files a session without Spark has read, and Spark has not: it would read them all."""
@@ -258,7 +265,18 @@ class SparkRunner:
         Raises:
             WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
         """
-        failures: list[Exception] = []
+        failures = list(self._bring_up_to_date().values())
+        try:
+            self._deliveries.hand_over()
+        except Exception as failure:
+            failures.append(failure)
+        if failures:
+            raise failures[0]
+        return None
+
+    def _bring_up_to_date(self) -> dict[str, Exception]:
+        """Send every view what waits for it, wait for the answers, and return why some have given none."""
+        failures: dict[str, Exception] = {}
         self._has_posted = False
         if self._is_due:
             self._is_due = False
@@ -267,14 +285,8 @@ class SparkRunner:
                     try:
                         self._await(name)
                     except Exception as failure:
-                        failures.append(failure)
-        try:
-            self._deliveries.hand_over()
-        except Exception as failure:
-            failures.append(failure)
-        if failures:
-            raise failures[0]
-        return None
+                        failures[name] = failure
+        return failures
 
     # --- in its transaction ----------------------------------------------------------------------------
 
