@@ -27,10 +27,10 @@ from windowpane.testing.fuzz.windowed_programs import random_program
 from windowpane.windowing import assigners, evictors, triggers
 from windowpane.windowing.aggregates.registry import BINDERS
 
-BLOCK = 150
+BLOCK = 75
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(16))
 def test_random_programs_agree_with_the_reference(block: int) -> None:
     lines: list[str] = []
     failed = report((windowed.run(seed) for seed in range(block * BLOCK, (block + 1) * BLOCK)), lines.append)
