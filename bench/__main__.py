@@ -58,7 +58,8 @@ def bench(
 
 
 def _publish(found: results.Results) -> None:
-    """Write results, chart and pages."""
+    """Write results, chart and pages; each figure says when it was measured."""
+    found = results.dated(found)
     results.write(found)
     chart.draw(found)
     pages.write_pages(found, standings(found, all_cases()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 from bench.chart import PATH as CHART
 from bench.environments import ROOT
@@ -43,15 +44,15 @@ def _goal_row(each: Standing) -> tuple[str, ...]:
 
 
 def _figures(results: Results) -> str:
-    head = ("case", "keys", "system", "rows", "runs", "rows/s", "batch", "whole job", "peak memory", "state")
-    return _table(head, [(f.case, f"{f.keys:,}", TITLES[f.system], *cells(f)) for f in results.figures])
+    head = ("case", "keys", "system", "rows", "runs", "rows/s", "batch", "whole job", "peak memory", "state", "day")
+    return _table(head, [(f.case, f"{f.keys:,}", TITLES[f.system], *cells(f), f.day) for f in results.figures])
 
 
 def _machine(results: Results) -> str:
     held = results.machine
     packages = ", ".join(f"{name} {held[name]}" for name in ("pyspark", "pyarrow", "pandas", "numpy", "duckdb"))
     where = f"{held['processor']}, {held['cores']} cores, {held['memory_gb']} GB; {held['system']}; {held['java']}"
-    return f"{held['when']} on {where}; Python {held['python']}, {packages}."
+    return fill(f"{held['when']} on {where}; Python {held['python']}, {packages}.", 100, break_on_hyphens=False)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,6 +38,7 @@ class Figure:
         cpu_s: processor time of all its processes.
         phases_s: median batch time before and after, where a case compares a system with itself.
         reason: why there are no figures.
+        day: when it was measured, ``2026-11-25``; empty until it is published.
     """
 
     case: str
@@ -55,6 +56,7 @@ class Figure:
     cpu_s: float | None = None
     phases_s: tuple[float, float] | None = None
     reason: str = ""
+    day: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,13 @@ def read(path: Path = PATH) -> Results:
     """Return what ``write`` wrote."""
     held = json.loads(path.read_text())
     figures = [Figure(**{**figure, "phases_s": _pair(figure.get("phases_s"))}) for figure in held["figures"]]
-    return Results(held["machine"], tuple(figures))
+    return dated(Results(held["machine"], tuple(figures)))
+
+
+def dated(results: Results) -> Results:
+    """Return results whose figures say when they were measured: those that do not, with the run."""
+    day = results.machine["when"].partition(" ")[0]
+    return replace(results, figures=tuple(figure if figure.day else replace(figure, day=day) for figure in results.figures))
 
 
 def read_kept(path: Path = PATH) -> tuple[Figure, ...]:
