@@ -20,7 +20,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import hidden
 from windowpane.spark.internals.query_plans import metrics_names
-from windowpane.spark.queries.settings import watermark_policy
+from windowpane.spark.queries.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
 from windowpane.windowing.times import format_micros
@@ -145,9 +145,15 @@ class Source:
     def foresees_watermark(self) -> bool:
         """Whether what a batch leaves behind says how far the watermark of the next one may come; static rows have none.
 
-        Where Spark's policy is ``max``, a stream that is ahead of this one raises the watermark.
+        Where Spark's policy is ``max``, a stream that is ahead of this one raises the watermark. Where executors can be lost, a
+        task may run again on one that was not told, and send whole what it had folded before: the same rows, but Spark (4.3, for
+        one) sees that they look otherwise, and gives the batch up.
         """
-        if not self.is_streaming or self.stream_watermark is not None:
+        if not self.is_streaming:
+            return True
+        if not is_local(self.dataframe.sparkSession):
+            return False
+        if self.stream_watermark is not None:
             return True
         is_sparks = self.spark_watermark is not None and not self.is_passed_on
         return is_sparks and watermark_policy(self.dataframe.sparkSession) == "min"
