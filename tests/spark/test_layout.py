@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import TaskContext
 
 import windowpane as wp
 from tests.spark.helpers import SPARK, Feed, failure, run
 from windowpane.errors import RepartitionedCheckpointError
-from windowpane.spark.queries.layout import PROBED_BUCKET, Layout
+from windowpane.spark.queries import layout
+from windowpane.spark.queries.layout import PROBED_BUCKET, Layout, probes
 from windowpane.spark.stages.buckets import bucket_ids
 from windowpane.state.memory import MemoryBlobStore
 
@@ -45,6 +47,26 @@ def test_a_repartitioned_checkpoint_is_refused_before_anything_is_written(spark:
 
 def test_the_probed_bucket_is_one_of_every_layout() -> None:
     assert all(PROBED_BUCKET in bucket_ids(partitions) for partitions in range(1, 300))
+
+
+@pytest.mark.parametrize(("partition", "sent"), [(0, 1), (1, 0)])
+def test_a_task_that_runs_again_sends_what_it_sent_before(monkeypatch: pytest.MonkeyPatch, partition: int, sent: int) -> None:
+    """Whatever its process was given before: batch 7 of the run, or nothing."""
+
+    class Task:
+        def __init__(self, batch: str) -> None:
+            self.batch = batch
+
+        def partitionId(self) -> int:  # noqa: N802 - Spark's name
+            return partition
+
+        def getLocalProperty(self, name: str) -> str:  # noqa: N802 - Spark's name
+            return self.batch if name == "streaming.sql.batchId" else "the same"
+
+    monkeypatch.setattr(layout, "pinned_partitions", lambda: 4)
+    for task in map(Task, "788"):
+        monkeypatch.setattr(TaskContext, "get", lambda task=task: task)
+        assert [bucket for bucket, _ in probes()] == [PROBED_BUCKET] * sent
 
 
 def test_a_bucket_remembers_its_layout() -> None:

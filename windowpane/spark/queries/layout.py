@@ -4,8 +4,10 @@ Bucket ids follow the number of state partitions. Spark's offline repartition (4
 another number of partitions, but not the keys in them: rows would be sent to buckets that do not hold their keys' state. So each
 bucket keeps the number under ``layout``, and compares it when a run first comes to it.
 
-A batch may have rows of new buckets alone, which hold nothing to compare. So the first batch of a run calls the bucket that
-every layout has, with a *probe*: it finds a rewritten checkpoint before anything is written.
+A batch may have rows of new buckets alone, which hold nothing to compare. So each batch calls the bucket that every layout has,
+with a *probe*: the first one of a run finds a rewritten checkpoint before anything is written. That a batch is the first one, no
+task knows for certain; and a task that runs again, after its executor was lost, must send what it sent before: Spark (4.3, for
+one) compares the two, and gives the batch up where they differ.
 """
 
 from __future__ import annotations
@@ -25,10 +27,8 @@ from windowpane.state.codec import decode_int64, encode_int64, frame, unframe
 PROBED_BUCKET = 0
 """The least id comes first in every layout (``bucket_ids``)."""
 _KEY, _KIND, _VERSION = "layout", "bucket-layout", 1
-_QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
+_QUERY = "sql.streaming.queryId"
 
-_first_batches: dict[str, str] = {}
-"""The first batch of each run that this process was given."""
 _compared: set[tuple[Layout, Any]] = set()
 
 
@@ -70,10 +70,7 @@ class Layout:
 
 
 def probes() -> Iterator[tuple[int, bytes]]:
-    """Yield a bucket and the blob to send it, in the tasks of the first batch of a run that this process is given."""
+    """Yield a bucket and the blob to send it, in the first task of a batch."""
     context = TaskContext.get()
-    if context is None or Layout.of_task() is None:
-        return
-    run, batch = (str(context.getLocalProperty(name)) for name in (_RUN, _BATCH))
-    if _first_batches.setdefault(run, batch) == batch:
+    if context is not None and context.partitionId() == 0 and Layout.of_task() is not None:
         yield PROBED_BUCKET, PROBE
