@@ -66,7 +66,7 @@ def _steps(payments: Any) -> Any:
     import windowpane as wp
 
     over = wp.over(payments, event_time="at", watermark=_DELAY, key="id").partition_by("card").order_by("at")
-    return over.select("amount", before=wp.lag("amount")).emit_on_window_close().df
+    return over.select("card", "at", "amount", before=wp.lag("amount")).emit_on_window_close().df
 
 
 def _largest(payments: Any) -> Any:

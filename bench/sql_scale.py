@@ -1,10 +1,11 @@
 """A SQL view over many rows with a small driver: ``python -m bench.sql_scale [--rows N] [--view minutes|steps|top] [--url URL]``.
 
 Parquet files with so many rows in all go through GROUP BY over minutes or, as ``steps``, the difference from the row before by
-``lag``, with EMIT ON WINDOW CLOSE, or, as ``top``, to the three highest prices of each name, one file a batch. The JVM of the
-driver has 1 GB, and Spark refuses results of tasks above 64 MB together. Printed are the time, how many rows Spark has read, and
-the resident memory of the driver's Python behind the first quarter of the files, at its highest behind that, and at the end; the
-view is compared with DuckDB's own result. By hand, since it takes minutes: no CI runs it.
+``lag``, with EMIT ON WINDOW CLOSE, or, as ``top``, to the three highest prices of each name, one file a batch, or as many as
+``--together`` says. The JVM of the driver has 1 GB, and Spark refuses results of tasks above 64 MB together. Printed are the
+time, the median of its batches, how many rows Spark has read, and the resident memory of the driver's Python behind the first
+quarter of the files, at its highest behind that, and at the end; the view is compared with DuckDB's own result. By hand, since it
+takes minutes: no CI runs it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import statistics
 import sys
 import tempfile
 import threading
@@ -95,20 +97,21 @@ class Memory(threading.Thread):
             time.sleep(0.2)
 
 
-def session_of_spark(cores: int) -> Any:
-    """Return a session with a small driver."""
+def session_of_spark(master: str, tasks: int) -> Any:
+    """Return a session with a small driver, whose stages on buckets have so many tasks."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "1g",
         "spark.driver.maxResultSize": "64m",
-        "spark.sql.shuffle.partitions": cores,
+        "spark.sql.shuffle.partitions": tasks,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
     }
-    session = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
+    session = SparkSession.builder.master(master).config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -120,7 +123,9 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--view", choices=VIEWS, default="minutes")
-    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--together", type=int, default=1, help="so many files are a batch")
+    parser.add_argument("--tasks", type=int, default=2, help="of a stage on buckets")
+    parser.add_argument("--master", default="local[2]", help="of Spark, as local-cluster[2,1,2048]: two executors of a core each")
     parser.add_argument("--url", default="", help="of a PostgreSQL database, which is the store then")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
@@ -133,7 +138,7 @@ def run(work: Path, given: argparse.Namespace) -> None:
 
     view = VIEWS[given.view]
     made(work / "in", given.rows, given.files, given.keys)
-    spark = session_of_spark(given.cores)
+    spark = session_of_spark(given.master, given.tasks)
     memory = Memory()
     memory.start()
     with (
@@ -141,7 +146,7 @@ def run(work: Path, given: argparse.Namespace) -> None:
     ):
         session.run(
             f"CREATE SOURCE r (name text, price numeric(10, 2), at timestamp, WATERMARK FOR at AS at - {_DELAY}) "
-            f"WITH (connector = 'parquet', path = '{work / 'in'}', maxFilesPerTrigger = '1')"
+            f"WITH (connector = 'parquet', path = '{work / 'in'}', maxFilesPerTrigger = '{given.together}')"
         )
         began = time.monotonic()
         session.run(f"CREATE MATERIALIZED VIEW v AS {view.query}; FLUSH")
@@ -150,10 +155,10 @@ def run(work: Path, given: argparse.Namespace) -> None:
         progress = query.recentProgress
         read = sum(each.numInputRows for each in progress)
         later = [megabytes for at, megabytes in memory.seen if began + seconds / 4 < at <= began + seconds]
-        print(
-            f"{platform.processor() or platform.machine()}, {given.cores} cores, store {'PostgreSQL' if given.url else 'DuckDB'}"
-        )
+        print(f"{platform.processor() or platform.machine()}, {given.master}, store {'PostgreSQL' if given.url else 'DuckDB'}")
         print(f"{given.rows:,} rows in {given.files} files, {seconds:.0f} s, {given.rows / seconds:,.0f} rows a second")
+        took = [each.durationMs["triggerExecution"] / 1000 for each in progress if each.numInputRows][1:]
+        print(f"a batch: {statistics.median(took or [seconds]):.2f} s, the first left out")
         print(f"read by Spark: {read:,} rows, or files where Arrow reads them, in {len(progress)} batches")
         print(f"resident memory of Python: {later[0]} MB after a quarter, at most {max(later)} MB, {later[-1]} MB at the end")
         found = [int(value) for value in session.query(view.summary.format("v")).rows()[0]]

@@ -64,7 +64,8 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
     assert found.delay == 5_000_000
     assert [column.name for column, _ in found.keys] == ["k"]
     assert [call.function for call in found.calls] == ["count", "sum", "sum", "count", "max"]
-    assert [call.spark for call in found.calls] == ["", "bigint", "decimal(38, 0)", "boolean", "string"]
+    assert [call.spark for call in found.calls] == ["", "bigint", "decimal(19, 0)", "boolean", "string"]
+    assert [call.spark for call in found.widened.calls] == ["", "bigint", "decimal(38, 0)", "boolean", "string"]
     assert [bound is not None for bound in found.bounds] == [True, False]
     assert found.lines == [
         "One streaming query on Spark from source 's'; its rows are not stored",
@@ -72,6 +73,22 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
         "  groups: window program, engine slices, by k and window, folded before the shuffle",
         "  result: DuckDB on the tasks",
     ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "spark"),
+    [
+        ("big", "decimal(19, 0)"),
+        ("price", "decimal(10, 2)"),
+        ("price::numeric(6, 1)", "decimal(6, 1)"),
+        ("price::numeric(12, 4)", "decimal(12, 4)"),
+    ],
+)
+def test_sums_take_the_digits_of_their_values(session: Session, argument: str, spark: str) -> None:
+    query = groups("sum(x) AS s", f"tumble((SELECT at, {argument} AS x FROM s), at, INTERVAL '1 minute')", "window_start")
+    found = planned(session, query)
+    assert isinstance(found, StreamedGroups)
+    assert [call.spark for call in found.calls] == [spark]
 
 
 def test_groups_that_change_are_a_window_program_that_takes_back(session: Session) -> None:

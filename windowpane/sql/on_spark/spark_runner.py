@@ -509,9 +509,7 @@ class SparkRunner:
 
     def _start_program(self, view: ViewInfo) -> None:
         """Start the query of a view that is a window or OVER program."""
-        exchange, node = self._exchange(view), view.job.node
-        plan = self._streams.program(node, node if view.strict else tried_plan(node))
-        assert isinstance(plan, StreamedPlan)
+        exchange, plan = self._exchange(view), self._streams.program_of(view)
         source = self._streams.tables[plan.scan.relation]
 
         def changes(spark: Any) -> Any:

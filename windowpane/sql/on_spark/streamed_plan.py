@@ -82,6 +82,13 @@ class Call:
     spark: str
     result: Column
 
+    @property
+    def widened(self) -> Call:
+        """The call with its argument in all digits of Spark, as views have it that were made before sums took fewer."""
+        if self.function != "sum" or not self.spark.startswith("decimal"):
+            return self
+        return replace(self, kind=self.result.type.duckdb, spark=f"decimal(38, {self.result.type.scale})")
+
 
 class Carried(NamedTuple):
     """A column of the rows that travel to the operator.
@@ -160,6 +167,11 @@ class StreamedGroups(StreamedPlan):
     bounds: tuple[Column | None, Column | None]
     assigner: WindowAssigner
     calls: tuple[Call, ...]
+
+    @property
+    def widened(self) -> StreamedGroups:
+        """The plan with sums in all digits of Spark."""
+        return replace(self, calls=tuple(call.widened for call in self.calls))
 
     @property
     def has_sessions(self) -> bool:
@@ -558,21 +570,29 @@ def _sum(groups: Aggregate, fold: Fold, sql: str, column: Column, argument: str 
         raise NotStreamed(f"{sql} of floats depends on the order of rows")
     if column.type == BIGINT:
         return Call("sum", argument, "BIGINT", "bigint", column)
-    digits, scale = _digits(groups.input, str(fold.argument)), column.type.scale
+    digits, scale = _digits(groups.input, str(fold.argument), column.type.scale), column.type.scale
     if digits is None or digits + scale + _ROOM > 38:
         raise NotStreamed(f"{sql} may need more than 38 digits; numeric(precision, scale) says how many there are")
-    return Call("sum", argument, column.type.duckdb, f"decimal(38, {scale})", column)
+    # Sums of up to 28 digits are added up in half as many bytes, see kernels/aggregates/sums.py.
+    kind = f"decimal({digits + scale}, {scale})"
+    return Call("sum", argument, kind.upper(), kind, column)
 
 
-def _digits(node: Node, argument: str) -> int | None:
-    """Return how many digits before the point the values of a column have at most, ``None`` where it is not known."""
+def _digits(node: Node, argument: str, scale: int) -> int | None:
+    """Return how many digits before the point the values of a column have at most, ``None`` where it is not known.
+
+    Args:
+        node: has the column.
+        argument: its id, as SQL.
+        scale: the digits behind the point that are asked for: where there are more, rounding may add one before it.
+    """
     while True:
         column = next((column for column in node.columns if quoted(column.id) == argument), None)
         if column is None:
             return None
         if column.type == BIGINT:
             return 19
-        if column.type.name != "numeric":
+        if column.type.name != "numeric" or column.type.scale > scale:
             return None
         if column.type.whole + column.type.scale < 38:
             return column.type.whole

@@ -11,15 +11,19 @@ from collections.abc import Iterable
 from windowpane.errors import ChangedPlanError
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
+from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Node, Scan, every_node, explain_plan
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
-from windowpane.sql.on_spark.streamed_plan import StreamedPlan, streamed
+from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedPlan, streamed
 from windowpane.sql.windows.time_functions import instant_sql
 
 _PROGRAM = "One streaming query, with a watermark of its own\n"
 """How the kept plan of a view begins that is a window or OVER program."""
+
+_BY_DIGITS = "Sums in the digits of their values\n"
+"""How it goes on, unless the state of the view has sums in all digits of Spark."""
 
 _READS = "Reads sources itself: "
 """How the kept plan of a view begins that runs on the nodes of SQL and reads some."""
@@ -57,7 +61,8 @@ class ViewStreams:
     def kept_plan(self, node: Node) -> str:
         """Return what is kept of the plan of a new view whose operators are spread over Spark."""
         own = self.read_by(node)
-        way = _PROGRAM if isinstance(self.program(node), StreamedPlan) else _reads(own) if own else ""
+        is_program = isinstance(self.program(node), StreamedPlan)
+        way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
         return way + plan_text(node)
 
     # --- a view that is there --------------------------------------------------------------------------
@@ -65,6 +70,15 @@ class ViewStreams:
     def is_program(self, name: str) -> bool:
         """Whether a view was made as a window or OVER program, which gets no letters."""
         return self._mail.stream(name).plan.startswith(_PROGRAM)
+
+    def program_of(self, view: ViewInfo) -> StreamedPlan:
+        """Return the program of a view that was made as one, with the SQL that runs and the types of its state."""
+        node = view.job.node
+        plan = self.program(node, node if view.strict else tried_plan(node))
+        assert isinstance(plan, StreamedPlan), "check_plan has seen that it is one still"
+        kept = self._mail.stream(view.relation.name).plan
+        has_digits = kept.startswith(_PROGRAM + _BY_DIGITS)
+        return plan.widened if isinstance(plan, StreamedGroups) and not has_digits else plan
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -87,7 +101,8 @@ class ViewStreams:
         stream, node = self._mail.stream(view.relation.name), view.job.node
         plan = plan_text(node)
         if stream.plan.startswith(_PROGRAM):
-            plan = _PROGRAM * isinstance(self.program(node), StreamedPlan) + plan
+            way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
+            plan = way * isinstance(self.program(node), StreamedPlan) + plan
         elif stream.plan.startswith(_READS):
             plan = _reads(read_directly(node, self.tables)) + plan
         if stream.spread and stream.plan != plan:
