@@ -19,3 +19,24 @@ def test_a_large_table_travels_in_pieces_and_in_order(monkeypatch) -> None:
     assert [piece.num_rows for piece in pieces[:11]] == [100] * 10 + [50]
     assert pa.concat_tables(pieces[:11]).equals(table)
     assert pieces[11:] == [late, pa.table({})]
+
+
+def test_rows_of_the_main_output_become_the_blobs_that_a_function_makes_of_pieces_of_them(monkeypatch) -> None:
+    monkeypatch.setattr(wire, "LARGEST_BLOB", 800)
+    given: list[list[int]] = []
+
+    def function(table: pa.Table) -> list[bytes]:
+        given.append(table["n"].to_pylist())
+        return [] if table["n"][0].as_py() == 100 else [b"first", b"second"]
+
+    late = pa.table({"n": [7]})
+    rows = wire.Wire(main_blobs=function).rows(BucketOutput([(MAIN, pa.table({"n": range(250)})), (1, late)]))
+    assert given == [list(range(100)), list(range(100, 200)), list(range(200, 250))]
+    assert rows["output"].to_pylist() == [MAIN] * 4 + [1, wire.COUNTER_ROW]
+    assert rows["blob"].to_pylist()[:4] == [b"first", b"second"] * 2
+    assert unpack(rows["blob"][4].as_py()).equals(late)
+
+
+def test_a_function_may_make_nothing_of_all_rows() -> None:
+    rows = wire.Wire(main_blobs=lambda table: []).rows(BucketOutput([(MAIN, pa.table({"n": [1]}))]))
+    assert rows["output"].to_pylist() == [wire.COUNTER_ROW]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,23 +19,23 @@ from windowpane.spark.stages.decode import Decoder
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 
-BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A function on what a decoder unpacks, its columns by other names."""
+    """A function on rows of an output, their columns by other names: the blobs that leave the operator in their place."""
 
-    decoder: Decoder
+    columns: pa.Schema
     names: Mapping[str, str]
-    function: BatchFunction
+    function: ToBlobs
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Map the blobs of one partition."""
-        return self.function(map(self._named, self.decoder(batches)))
-
-    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([batch[name] for name in self.names.values()], names=list(self.names))
+    def __call__(self, table: pa.Table) -> Iterator[bytes]:
+        """Map what an engine emitted."""
+        rows = table.select(self.columns.names).cast(self.columns).combine_chunks()
+        for batch in rows.to_batches():
+            arrays = [batch[name] for name in self.names.values()]
+            yield from self.function(pa.RecordBatch.from_arrays(arrays, names=list(self.names)))
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,16 @@ class Output:
         passed_on = [F.col(PASSED)] if self.with_reports else []
         return read.select(*[marked if name == WINDOW_END else F.col(quoted(name)) for name in names], *passed_on)
 
-    def mapped(self, blobs: Any, function: BatchFunction, schema: str) -> Any:
-        """Return what a function makes of this output, on the tasks that unpack it: its rows do not pass the JVM.
+    @property
+    def column_names(self) -> Mapping[str, str]:
+        """The columns that users see, each by its name, with the name that it has in ``arrow``."""
+        return {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
 
-        Args:
-            blobs: an operator's rows, every output as blobs.
-            function: record batches -> record batches, of a partition.
-            schema: the columns that it gives.
-        """
-        names = {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
-        return self._mapped(blobs, names, function, schema)
-
-    def _mapped(self, blobs: Any, names: Mapping[str, str], function: BatchFunction, schema: str) -> Any:
-        """Return what a function makes of columns of this output, each under a name by the one that it has."""
+    def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
+        """Return what makes blobs of this output's rows, as an engine emits them, by a function on those that users see."""
+        names = self.column_names
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
-        tagged = blobs.filter(F.col("output") == self.number).select("blob")
-        return tagged.mapInArrow(_Mapped(Decoder(arrow), names, function).__call__, schema)
+        return _Mapped(arrow, names, function).__call__
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
         """Return columns of this output: as they travelled, or from its blobs."""

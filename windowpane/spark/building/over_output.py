@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.spark.building.expressions import column_of
-from windowpane.spark.building.outputs import BatchFunction, Output
+from windowpane.spark.building.outputs import Output
 from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.expressions import Expression, Name
 
@@ -31,12 +31,15 @@ class OverOutput(Output):
         read = self.read(rows, wire, self.arrow.names)
         return read.select(*[self._column(name, expression) for name, expression in self.selected])
 
-    def mapped(self, blobs: Any, function: BatchFunction, schema: str) -> Any:
-        """Return what a function makes of this output: where it is unpacked, unless Spark computes a column of it."""
-        names = {name: expression.name for name, expression in self.selected if isinstance(expression, Name)}
-        if len(names) < len(self.selected):
-            return self.of(blobs, Wire()).mapInArrow(function, schema)
-        return self._mapped(blobs, names, function, schema)
+    @property
+    def column_names(self) -> Mapping[str, str]:
+        """The columns that users see; none of them may be computed by Spark."""
+        return {name: self._read(expression) for name, expression in self.selected}
+
+    @staticmethod
+    def _read(expression: Expression) -> str:
+        assert isinstance(expression, Name), "a column that Spark computes is not there yet"
+        return expression.name
 
     def _column(self, name: str, expression: Expression) -> Any:
         column = column_of(expression)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.program import WINDOW_END, Program
+from windowpane.engines.program import MAIN, WINDOW_END, Program
 from windowpane.engines.protocol import Engine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError
@@ -27,7 +28,7 @@ from windowpane.planning.over import OverPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.windows import WindowPlan
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
-from windowpane.spark.building.outputs import BatchFunction, Output
+from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.internals.available_now import end_available_now_runs
 from windowpane.spark.internals.shared_workers import shared_workers
 from windowpane.spark.queries.next_watermark import NextWatermark
@@ -194,9 +195,10 @@ class BuiltProgram:
             end_available_now_runs(self._spark)
         return output.of(*self._wired)
 
-    def mapped(self, function: BatchFunction, schema: str) -> Any:
-        """Return a DataFrame of what a function makes of the main output where it is unpacked, see ``Output.mapped``."""
-        return self.outputs["main"].mapped(self.blobs, function, schema)
+    def mapped(self, function: ToBlobs) -> Any:
+        """Return what a function makes of the main output, as a column ``blob``: in the operator, so its rows stay in Python."""
+        wire = Wire(main_blobs=self.outputs["main"].mapped_by(function))
+        return self.rows(wire).filter(F.col("output") == MAIN).select("blob")
 
     def followed_by(self, name: str) -> Source:
         """Return the main output as the source of a window of the same query, with the time of each row beside it.

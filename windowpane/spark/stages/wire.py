@@ -7,7 +7,7 @@ to unpack blobs. An instant's plain form is its microseconds, which PySpark's wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +55,12 @@ class Wire:
     Args:
         main: the columns of the main output that travel as columns; ``None`` where all outputs travel as blobs.
         counters: the names of the counters.
+        main_blobs: makes the blobs of the main output of what an engine emitted; ``None`` where it travels as it is.
     """
 
     main: pa.Schema | None = None
     counters: tuple[str, ...] = COUNTERS
+    main_blobs: Callable[[pa.Table], Iterable[bytes]] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,13 +92,13 @@ class Wire:
         waiting: list[pa.Table] = []
         size = 0
         for number, table in output.tables:
-            waiting.append(self._main_rows(table) if self._is_plain(number) else self._blob_rows(_packed([(number, table)])))
+            waiting.append(self._main_rows(table) if self._is_plain(number) else self._blob_rows(self._packed([(number, table)])))
             size += table.nbytes
             if size >= LARGEST_BLOB:
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
         counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
-        yield pa.concat_tables([*waiting, self._blob_rows([*_packed(passed), counted])]).combine_chunks()
+        yield pa.concat_tables([*waiting, self._blob_rows([*self._packed(passed), counted])]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -107,8 +109,16 @@ class Wire:
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
+    def _packed(self, tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
+        found: list[tuple[int, bytes]] = []
+        for number, table in tables:
+            for piece in _pieces(table):
+                blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
+                found += [(number, blob) for blob in blobs]
+        return found
+
     def _blob_rows(self, rows: Sequence[tuple[int, bytes]]) -> pa.Table:
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _TAGGED, strict=True)]
+        columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(_TAGGED)]
         nulls = [pa.nulls(len(rows), field.type) for field in list(self.schema)[len(_TAGGED) :]]
         return pa.table([*columns, *nulls], schema=self.schema)
 
@@ -116,10 +126,6 @@ class Wire:
         """Return the Columns that read ``names`` of the main output from its columns."""
         assert self.main is not None, "the caller asked"
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
-
-
-def _packed(tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
-    return [(number, pack(piece)) for number, table in tables for piece in _pieces(table)]
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:

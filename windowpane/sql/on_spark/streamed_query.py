@@ -7,7 +7,7 @@ adds one heartbeat with its latest time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
-    return operated._built.mapped(Leaving(plan).__call__, "blob binary")
+    return operated._built.mapped(Leaving(plan).__call__)
 
 
 def _groups(plan: StreamedGroups, made: Any) -> Any:
@@ -140,19 +140,18 @@ class Leaving:
 
     plan: StreamedPlan
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take the windows of one partition."""
+    def __call__(self, batch: pa.RecordBatch) -> list[bytes]:
+        """Take what a bucket gives, and return it as blobs."""
+        if not batch.num_rows:
+            return []
         storage, columns = task_storage(), ", ".join(self._items())
         came = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
         weight = f"{'1' if self.plan.closes else came} AS {quoted(WEIGHT)}"
         times = [name for name, column in self.plan.results if column.type == TIMESTAMP]
-        for batch in batches:
-            if batch.num_rows:
-                with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
-                    groups = f"(SELECT {columns}, {weight} FROM {name})"
-                    made = storage.arrow(self.plan.result.replace(INPUT, groups))
-                blobs = [to_stream(made).to_pybytes()] if made.num_rows else []
-                yield pa.RecordBatch.from_arrays([pa.array(blobs, pa.binary())], ["blob"])
+        with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
+            groups = f"(SELECT {columns}, {weight} FROM {name})"
+            made = storage.arrow(self.plan.result.replace(INPUT, groups))
+        return [to_stream(made).to_pybytes()] if made.num_rows else []
 
     def _items(self) -> Iterator[str]:
         for name, column in self.plan.results:
