@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -22,13 +24,23 @@ from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Mapped:
-    """A function on rows of an output, their columns by other names: the blobs that leave the operator in their place."""
+    """A function on rows of an output, their columns by other names: the blobs that leave the operator in their place.
+
+    It is unpickled when it is called first: the process beside the driver that plans a stateful operator calls nothing, and would
+    import all that the function needs.
+    """
 
     columns: pa.Schema
     names: Mapping[str, str]
-    function: ToBlobs
+    pickled: bytes
+
+    @cached_property
+    def function(self) -> ToBlobs:
+        """The function."""
+        found: ToBlobs = pickle.loads(self.pickled)
+        return found
 
     def __call__(self, table: pa.Table) -> Iterator[bytes]:
         """Map what an engine emitted."""
@@ -77,10 +89,10 @@ class Output:
         return {name: name for name in self.arrow.names if not name.startswith(PREFIX)}
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
-        """Return what makes blobs of this output's rows, as an engine emits them, by a function on those that users see."""
+        """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
         names = self.column_names
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
-        return _Mapped(arrow, names, function).__call__
+        return _Mapped(arrow, names, pickle.dumps(function))
 
     def read(self, rows: Any, wire: Wire, names: Sequence[str]) -> Any:
         """Return columns of this output: as they travelled, or from its blobs."""

@@ -51,7 +51,7 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
-    return operated._built.mapped(Leaving(plan).__call__)
+    return operated._built.mapped(Leaving(plan))
 
 
 def _groups(plan: StreamedGroups, made: Any) -> Any:
