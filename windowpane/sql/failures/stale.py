@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from windowpane.errors import WindowpaneError
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import WEIGHT, netted
+
+
+def in_one_line(failure: Exception) -> str:
+    """Return why a view is behind in one line; a mistake of ours with its kind."""
+    line = str(failure).split("\n")[0]
+    return line if isinstance(failure, WindowpaneError) else f"{type(failure).__name__}: {line} (please report this)"
 
 
 class StaleViews:

@@ -26,7 +26,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
-from windowpane.sql.failures.stale import StaleViews
+from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.change_log import write_shared
@@ -115,7 +115,7 @@ class SparkRunner:
             if not isinstance(failure, WindowpaneError):
                 raise failure
             logging.getLogger(__name__).warning(
-                "the view %r is behind: %s. FLUSH tries again; DROP it to be rid of it.", name, str(failure).split("\n")[0]
+                "the view %r is behind: %s. FLUSH tries again; DROP it to be rid of it.", name, in_one_line(failure)
             )
         self._deliveries.hand_over()
 

@@ -20,7 +20,7 @@ from windowpane.sql.embedded import file_sources
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
-from windowpane.sql.failures.stale import StaleViews
+from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import Node, explain_plan
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import Statement
@@ -43,13 +43,7 @@ class ViewFailure(Exception):  # noqa: N818 - passes no boundary: ``EmbeddedRunn
     @property
     def reason(self) -> str:
         """What failed, for users."""
-        return reason(self.cause)
-
-
-def reason(failure: Exception) -> str:
-    """Return what failed in one line; a mistake of ours with its kind."""
-    line = str(failure).split("\n")[0]
-    return line if isinstance(failure, WindowpaneError) else f"{type(failure).__name__}: {line} (please report this)"
+        return in_one_line(self.cause)
 
 
 class EmbeddedRunner:
@@ -213,7 +207,7 @@ class EmbeddedRunner:
             try:
                 self.attempt(partial(self._caught_up, name))
             except Exception as failure:
-                told = failures[shown_name(name)] = reason(failure)
+                told = failures[shown_name(name)] = in_one_line(failure)
                 with self._storage.transaction():
                     self._stale.add(name, told)
                     self._bad_values.note_view(name, told)
