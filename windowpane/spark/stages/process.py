@@ -28,6 +28,7 @@ from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, pandas_of
+from windowpane.state.held_writes import HeldWrites
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 
@@ -146,11 +147,13 @@ class BucketProcessor(StatefulProcessor):
 
     def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int) -> BucketOutput:
         """Return what the engine emits: of rows, then of the watermark that they have made, if that is in force at once."""
-        output = self._engine.run(self._store, rows, Clock(moves.before, now))
         if moves.after <= moves.before:
-            return output
-        self._store.settle()
-        return output.followed_by(self._engine.run(self._store, [], Clock(moves.after, now)))
+            return self._engine.run(self._store, rows, Clock(moves.before, now))
+        store = HeldWrites(self._store)
+        output = self._engine.run(store, rows, Clock(moves.before, now))
+        output = output.followed_by(self._engine.run(store, [], Clock(moves.after, now)))
+        store.write()
+        return output
 
     def _compare_layouts(self, key: Any) -> None:
         layout = Layout.of_task()

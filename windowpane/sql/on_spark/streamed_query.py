@@ -151,7 +151,7 @@ class Leaving:
         with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
             groups = f"(SELECT {columns}, {weight} FROM {name})"
             made = storage.arrow(self.plan.result.replace(INPUT, groups))
-        return [to_stream(made).to_pybytes()] if made.num_rows else []
+        return [to_stream(made, "lz4").to_pybytes()] if made.num_rows else []
 
     def _items(self) -> Iterator[str]:
         for name, column in self.plan.results:
