@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from windowpane.state.held_writes import HeldWrites
-from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.memory import HeldWrites, MemoryBlobStore
 
 
 @pytest.mark.parametrize("seed", range(20))

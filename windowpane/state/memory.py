@@ -1,11 +1,13 @@
-"""A blob store in memory: for tests, the harness and the embedded engine.
+"""Blob stores in memory: one for tests, the harness and the embedded engine, and one that holds the writes to another.
 
-Key layout: the callers' names, as they are. Who may mutate: the owner of the object, from one thread.
-Recovery: none of its own; ``snapshot`` gives bytes that ``restore`` takes back, in this process or another.
+Key layout: the callers' names, as they are. Who may mutate: the owner of the object, from one thread; of held writes the runs of
+one bucket in one batch. Recovery: none of its own; ``snapshot`` gives bytes that ``restore`` takes back, in this process or
+another. What is held and not written yet is not there.
 """
 
 from collections.abc import Sequence
 
+from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import decode_key, encode_key, frame, unframe
 
 _KIND = "memory-blobs"
@@ -62,3 +64,41 @@ class MemoryBlobStore:
         blobs = decode_key(unframe(_KIND, _VERSION, snapshot))
         assert isinstance(blobs, dict)
         self._blobs = blobs
+
+
+class HeldWrites:
+    """A blob store over another, which is written to only by ``write``.
+
+    So several runs of an engine in one batch leave there what the last of them leaves: rows that the first run stores and the
+    second takes out, as where a watermark is in force in the batch that makes it, never reach it.
+    """
+
+    def __init__(self, store: BlobStore) -> None:
+        """Hold the writes to ``store``."""
+        self._store = store
+        self._held: dict[str, bytes | None] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """Return the blob under ``key``, or None."""
+        return self._held[key] if key in self._held else self._store.get(key)
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Be told which blobs are about to be read."""
+        self._store.prefetch([key for key in keys if key not in self._held])
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Hold a blob."""
+        self._held[key] = blob
+
+    def remove(self, key: str) -> None:
+        """Hold that there is none."""
+        self._held[key] = None
+
+    def write(self) -> None:
+        """Write what is held."""
+        for key, blob in self._held.items():
+            if blob is None:
+                self._store.remove(key)
+            else:
+                self._store.put(key, blob)
+        self._held.clear()

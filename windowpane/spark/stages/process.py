@@ -28,7 +28,7 @@ from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, pandas_of
-from windowpane.state.held_writes import HeldWrites
+from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
 
