@@ -11,7 +11,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from windowpane.errors import SqlRunError
-from windowpane.spark.queries.batch_query import BatchQuery, has_passed
+from windowpane.spark.queries import batch_query
+from windowpane.spark.queries.batch_query import BatchQuery, Elsewhere, has_passed
 
 TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
@@ -91,3 +92,69 @@ def test_a_query_whose_worker_was_too_slow_is_started_again_but_not_for_ever(mon
     made = query("a task failed", None)
     with pytest.raises(SqlRunError, match=r"q stopped: .*a task failed"):
         made.finish()
+
+
+class Far:
+    """A query of a server: batches are committed there, and seen here some time later."""
+
+    def __init__(self, committed: int, seen: int) -> None:
+        self.seen, self.taken = seen, list[int]()
+        self.isActive, self.recentProgress = True, [Object(batchId=committed, durationMs={"addBatch": 1}, sources=[])]
+        self.query = BatchQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take))
+        self.query._query = self
+
+    def take(self) -> None:
+        self.taken.append(self.seen)
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """All is committed."""
+
+    def stop(self) -> None:
+        """It has stopped."""
+
+
+def test_a_query_of_a_server_is_done_once_its_last_batch_is_seen() -> None:
+    far = Far(committed=3, seen=2)
+    threading.Timer(0.2, setattr, (far, "seen", 3)).start()
+    far.query.finish()
+    assert far.seen == 3
+
+
+def test_a_batch_of_a_server_that_is_never_seen_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_query, "_LONGEST", 0.1)
+    far = Far(committed=3, seen=2)
+    with pytest.raises(SqlRunError, match="committed batch 3, and its change log is not seen here"):
+        far.query.finish()
+
+
+def test_what_a_server_wrote_is_taken_as_it_comes_until_the_query_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_query, "_FOLLOWING", 0.01)
+    far = Far(committed=0, seen=0)
+    far.query.start()
+    for number in (1, 2):
+        far.seen = number
+        until = time.monotonic() + 10
+        while far.taken[-1:] != [number]:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    far.query.stop()
+    far.query.join()
+    far.seen = 3
+    time.sleep(0.05)
+    assert 3 not in far.taken
+    assert len(far.taken) <= 3  # each batch once, and not again while nothing comes
+
+
+def test_what_a_batch_raised_on_a_server_is_raised_here() -> None:
+    text = (
+        "[PYTHON_EXCEPTION] Found error inside foreachBatch Python process: Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in main\n    boom()\n{}\n SQLSTATE: 38000'
+    )
+    for said, expected in (
+        ("windowpane.errors.SqlRunError: a row has NULL there.", "^a row has NULL there.$"),
+        ("ZeroDivisionError: division by zero", "^q stopped: ZeroDivisionError: division by zero$"),
+    ):
+        far = Far(committed=-1, seen=-1)
+        far.query._query = Silent(text.format(said))
+        with pytest.raises(SqlRunError, match=expected):
+            far.query.finish()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.on_spark import spark_runner
+from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
@@ -72,12 +74,12 @@ class Files:
 class Exchange:
     """Stands for a ``BatchExchange``."""
 
-    def __init__(self, spark: object) -> None:
+    def __init__(self, folder: object) -> None:
         self._told: str | None = None
         self._reports: dict[Any, Any] = {}
         self.partition = 0
 
-    def tell(self, said: str) -> None:
+    def tell(self, said: str, spark: object = None) -> None:
         self._told, self._reports = said, {}
 
     def told(self) -> str | None:
@@ -169,7 +171,8 @@ class Queries(ViewQueries):
         self._folder = Path(mkdtemp(prefix="windowpane-test-") if store == ":memory:" else f"{store}.streams")
         self._sharing: set[str] = set()
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
-        self._flows: dict[str, tuple[InProcess, Callable[[pa.Table, int], None], Callable[[int], None], Exchange]] = {}
+        self._flows: dict[str, tuple[InProcess, LogWriter, Callable[[], None]]] = {}
+        self.is_remote = False
 
     def letters(self, name: str, spark: object) -> Files:
         return Files(self.inbox(name), is_shared=name in self._sharing)
@@ -177,10 +180,9 @@ class Queries(ViewQueries):
     def is_running(self, name: str) -> bool:
         return name in self._flows
 
-    def start_spread(self, name: str, changes, take, begin) -> None:
+    def start_spread(self, name: str, changes, writer, take) -> None:
         if name not in self._flows:
-            flow = changes(None)
-            self._flows[name] = flow, take, begin, flow.entries[0].parts.exchange
+            self._flows[name] = changes(None), writer, take
 
     def start_here(self, name: str) -> None:
         pass
@@ -206,15 +208,17 @@ class Queries(ViewQueries):
                 held.taken.add(path.name)
                 held.number += 1
 
-    def _finish_spread(self, held: Checkpoint, flow: InProcess, take, begin, exchange: Exchange) -> None:
-        """Run batches; one that fails leaves the checkpoint as it was, and is run again."""
+    def _finish_spread(self, held: Checkpoint, flow: InProcess, writer: LogWriter, take: Callable[[], None]) -> None:
+        """Run batches; one that fails leaves the checkpoint as it was, and is run again. A server commits before it is taken."""
         while True:
             flow.stores, flow.taken = deepcopy(held.stores), set(held.taken)
             batch = next(flow.batches(), None)
             if batch is None:
                 return
-            begin(held.number)
-            take(flow.run(batch, exchange), held.number)
+            writer.begin(held.number, None)
+            writer.run(flow.run(batch, writer.exchange), held.number)
+            if not self.is_remote:
+                take()
             held.stores, held.taken, held.number = flow.stores, flow.taken, held.number + 1
 
     def drop(self, name: str) -> None:
@@ -222,6 +226,20 @@ class Queries(ViewQueries):
 
     def close(self) -> None:
         pass
+
+
+@contextmanager
+def on_connect() -> Iterator[None]:
+    """Let sessions be those of Spark Connect."""
+    made = Queries.__init__
+
+    def remote(self: Queries, *given) -> None:
+        made(self, *given)
+        self.is_remote = True
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Queries, "__init__", remote)
+        yield
 
 
 def _written(rows: pa.Table, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """``python -m tests.sql.killed_streams FOLDER STORE URL MASTER``: two sessions take the files of a folder, until done or killed.
 
-One has a DuckDB store, the other a PostgreSQL store with its state beside the first.
+One has a DuckDB store, the other a PostgreSQL store with its state beside the first. The master may be a server of Spark Connect.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ def main(folder: str, store: str, url: str, master: str) -> None:
         "spark.ui.enabled": False,
         "spark.sql.session.timeZone": "UTC",
     }
-    spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
+    if master.startswith("sc://"):
+        spark = SparkSession.builder.remote(master).getOrCreate()
+        for name in ("spark.sql.shuffle.partitions", "spark.sql.session.timeZone"):
+            spark.conf.set(name, str(settings[name]))
+    else:
+        spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
     take(Session(spark, store), folder)
     take(Session(spark, url, f"{Path(store).with_suffix('')}.state.duckdb"), folder)
 

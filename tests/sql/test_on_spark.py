@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, U
 from windowpane.sql import Session
 from windowpane.sql.nodes import Filter
 from windowpane.sql.on_spark import spark_runner
+from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.stores import open_store
 
@@ -123,20 +125,30 @@ def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
         assert session.query("SELECT n FROM numbers").rows() == [(1,)]
 
 
-@pytest.mark.parametrize("parallelism", [0, 1], ids=["spread over Spark", "on the driver"])
-def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, parallelism: int) -> None:
-    name = "_answer" if parallelism else "_answer_by_log"
-    store, answer, crashes = str(tmp_path / "views.duckdb"), getattr(SparkRunner, name), ["after", "before"]
+HALVES: dict[str, tuple[type, str]] = {
+    "its tasks write": (LogWriter, "run"),
+    "it is taken into the store": (SparkRunner, "_take"),
+    "it runs on the driver": (SparkRunner, "_answer"),
+}
 
-    def crashing(self, name: str, batch, number: int) -> None:
-        when = crashes.pop() if crashes and number > 0 else None
+
+@pytest.mark.parametrize("half", HALVES)
+def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, half: str) -> None:
+    owner, name = HALVES[half]
+    parallelism = int(name == "_answer")
+    store, run, crashes = str(tmp_path / "views.duckdb"), getattr(owner, name), ["after", "before"]
+
+    def crashing(self, *given) -> None:
+        in_a_batch = threading.current_thread() is not threading.main_thread()
+        number = self.log.last() + 1 if isinstance(self, LogWriter) else self._mail.stream("mv").batch + 1
+        when = crashes.pop() if crashes and in_a_batch and number > 0 else None
         if when == "before":
-            raise RuntimeError("crash before the transaction")
-        answer(self, name, batch, number)
+            raise RuntimeError("crash before")
+        run(self, *given)
         if when == "after":
-            raise RuntimeError("crash after the transaction")
+            raise RuntimeError("crash after")
 
-    monkeypatch.setattr(SparkRunner, name, crashing)
+    monkeypatch.setattr(owner, name, crashing)
     with Session(spark, store=store) as session:
         session.run(f"SET streaming_parallelism = {parallelism}; CREATE TABLE t (k int, v int)")
         session.run("CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) AS s FROM t GROUP BY k")
@@ -153,17 +165,17 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
 def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(spark_runner, "PART_ROWS", 7)
     monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=2_000))
-    store, answer, crashes = str(tmp_path / "views.duckdb"), SparkRunner._answer_by_log, ["crash"]
+    store, take, crashes = str(tmp_path / "views.duckdb"), SparkRunner._take, ["crash"]
 
-    def crashing(self, name: str, batch, number: int) -> None:
-        answer(self, name, batch, number)
-        if crashes:
+    def crashing(self, name: str) -> None:
+        take(self, name)
+        if crashes and threading.current_thread() is not threading.main_thread():
             raise RuntimeError(crashes.pop())
 
     totals = "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k"
     with Session(spark, store=store) as session:
         session.run("CREATE TABLE t (k int, v int); INSERT INTO t SELECT n % 3, n FROM generate_series(1, 300) AS s(n); FLUSH")
-        monkeypatch.setattr(SparkRunner, "_answer_by_log", crashing)
+        monkeypatch.setattr(SparkRunner, "_take", crashing)
         with pytest.raises(UnexpectedError, match="crash"):
             session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")
         session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sql.in_process import Exchange, Files, Queries, run_in_process
+from tests.sql.in_process import Exchange, Files, Queries, on_connect, run_in_process
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark import change_log, spark_runner
+from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.letters import Letter
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.spark_runner import SparkRunner
@@ -207,10 +209,13 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
     "the letter is about to be sent": (Mail, "sent", after),
     "the query is about to take it": (Queries, "finish", before),
     "the batch begins": (Exchange, "tell", after),
-    "the batch has run": (SparkRunner, "_took", before),
+    "the batch has run": (ChangeLog, "_complete", before),
+    "the batch is in the change log": (ChangeLog, "_complete", after),
+    "the batch is about to be taken": (SparkRunner, "_took", before),
     "the files of a view are shared": (Mail, "took_directly", before),
     "the batch is about to commit": (Mail, "took_directly", after),
     "the batch is committed": (SparkRunner, "_took", after),
+    "the change log is trimmed": (ChangeLog, "trim", after),
     "one of three readers has answered": (Queries, "finish", after_one_answer),
     "all batches are committed": (Mail, "answered", before),
     "the answer is about to be noted": (Mail, "answered", after),
@@ -219,26 +224,57 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
 }
 
 
+ON_CONNECT = [
+    "the query is about to take it",
+    "the batch has run",
+    "the batch is in the change log",
+    "the batch is about to be taken",
+    "the files of a view are shared",
+    "the batch is about to commit",
+    "the batch is committed",
+    "the change log is trimmed",
+    "all batches are committed",
+    "the answer is about to be noted",
+]
+"""On Spark Connect a batch that is in the change log is committed before it is taken."""
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_between_two_steps_loses_nothing_and_counts_nothing_twice(tmp_path: Path, monkeypatch, small_parts, step) -> None:
-    """The folder goes on as it was at the kill: what the session does behind it, such as a roll-back, is undone."""
-    work, saved = tmp_path / "work", tmp_path / "saved"
+    killed_at(step, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("step", ON_CONNECT)
+def test_nor_does_a_kill_of_a_client_of_spark_connect(tmp_path: Path, monkeypatch, small_parts, step) -> None:
+    """The next session is one of Spark Connect, or a classic one."""
+    with on_connect():
+        killed_at(step, tmp_path / "connect", monkeypatch)
+    killed_at(step, tmp_path / "classic", monkeypatch, first=on_connect)
+
+
+def killed_at(step: str, folder: Path, monkeypatch, first: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    """Kill a session at a step, and go on in others with the folder as it was then.
+
+    What the session does behind the kill, such as a roll-back, is undone. ``first`` is around the first session.
+    """
+    work, saved = folder / "work", folder / "saved"
     store, (owner, name, when) = str(work / "views.duckdb"), STEPS[step]
-    session = Session(object(), store)
-    define(session)
-    session.run(f"{CHANGES[0]}; FLUSH")
-    session.run(CHANGES[1])
-    with monkeypatch.context() as patched:
+    with first():
+        session = Session(object(), store)
+        define(session)
+        session.run(f"{CHANGES[0]}; FLUSH")
+        session.run(CHANGES[1])
+        with monkeypatch.context() as patched:
 
-        def kill(self: KilledError) -> None:
-            if not saved.exists():
-                shutil.copytree(work, saved)
+            def kill(self: KilledError) -> None:
+                if not saved.exists():
+                    shutil.copytree(work, saved)
 
-        patched.setattr(KilledError, "__init__", kill)
-        patched.setattr(owner, name, when(getattr(owner, name)))
-        with pytest.raises(KilledError):
-            session.run("FLUSH")
-        session.close()
+            patched.setattr(KilledError, "__init__", kill)
+            patched.setattr(owner, name, when(getattr(owner, name)))
+            with pytest.raises(KilledError):
+                session.run("FLUSH")
+            session.close()
     shutil.rmtree(work)
     saved.rename(work)
 

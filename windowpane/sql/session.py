@@ -76,7 +76,7 @@ class Session:
     flush, exactly once. Tables, the state of operators and the catalog are kept in a DuckDB file, ``state``, and queries read it.
 
     Args:
-        spark: a classic SparkSession, ``None`` to run without Spark. A string in its place is the store.
+        spark: a SparkSession, classic or of Spark Connect, ``None`` to run without Spark. A string in its place is the store.
         store: path of a DuckDB file, created if it is not there, ``":memory:"``, or the ``postgresql://`` URL of a database.
         state: with a URL, the DuckDB file beside it; ``None`` means ``<database>.state.duckdb`` in the working directory.
         clock: what ``now()`` is, asked at each statement and each flush: a time with a zone. ``None`` is the machine's clock.

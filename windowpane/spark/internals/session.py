@@ -1,11 +1,19 @@
-"""Sessions: whether a session has its JVM beside it, and what only that JVM knows."""
+"""Sessions: whether a session has its JVM beside it, what only that JVM knows, and how the jobs of a thread are marked."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import TaskContext
+
+_MARK = "windowpane.mark"
+"""The local property of jobs, and on Spark Connect, which has tags in its place, how our tag begins."""
+
+_TAG = re.compile(rf"{re.escape(_MARK)}=(\w+)")
+_TAGS = "spark.job.tags"
 
 
 def is_classic(spark: Any) -> bool:
@@ -19,3 +27,33 @@ def processors(spark: Any) -> int:
         return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
     except (AttributeError, Py4JError, NotImplementedError, RuntimeError):
         return os.cpu_count() or 1
+
+
+def parallelism(spark: Any) -> int:
+    """Return how many tasks a session runs at once; where it cannot be asked (Connect), how many processors this machine has."""
+    return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else processors(spark)
+
+
+def mark_jobs(spark: Any, mark: str) -> None:
+    """Give the jobs that this thread starts from now on in a session a mark, which their tasks can read.
+
+    Args:
+        spark: the session.
+        mark: letters and digits.
+    """
+    if is_classic(spark):
+        spark.sparkContext.setLocalProperty(_MARK, mark)
+        return
+    for tag in list(spark.getTags()):
+        if tag.startswith(_MARK):
+            spark.removeTag(tag)
+    spark.addTag(f"{_MARK}={mark}")
+
+
+def mark_of_job() -> str | None:
+    """Return, on a task, the mark that its job has; ``None`` elsewhere, and where it has none."""
+    context = TaskContext.get()
+    if context is None:
+        return None
+    found = _TAG.search(context.getLocalProperty(_TAGS) or "")
+    return context.getLocalProperty(_MARK) if found is None else found[1]

@@ -1,33 +1,48 @@
-"""A query that hands every batch to a function here: letters to views, rows to tables, and changes of views.
+"""A query that hands every batch to a function: letters to views, rows to tables, and changes of views.
 
 The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
-process of the driver, so this needs a classic session: on Spark Connect it would run on the server.
+process of Spark's driver: of a classic session that is this one. On Spark Connect it is a process of the server, so there the
+function is one that can be sent there, and what it wrote is taken here (``Elsewhere``).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
+import pickle
+import shutil
 import threading
+import time
+import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import StreamingQueryException
 
-from windowpane.errors import SqlRunError
+from windowpane import errors
+from windowpane.errors import SqlRunError, WindowpaneError
+from windowpane.spark.internals.session import mark_jobs, mark_of_job, parallelism
 from windowpane.spark.queries.checkpoints import only
-from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+from windowpane.spark.queries.reasons import SPARK_ERRORS, raised, reason
 from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
 
 Take = Callable[[Any, int], None]
 
-_TOLD = "windowpane.told"
-"""The local property by which tasks of a batch are told something."""
+_TOLD, _REPORT = "told", ".report"
+"""The files of an exchange: what a batch tells its tasks, and how the names of their reports end."""
+
+_FOLLOWING = 0.2
+"""Seconds from one look for batches that were written elsewhere to the next."""
+
+_LONGEST = 60.0
+"""Seconds that a batch which Spark has committed may need to be seen here, through a file system that is shared."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -39,7 +54,7 @@ def inbox(spark: Any, folder: Path, schema: str, *, is_shared: bool = False) -> 
     """
     files = spark.readStream.schema(schema).options(maxFilesPerTrigger=1, fileNameOnly=True)
     rows = files.parquet(only(_address(folder)))
-    return rows.repartition(spark.sparkContext.defaultParallelism) if is_shared else rows
+    return rows.repartition(parallelism(spark)) if is_shared else rows
 
 
 def _address(folder: Path) -> str:
@@ -48,26 +63,46 @@ def _address(folder: Path) -> str:
 
 
 class BatchExchange:
-    """What the driver tells the tasks of a batch, and what they report: by what they saw, so that none counts twice."""
+    """What a batch tells its tasks, and what they report: in a folder that all of them see.
 
-    def __init__(self, spark: Any) -> None:
-        """Exchange with the tasks of a session."""
-        self._context = spark.sparkContext
-        self._reports = self._context.accumulator({}, _Last())
+    Each run of a batch has a folder there of its own, whose name marks its jobs: a task that is left over from another run reads
+    nothing of this one, and reports nothing to it. A report has a name by what was seen, so that none counts twice.
+    """
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Tasks only report."""
-        return {"_context": None, "_reports": self._reports}
+    def __init__(self, folder: Path) -> None:
+        """Exchange in a folder, which may not be there yet."""
+        self._folder, self._mark = folder, ""
 
-    def tell(self, said: str | None) -> None:
-        """Tell the tasks of the next batch, on the thread that runs it."""
-        self._reports.value = {}
-        self._context.setLocalProperty(_TOLD, said)
+    def tell(self, said: str, spark: Any) -> None:
+        """Tell the tasks of the next batch, on the thread that runs it in a session."""
+        for run in self._folder.glob("[!.]*"):
+            run.rename(run.with_name(f".{run.name}"))  # it is away at once, for a run that is still at it
+        for run in self._folder.glob(".*"):
+            shutil.rmtree(run, ignore_errors=True)
+        self._mark = uuid.uuid4().hex
+        self._run.mkdir(parents=True)
+        (self._run / _TOLD).write_text(said, encoding="utf-8")
+        mark_jobs(spark, self._mark)
+
+    @property
+    def _run(self) -> Path:
+        return self._folder / (mark_of_job() or self._mark)
 
     def told(self) -> str | None:
-        """Return, on a task, what the driver said."""
-        context = TaskContext.get()
-        return None if context is None else context.getLocalProperty(_TOLD)
+        """Return, on a task, what the batch said.
+
+        Raises:
+            SqlRunError: the task does not see the folder.
+        """
+        if TaskContext.get() is None:
+            return None
+        try:
+            return (self._run / _TOLD).read_text(encoding="utf-8")
+        except OSError:
+            raise SqlRunError(
+                f"a task of Spark does not see {str(self._folder)!r}. The folder beside the store must be one that the session, "
+                "the driver of Spark and all executors share."
+            ) from None
 
     @property
     def partition(self) -> int:
@@ -77,26 +112,37 @@ class BatchExchange:
 
     def report(self, seen: Any, what: Hashable) -> None:
         """Report, on a task, what it saw of something; of several reports of one thing the last one counts."""
-        self._reports.add({what: seen})
+        name = hashlib.sha256(repr(what).encode()).hexdigest()
+        draft = self._run / f".{name}.{uuid.uuid4().hex}"
+        draft.write_bytes(pickle.dumps(seen))
+        draft.rename(self._run / f"{name}{_REPORT}")
 
     @property
     def reports(self) -> list[Any]:
-        """What the tasks of the batch reported."""
-        return list(self._reports.value.values())
+        """What the tasks of the batch reported.
+
+        Raises:
+            SqlRunError: another run of the batch has begun meanwhile.
+        """
+        try:
+            found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
+            (self._run / _TOLD).stat()
+        except OSError:
+            raise SqlRunError("the batch was given up: another run of it has begun.") from None
+        return found
 
 
-class _Last(AccumulatorParam[dict[Hashable, Any]]):
-    """Keeps the last report of each thing: a task that is run again reports again."""
+@dataclass(frozen=True)
+class Elsewhere:
+    """How a query is followed whose batches are written in another process, that of Spark Connect's server.
 
-    def zero(self, value: dict[Hashable, Any]) -> dict[Hashable, Any]:
-        """Begin with nothing."""
-        return {}
+    Args:
+        written: returns the number of the last batch that is written, -1 before the first.
+        take: takes here what is written and not taken yet, on any thread.
+    """
 
-    def addInPlace(  # noqa: N802 - Spark's names
-        self, value1: dict[Hashable, Any], value2: dict[Hashable, Any]
-    ) -> dict[Hashable, Any]:
-        """Take reports over."""
-        return {**value1, **value2}
+    written: Callable[[], int]
+    take: Callable[[], None]
 
 
 class BatchQuery:
@@ -109,15 +155,16 @@ class BatchQuery:
         checkpoint: Path,
         rows: Callable[[Any], Any],
         take: Take,
-        begin: Callable[[int], None] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         """Hand each batch, a DataFrame, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
 
-        ``take`` must run the batch, whatever its number is: its tasks write state. ``begin`` is called with the number before
-        that, on the same thread.
+        ``take`` must run the batch, whatever its number is: its tasks write state. On Spark Connect it is sent to the server, and
+        ``elsewhere`` says how it is followed from here.
         """
-        self._begin = begin
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
+        self._elsewhere = elsewhere
+        self._follower: _Follower | None = None
         self._query: Any = None
         self._failure: BaseException | None = None
         self._idle: _Idle | None = None
@@ -129,9 +176,12 @@ class BatchQuery:
         if self._query is None or not self._query.isActive:
             self._failure = None
             self._query = self._started()
+        if self._elsewhere is not None and (self._follower is None or not self._follower.is_alive()):
+            self._follower = _Follower(self._elsewhere)
+            self._follower.start()
 
     def finish(self, *, is_endless: bool = False) -> None:
-        """Wait until every row is taken that was there when this was called.
+        """Wait until every row is in a batch that is written, and if that is here, taken, that was there when this was called.
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
@@ -149,11 +199,26 @@ class BatchQuery:
                 self._query = self._idle = None
                 failure, self._failure = self._failure, None
                 if failure is not None or not further or not was_too_slow(error):
-                    raise failure or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
+                    raise failure or _raised_elsewhere(error) or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
                 warn()
                 self.start()
             else:
-                return
+                break
+        if self._elsewhere is not None:
+            self._see_written(self._elsewhere)
+
+    def _see_written(self, elsewhere: Elsewhere) -> None:
+        """Wait until the last batch that Spark has committed is seen here.
+
+        Raises:
+            SqlRunError: it is not, as where the folder of the server is not that of the session.
+        """
+        committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
+        deadline = time.monotonic() + _LONGEST
+        while elsewhere.written() < committed:
+            if time.monotonic() > deadline:
+                raise SqlRunError(f"{self._name}: Spark has committed batch {committed}, and its change log is not seen here.")
+            time.sleep(0.05)
 
     def _catch_up(self) -> None:
         """Wait for a moment without new rows, or until batches that began from now on have all that is there now.
@@ -161,12 +226,12 @@ class BatchQuery:
         So it is with the second one. Where a source reports what there is, as Kafka does, which may be told to give a batch only
         so many rows, it is with the one that has passed what the first one reported.
         """
-        begun, number, targets = self._begun, self._number, None
+        begun, number, targets = *self._begins(), None
         if self._idle is None:
             self._idle = _Idle(self._query)
             self._idle.start()
         while self._idle.is_alive():
-            if self._ended >= begun + 2:
+            if self._has_ended(begun + 2):
                 later = [each for each in self._query.recentProgress if each.batchId > number]
                 if targets is None and later:
                     targets = [source.latestOffset for source in later[0].sources]
@@ -178,14 +243,33 @@ class BatchQuery:
             if failure is not None:
                 raise failure
 
+    def _begins(self) -> tuple[int, int]:
+        """Return how many batches have begun, and the number of the last of them: elsewhere one may be under way."""
+        if self._elsewhere is None:
+            return self._begun, self._number
+        number = self._elsewhere.written() + 1
+        return number + 1, number
+
+    def _has_ended(self, count: int) -> bool:
+        """Whether so many batches have ended."""
+        return (self._ended if self._elsewhere is None else self._elsewhere.written() + 1) >= count
+
     def stop(self) -> None:
         """Stop the query; a batch under way is given up."""
+        if self._follower is not None:
+            self._follower.stop()
         if self._query is not None:
             self._query.stop()
             self._query = self._idle = None
 
+    def join(self) -> None:
+        """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
+        if self._follower is not None:
+            self._follower.join()
+
     def _started(self) -> Any:
-        writer = self._rows(self._spark).writeStream.foreachBatch(_loosely(self))
+        take = _loosely(self) if self._elsewhere is None else self._take
+        writer = self._rows(self._spark).writeStream.foreachBatch(take)
         writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
@@ -195,14 +279,46 @@ class BatchQuery:
         self._begun += 1
         self._number = number
         try:
-            if self._begin is not None:
-                self._begin(number)
             self._take(rows, number)
         except Exception as error:
             self._failure = error
             return str(error)
         self._ended = self._begun
         return None
+
+
+class _Follower(threading.Thread):
+    """Takes what a query has written elsewhere, as it is there."""
+
+    def __init__(self, elsewhere: Elsewhere) -> None:
+        """Follow once it is started."""
+        super().__init__(daemon=True)
+        self._elsewhere, self._stops = elsewhere, threading.Event()
+
+    def run(self) -> None:
+        """Take; a failure ends it, and whoever waits for the query meets it again."""
+        taken = -1
+        try:
+            while not self._stops.wait(_FOLLOWING):
+                written = self._elsewhere.written()
+                if written != taken:
+                    self._elsewhere.take()
+                    taken = written
+        except Exception as error:
+            logging.getLogger(__name__).info("what a query wrote waits for the next flush: %s", error)
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        self._stops.set()
+
+
+def _raised_elsewhere(error: BaseException) -> WindowpaneError | None:
+    """Return what our function raised in another process, as the error of Spark tells it."""
+    found = raised(str(error))
+    if found is None:
+        return None
+    kind: type[WindowpaneError] = getattr(errors, found[0])
+    return kind.__new__(kind, found[1])
 
 
 def _have_passed(sources: Sequence[Any], targets: Sequence[str | None]) -> bool:
@@ -265,9 +381,17 @@ def write_parquet(rows: Any, folder: Path) -> None:
         rows.write.mode("overwrite").parquet(_address(folder))
 
 
-def read_parquet(rows: Any, folder: Path) -> Any:
-    """Return what ``write_parquet`` wrote of a batch."""
-    return rows.sparkSession.read.schema(rows.schema).parquet(_address(folder))
+def read_parquet(spark: Any, folder: Path, schema: str) -> Any:
+    """Return what ``write_parquet`` wrote of a batch with some columns."""
+    return spark.read.schema(schema).parquet(_address(folder))
+
+
+def sees(spark: Any, file: Path) -> bool:
+    """Whether the driver of Spark reads in a file of this machine what is written there."""
+    try:
+        return [row[0] for row in spark.read.text(only(_address(file))).collect()] == file.read_text().splitlines()
+    except SPARK_ERRORS:
+        return False
 
 
 def write_by_tasks(rows: Any, write: Callable[[int, Iterator[pa.RecordBatch]], None]) -> None:

@@ -12,15 +12,20 @@ SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 _RAISED = re.compile(r"^windowpane\.errors\.(\w+): (.*?)\s*(?:\n\s*SQLSTATE|\n\tat |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _CAUSED = re.compile(r"^\s*(?:Caused by|:)[: ]\s*[\w.$]+: (?!Traceback)(.*)$", re.MULTILINE)
+_ELSEWHERE = re.compile(
+    r"inside foreachBatch Python process: Traceback.*?^(\w[\w.]*: [^\n]*)\n(?: SQLSTATE|\Z)", re.MULTILINE | re.DOTALL
+)
 _STOPPED = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """Return what a task of windowpane raised, else the first cause that the JVM names, else the first line."""
+    """Return what a task of windowpane raised, else the error of a batch on Spark Connect's server, the first cause, or line."""
     text = str(error).strip()
     found = raised(text)
     if found is not None:
         return found[1].split("\n")[0]
+    if elsewhere := _ELSEWHERE.search(text):
+        return elsewhere[1]
     if caused := _CAUSED.findall(text):
         return str(caused[-1])
     stopped = _STOPPED.search(text)

@@ -3,9 +3,11 @@
 Layout of a file: Parquet, one row for each part of the changes, an Arrow table as ``blob``. A view that reads them has the file
 under a name in its own folder, a hard link; the file is gone when the last of them has removed its name.
 
-The change log of a view is what each batch of its query changed, as tasks wrote it: ``<number of the batch>/part-*.parquet``. The
-rows of a batch do not pass the driver on their way here. The folder of a batch appears whole, under a name that is written once:
-Spark may run a batch again after a crash, with the same result, and the first folder stays.
+The change log of a view is what each batch of its query changed, as tasks wrote it: ``<number of the batch>/part-*.parquet``, and
+``_outcome.json``, which says how far the batch has brought the view. The rows of a batch do not pass the driver on their way
+here. The folder of a batch appears whole, under a name that is written once: Spark may run a batch again after a crash, with the
+same result, and the first folder stays. (Earlier versions wrote folders without an outcome: such a batch was not taken, is run
+again, and replaced.) Of the last batch that was taken the outcome stays, which the next one begins with.
 
 What changed in the store, in tables and in views whose operators run on the driver, the driver writes, part by part, straight
 into the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing
@@ -16,7 +18,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,28 +39,65 @@ _TOGETHER_ROWS, _TOGETHER_BYTES = 100_000, 16 * 2**20
 
 _SCHEMA = pa.schema([("blob", pa.binary())])
 
+_OUTCOME = "_outcome.json"
 
+
+@dataclass(frozen=True)
 class ChangeLog:
-    """The change log in a folder."""
+    """The change log in a folder.
 
-    def __init__(self, folder: Path) -> None:
-        """Write to a folder, and read it; it may not be there yet."""
-        self._folder = folder
+    Args:
+        folder: where it is; it may not be there yet.
+    """
 
-    def write(self, rows: Any, number: int) -> None:
+    folder: Path
+
+    def write(self, rows: Any, number: int, outcome: Callable[[], str]) -> None:
         """Run a batch on Spark and keep its changes.
+
+        Args:
+            rows: the batch.
+            number: of the batch.
+            outcome: says, once it has run, how far it has brought the view.
 
         Raises:
             SqlRunError: a task failed.
         """
         from windowpane.spark.queries.batch_query import write_parquet
 
-        draft, target = self._folder / f".{number:012}.draft", self._batch(number)
+        draft = self._draft(number)
         write_parquet(rows, draft)
-        if target.exists():
-            shutil.rmtree(draft)
-        else:
+        self._complete(draft, number, outcome())
+
+    def note(self, number: int, outcome: str) -> None:
+        """Keep how far a batch has brought the view whose changes are elsewhere."""
+        draft = self._draft(number)
+        draft.mkdir(parents=True)
+        self._complete(draft, number, outcome)
+
+    def _complete(self, draft: Path, number: int, outcome: str) -> None:
+        (draft / _OUTCOME).write_text(outcome, encoding="utf-8")
+        target = self._batch(number)
+        if target.exists() and not (target / _OUTCOME).exists():
+            shutil.rmtree(target)
+        try:
             draft.rename(target)
+        except OSError:
+            if not (target / _OUTCOME).exists():
+                raise
+            shutil.rmtree(draft)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the batches that are here, in their order."""
+        return sorted(int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_OUTCOME}"))
+
+    def last(self) -> int:
+        """Return the number of the last batch, -1 before the first."""
+        return max(self.numbers(), default=-1)
+
+    def outcome(self, number: int) -> str:
+        """Return how far a batch has brought the view."""
+        return (self._batch(number) / _OUTCOME).read_text(encoding="utf-8")
 
     def changes(self, number: int) -> Iterator[pa.Table]:
         """Yield the changes of a batch, some parts together: so many are in memory at a time."""
@@ -78,25 +119,35 @@ class ChangeLog:
         for place, path in enumerate(self._parts(number)):
             if not pq.read_metadata(path).num_rows:
                 continue
-            target = folder / f"{self._folder.parent.name}-{number}-{place}.parquet"
+            target = folder / f"{self.folder.parent.name}-{number}-{place}.parquet"
             if not target.exists():
                 _share(path, target)
             yield target
 
-    def rows(self, written: Any, number: int) -> Any:
-        """Return a batch that was written as a static DataFrame, with the columns that it had then."""
+    def rows(self, spark: Any, number: int) -> Any:
+        """Return a batch as a static DataFrame of blobs."""
         from windowpane.spark.queries.batch_query import read_parquet
 
-        return read_parquet(written, self._batch(number))
+        return read_parquet(spark, self._batch(number), "blob binary")
 
     def trim(self, number: int) -> None:
-        """Forget batches up to a number."""
-        for folder in self._folder.glob("[0-9]*"):
-            if int(folder.name) <= number:
+        """Forget the changes of batches up to a number, and how far all but the last of them have brought the view."""
+        for folder in self.folder.glob("[0-9]*"):
+            if int(folder.name) < number:
                 shutil.rmtree(folder)
+        for draft in self.folder.glob(".*.draft"):
+            if int(draft.name.split(".")[1]) <= number:
+                shutil.rmtree(draft, ignore_errors=True)
+        for path in self._batch(number).glob("*"):
+            if path.name != _OUTCOME:
+                path.unlink()
 
     def _batch(self, number: int) -> Path:
-        return self._folder / f"{number:012}"
+        return self.folder / f"{number:012}"
+
+    def _draft(self, number: int) -> Path:
+        """Return where a run of a batch writes: another one may still be at it."""
+        return self.folder / f".{number:012}.{uuid.uuid4().hex}.draft"
 
     def _parts(self, number: int) -> list[Path]:
         return sorted(self._batch(number).glob("part-*.parquet"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import UnsupportedStoreError
+from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.letters import SCHEMA, named_in, received
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
-    from windowpane.spark.queries.batch_query import BatchQuery
+    from windowpane.spark.queries.batch_query import BatchQuery, Elsewhere
 
 Answer = Callable[[str, pa.Table, int], None]
 
@@ -42,17 +44,36 @@ class ViewQueries:
         """
         from windowpane.spark.internals.session import is_classic
 
-        if not is_classic(spark):
-            raise InvalidSpecError(
-                f"Session(spark={type(spark).__name__}): views need a classic SparkSession: their batches are written here. "
-                "On Spark Connect the fluent API, and sinks.apply_changes, run; a session without Spark runs the same SQL."
-            )
+        self.is_remote = not is_classic(spark)
         self._spark, self._mail, self._answer, self._ingest = spark, mail, answer, ingest
         self._is_lasting = store != ":memory:"
         folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
         self._running: dict[str, BatchQuery] = {}
         self._sharing: set[str] = set()
+        if self.is_remote:
+            self._check_folder()
+
+    def _check_folder(self) -> None:
+        """Refuse a folder that the server of Spark Connect does not see.
+
+        Raises:
+            UnsupportedStoreError: saying which.
+        """
+        from windowpane.spark.queries.batch_query import sees
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        probe = self._folder / f"probe-{uuid.uuid4().hex}.txt"
+        probe.write_text(probe.name)
+        try:
+            if not sees(self._spark, probe):
+                raise UnsupportedStoreError(
+                    str(self._folder),
+                    "the server of Spark Connect does not see this folder, where its tasks write and the session reads. Put the "
+                    "store into one that both share, under the same path.",
+                )
+        finally:
+            probe.unlink()
 
     def tidy(self) -> None:
         """Remove folders that no view uses, and files of changes that no letter names, nor will."""
@@ -81,22 +102,37 @@ class ViewQueries:
         """Return the change log of a view whose operators are spread over Spark."""
         return ChangeLog(self._folder / self._mail.stream(name).folder / "changes")
 
+    def exchange_folder(self, name: str) -> Path:
+        """Return where batches of a view and their tasks tell each other."""
+        return self._folder / self._mail.stream(name).folder / "exchange"
+
     def start_here(self, name: str) -> None:
         """Start the query of a view whose operators run on the driver, if it does not run."""
         self._start(name, partial(self.letters, name), _collecting(partial(self._answer, name)))
 
     def start_spread(
-        self, name: str, changes: Callable[[Any], Any], take: Callable[[Any, int], None], begin: Callable[[int], None]
+        self, name: str, changes: Callable[[Any], Any], writer: LogWriter | ServerWriter, take: Callable[[], None]
     ) -> None:
         """Start the query of a view whose operators are spread over Spark, if it does not run.
 
         Args:
             name: of the view.
             changes: makes the streaming DataFrame of its changes in a session.
-            take: takes its batches, as DataFrames.
-            begin: is called before each of them.
+            writer: writes its batches, in the process of Spark's driver; a ``LogWriter`` on Spark Connect.
+            take: brings what is in the change log to the store, here.
         """
-        self._start(name, changes, take, begin)
+        from windowpane.spark.queries.batch_query import Elsewhere
+
+        if self.is_remote:
+            assert isinstance(writer, LogWriter)
+            self._start(name, changes, writer, Elsewhere(writer.log.last, take))
+            return
+
+        def write_and_take(rows: Any, number: int) -> None:
+            writer(rows, number)
+            take()
+
+        self._start(name, changes, write_and_take)
 
     def share_letters(self, name: str, *, is_shared: bool) -> None:
         """Let all tasks share the parts of the letters of a view, or one take them: its query starts anew where that changes.
@@ -126,13 +162,13 @@ class ViewQueries:
         name: str,
         rows: Callable[[Any], Any],
         take: Callable[[Any, int], None],
-        begin: Callable[[int], None] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         from windowpane.spark.queries.batch_query import BatchQuery
 
         if name not in self._running:
             checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
-            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, take, begin)
+            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, take, elsewhere)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:
@@ -151,8 +187,11 @@ class ViewQueries:
 
     def close(self) -> None:
         """Stop all queries."""
+        running = list(self._running.values())
         for name in list(self._running):
             self.drop(name)
+        for query in running:
+            query.join()
         if not self._is_lasting:
             shutil.rmtree(self._folder, ignore_errors=True)
 

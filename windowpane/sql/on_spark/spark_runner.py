@@ -10,7 +10,8 @@ short is taken up by the next session.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,15 +30,14 @@ from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
-from windowpane.sql.on_spark.change_log import write_shared
+from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
+from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import ChangeFile, Letter, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
-from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.on_spark.spread_plan import Direct, spread
-from windowpane.sql.on_spark.staged_changes import ToStaging
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
 from windowpane.sql.on_spark.streamed_plan import StreamedPlan
 from windowpane.sql.on_spark.streamed_query import streamed_changes
@@ -58,6 +58,8 @@ T = TypeVar("T")
 
 PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
 """So much of what changed in the store is in memory at once."""
+
+_ON_CONNECT = "Open a classic one, or make views of a source, whose rows are not stored."
 
 LARGE_LETTER = Size("bytes of the files of a letter that all tasks share", 32 * 2**20, (0, 1000))
 """Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all letters are shared."""
@@ -84,7 +86,7 @@ class SparkRunner:
         self._streams = ViewStreams(catalog, self._mail)
         self._ingest = Ingest(storage, catalog, clock, self._mail)
         self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
-        self._exchanges: dict[str, BatchExchange] = {}
+        self._taking: dict[str, threading.Lock] = {}
         self._fetched: dict[str, int] = {}
         self._is_due = True
         self._has_posted = False
@@ -98,6 +100,8 @@ class SparkRunner:
         """
         tables = with_connector(self._catalog.tables())
         self._refuse_tables_filled_elsewhere(tables)
+        if self._queries.is_remote:
+            self._refuse_what_runs_here(tables)
         with self._storage.transaction():
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in tables)]:
@@ -129,6 +133,17 @@ class SparkRunner:
                 self._storage.path,
                 f"{', '.join(names)} were filled without Spark, which would read their files from the beginning, "
                 "so each row would be there twice. Open it without Spark, or drop them there first and create them here.",
+            )
+
+    def _refuse_what_runs_here(self, tables: Sequence[TableInfo]) -> None:
+        """Refuse a store with what only a classic session runs, whose batches pass its process: on Spark Connect none do."""
+        held = {row[0] for row in self._storage.run("SELECT name FROM windowpane.streams WHERE spread")}
+        names = [view.relation.name for view in self._catalog.views() if view.relation.name not in held]
+        if names := names or [table.relation.name for table in tables if self._is_stored(table)]:
+            raise UnsupportedStoreError(
+                self._storage.path,
+                f"{', '.join(names)} need a classic SparkSession: rows of a table with a connector, and of a view made without "
+                f"Spark or under SET streaming_parallelism = 1, pass the process of the session. {_ON_CONNECT}",
             )
 
     def _begin_misplaced_anew(self) -> None:
@@ -173,6 +188,8 @@ class SparkRunner:
         """
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._gather(upcoming())
+        if isinstance(statement, CreateSink):
+            self._refuse_to_fill(self._filled([statement.source]))
         if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
             self._check_reads(statement)
 
@@ -208,10 +225,22 @@ class SparkRunner:
             new: the plan of a view that is about to be made.
         """
         tables = [table for table in with_connector(self._catalog.tables()) if self._is_stored(table, new)]
+        self._refuse_to_fill(tables)
         for table in tables:
             self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
         for table in tables:
             self._queries.finish(table.relation.name, is_endless=is_endless(table))
+
+    def _refuse_to_fill(self, tables: Iterable[TableInfo]) -> None:
+        """Refuse to store rows of connectors on Spark Connect."""
+        names = [table.relation.name for table in tables]
+        if names and self._queries.is_remote:
+            message = f"storing the rows of {names[0]!r} on Spark Connect is not supported: they pass the process "
+            raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_ON_CONNECT}", 1, 1)
+
+    def _filled(self, names: Collection[str | None]) -> list[TableInfo]:
+        """Return those of some relations that are filled by a connector, where their rows are stored."""
+        return [table for table in with_connector(self._catalog.tables()) if table.relation.name in names]
 
     def _is_stored(self, table: TableInfo, new: Node | None = None) -> bool:
         """Whether rows of a table with a connector go into the store: those of a source only if something reads them there."""
@@ -297,6 +326,8 @@ class SparkRunner:
     def create_table(self, table: TableInfo) -> None:
         """Begin to fill a new table, if it has a connector."""
         if "connector" in table.options:
+            if table.relation.kind != "source":
+                self._refuse_to_fill([table])
             self._ingest.rows(table, self._spark)
             self._mail.open(table.relation.name, spread=False)
 
@@ -354,13 +385,18 @@ class SparkRunner:
     def _fill(self, view: ViewInfo) -> None:
         name, node = view.relation.name, view.job.node
         self._is_due = True
+        if self._runs_here and self._queries.is_remote:
+            message = "streaming_parallelism = 1 on Spark Connect is not supported: batches run on the server, and not in the "
+            raise UnsupportedSqlError(f"{message}process of the session. SET streaming_parallelism = 0.", 1, 1)
         if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
             self._mail.open_program(name, self._streams.kept_plan(node))
             return
         self._check_nodes(list(every_node(node)))
         plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
         self._mail.open(name, spread=not self._runs_here, plan=plan)
-        for place, source in enumerate(sorted(view.reads - self._read_by(node))):
+        read = sorted(view.reads - self._read_by(node))
+        self._refuse_to_fill(self._filled(read))
+        for place, source in enumerate(read):
             self.bring(source)
             self._post(source, whole(self._catalog.relation(source)), [name], f"{self._mail.number}-{place}")
 
@@ -386,7 +422,6 @@ class SparkRunner:
         self._deliveries.withdraw(view)
         self._changes.drop(name)
         self._queries.drop(name)
-        self._exchanges.pop(name, None)
         for source in view.reads:
             self._clock.drop(_clock_name(source, name))
         self._mail.close(name)
@@ -472,11 +507,9 @@ class SparkRunner:
             return False
         if is_spread:
             plan = view.job.node if view.strict else tried_plan(view.job.node)
-            direct = Direct(
-                {source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, self._exchange(view)
-            )
-            folder = self._queries.received(name)
-            self._start_spread(name, lambda spark: spread(plan, direct, self._queries.letters(name, spark), folder))
+            exchange, folder = self._exchange(view), self._queries.received(name)
+            direct = Direct({source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, exchange)
+            self._start_spread(view, exchange, lambda spark: spread(plan, direct, self._queries.letters(name, spark), folder))
         else:
             self._queries.start_here(name)
         return True
@@ -490,6 +523,8 @@ class SparkRunner:
             is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._streams.view(name))
         )
         self._queries.finish(name, is_endless=never_rests)
+        if self._mail.stream(name).spread:
+            self._take(name)
         with self._storage.transaction():
             self._mail.answered(name)
         if not self._streams.is_program(name):
@@ -503,9 +538,7 @@ class SparkRunner:
         if name in self._by_tasks():
             assert self._deliveries.served is not None
             self._deliveries.served.make_table(view)
-        if name not in self._exchanges:
-            self._exchanges[name] = BatchExchange(self._spark)
-        return self._exchanges[name]
+        return BatchExchange(self._queries.exchange_folder(name))
 
     def _start_program(self, view: ViewInfo) -> None:
         """Start the query of a view that is a window or OVER program."""
@@ -515,11 +548,19 @@ class SparkRunner:
         def changes(spark: Any) -> Any:
             return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
 
-        self._start_spread(view.relation.name, changes)
+        self._start_spread(view, exchange, changes)
 
-    def _start_spread(self, name: str, changes: Callable[[Any], Any]) -> None:
-        """Start the query of a view from what makes its changes in a session."""
-        self._queries.start_spread(name, changes, partial(self._answer_by_log, name), partial(self._tell, name))
+    def _start_spread(self, view: ViewInfo, exchange: BatchExchange, changes: Callable[[Any], Any]) -> None:
+        """Start the query of a view from what makes its changes in a session, at where the store left it."""
+        name = view.relation.name
+        logged, stream = LogWriter(self._queries.change_log(name), exchange), self._mail.stream(name)
+        if logged.log.last() < stream.batch:
+            logged.log.note(stream.batch, Outcome(*self._streams.progress(name), {}).text())
+        writer: LogWriter | ServerWriter = logged
+        if name in self._by_tasks() and not self._queries.is_remote:
+            took = partial(self._took, view, logged.log)
+            writer = ServerWriter(logged, partial(self._has_readers, name), partial(self._stage, view), took)
+        self._queries.start_spread(name, changes, writer, partial(self._take, name))
 
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
@@ -539,49 +580,39 @@ class SparkRunner:
             view.job.forget()
             raise
 
-    def _tell(self, name: str, number: int) -> None:
-        """Tell the tasks of a batch how far its sources were before it; a batch that is run again is told what it was."""
-        before, after = self._streams.progress(name)
-        self._exchanges[name].tell((after if number > self._mail.stream(name).batch else before).text())
+    def _take(self, name: str) -> None:
+        """Bring the batches that are in the change log of a view to the store, in their order, and trim it."""
+        with self._taking.setdefault(name, threading.Lock()):
+            view, log = self._streams.view(name), self._queries.change_log(name)
+            for number in log.numbers():
+                if number > self._mail.stream(name).batch:
+                    staging = self._stage(view, log.rows(self._spark, number), number) if name in self._by_tasks() else None
+                    self._took(view, log, number, Outcome.of(log.outcome(number)), staging, is_logged=True)
+            log.trim(self._mail.stream(name).batch)
 
-    def _answer_by_log(self, name: str, batch: Any, number: int) -> None:
-        """Run a batch of a view whose state is spread over Spark, and write what it changed."""
-        from windowpane.spark.queries.batch_query import run_only
-
-        view = self._streams.view(name)
-        if number <= self._mail.stream(name).batch:
-            run_only(batch)
-            return
-        log = self._queries.change_log(name)
-        by_tasks = name in self._by_tasks()
-        is_logged = not by_tasks or self._has_readers(name)
-        if is_logged:
-            log.write(batch, number)
-        staging = self._stage(view, log.rows(batch, number) if is_logged else batch, number) if by_tasks else None
-        if not self._took(view, number, staging, is_logged=is_logged):
-            log.write(batch, number)
-            self._took(view, number, staging, is_logged=True)
-        log.trim(number)
-
-    def _took(self, view: ViewInfo, number: int, staging: str | None, *, is_logged: bool) -> bool:
-        """Write what a batch changed, and how far it raised the watermark.
+    def _took(
+        self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome, staging: str | None, *, is_logged: bool = False
+    ) -> bool:
+        """Write what a batch changed, and how far it has brought the view.
 
         Args:
             view: the view.
+            log: its change log.
             number: of the batch.
+            outcome: how far it has brought the view.
             staging: the table in PostgreSQL that tasks have brought the changes to, if its rows stand there.
             is_logged: whether they are in the change log.
 
         Returns:
             False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
         """
-        name, reports = view.relation.name, self._exchanges[view.relation.name].reports
+        name = view.relation.name
         try:
             with self._storage.transaction():
                 if not is_logged and self._has_readers(name):
                     return False
-                _, before = self._streams.progress(name)
-                log = self._queries.change_log(name)
+                if self._queries.change_log(name) != log:
+                    return True  # the view was dropped meanwhile, and there is another of its name
                 for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self._queries.received(reader)):
                         self._mail.post(reader, ChangeFile(name, file.name, view.ids))
@@ -591,23 +622,21 @@ class SparkRunner:
                 if staging is not None:
                     assert self._deliveries.served is not None
                     self._deliveries.served.merge(view, number, staging)
-                after = before.behind(reports)
-                self._mail.took_directly(name, number, before.text(), after.text())
-                self._show_watermarks(view, after, reports)
+                self._mail.took_directly(name, number, outcome.before.text(), outcome.after.text())
+                self._show_watermarks(view, outcome)
         except BaseException:
             self._clock.reload()
             raise
         return True
 
-    def _show_watermarks(self, view: ViewInfo, after: Progress, reports: Sequence[Report | Mapping[str, str]]) -> None:
+    def _show_watermarks(self, view: ViewInfo, outcome: Outcome) -> None:
         """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
-        seen = [report for report in reports if isinstance(report, Report)]
         for source in self._streams.own_sources(view):
             mark, name = self._streams.tables[source].watermark, _clock_name(source, view.relation.name)
-            if mark is not None and source in after.reached:
-                micros = instant_sql(str(after.reached[source]), mark.type)
+            if mark is not None and source in outcome.after.reached:
+                micros = instant_sql(str(outcome.after.reached[source]), mark.type)
                 self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
-            self._clock.count_late(name, sum(report.late for report in seen if report.source == source))
+            self._clock.count_late(name, outcome.late.get(source, 0))
 
     def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""

@@ -1,0 +1,128 @@
+"""The first half of a batch: what it begins with, what it leaves in the change log, and what another run of it meets."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from types import SimpleNamespace as Object
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.errors import SqlRunError
+from windowpane.spark.queries import batch_query
+from windowpane.spark.queries.batch_query import BatchExchange
+from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter
+from windowpane.sql.on_spark.change_log import ChangeLog
+from windowpane.sql.on_spark.source_rows import Progress, Report
+
+ROWS = pa.table({"blob": pa.array([b"changes"], pa.binary())})
+
+
+class Spark:
+    """Stands for a classic session; jobs have the mark that its thread gave them."""
+
+    def __init__(self) -> None:
+        self._jsparkSession = None
+        self.sparkContext = Object(setLocalProperty=lambda name, value: None)
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let batches run here; how each of them ran."""
+    done: list[str] = []
+
+    def written(rows: pa.Table, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        pq.write_table(rows, folder / "part-0.parquet")
+        done.append("written")
+
+    monkeypatch.setattr(batch_query, "write_parquet", written)
+    monkeypatch.setattr(batch_query, "run_only", lambda rows: done.append("run only"))
+    return done
+
+
+def told(exchange: BatchExchange) -> Progress:
+    """Return what the tasks of the batch read."""
+    (file,) = exchange._folder.glob("[!.]*/told")
+    return Progress.of(file.read_text())
+
+
+def run(writer: LogWriter | ServerWriter, number: int, *reports: Any) -> Progress:
+    """Run a batch whose tasks report something; return what they are told."""
+    writer.begin(number, Spark())
+    begun = told(writer.exchange)
+    task = pickle.loads(pickle.dumps(writer.exchange))
+    for place, report in enumerate(reports):
+        task.report("of an attempt that failed", place)
+        task.report(report, place)
+    writer.run(ROWS, number)
+    return begun
+
+
+def writer_in(folder: Path) -> LogWriter:
+    return LogWriter(ChangeLog(folder / "changes"), BatchExchange(folder / "exchange"))
+
+
+def test_a_batch_begins_where_the_one_before_ended_and_again_where_it_began(tmp_path: Path, ran: list[str]) -> None:
+    assert run(writer_in(tmp_path), 0, Report("s", 7, 1, 3), Report("s", 5, 2, 9), {"t": "TIMESTAMP 'x'"}) == Progress()
+    after = Progress({"s": 7}, {"t": "TIMESTAMP 'x'"}, 9 * 65_536)
+    log = ChangeLog(tmp_path / "changes")
+    assert Outcome.of(log.outcome(0)) == Outcome(Progress(), after, {"s": 3})
+    assert run(writer_in(tmp_path), 0, Report("s", 100, 0, 1)) == Progress()
+    assert run(writer_in(tmp_path), 1, Report("s", 6, 0, 0)) == after
+    log.trim(1)
+    assert run(writer_in(tmp_path), 1) == after
+    assert run(writer_in(tmp_path), 2) == after
+    assert log.numbers() == [1, 2]
+    assert ran == ["written", "run only", "written", "run only", "written"]
+
+
+def test_a_batch_that_does_not_follow_the_log_is_refused(tmp_path: Path) -> None:
+    run(writer_in(tmp_path), 0)
+    with pytest.raises(SqlRunError, match=r"batch 2 does not follow batch 0.*do not belong together"):
+        run(writer_in(tmp_path), 2)
+
+
+def test_a_run_that_was_given_up_writes_nothing_once_another_has_begun(tmp_path: Path) -> None:
+    old = writer_in(tmp_path)
+    old.begin(0, Spark())
+    old.exchange.report(Report("s", 7, 0, 1), "s")
+    assert run(writer_in(tmp_path), 0, Report("s", 7, 0, 1)) == Progress()
+    with pytest.raises(SqlRunError, match="another run of it has begun"):
+        old.exchange.reports  # noqa: B018 - it is read for its error
+    with pytest.raises(OSError, match="No such file"):
+        old.exchange.report(Report("s", 9, 0, 1), "s")
+
+
+def test_two_runs_of_a_batch_leave_the_first_and_no_draft(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    log.write(ROWS, 0, lambda: "first")
+    log.write(ROWS, 0, lambda: "second")
+    assert (log.outcome(0), [path.name for path in tmp_path.iterdir()]) == ("first", [f"{0:012}"])
+
+
+def test_what_an_earlier_version_left_of_a_batch_is_replaced(tmp_path: Path) -> None:
+    """Its folder has no outcome: the batch was not taken, and is run again."""
+    held = tmp_path / "changes" / f"{4:012}"
+    held.mkdir(parents=True)
+    (held / "part-0.parquet").write_text("of an earlier version")
+    writer = writer_in(tmp_path)
+    writer.log.note(3, Outcome(Progress(), Progress({"s": 1}), {}).text())
+    assert run(writer, 4) == Progress({"s": 1})
+    assert [pq.read_table(path) for path in held.glob("part-*")] == [ROWS]
+
+
+def test_what_nobody_reads_goes_to_the_server_alone_and_the_log_knows_how_far_it_is(tmp_path: Path, ran: list[str]) -> None:
+    logged, is_read, merged = writer_in(tmp_path), iter([False, True, False]), iter([True, False])
+    writer = ServerWriter(logged, lambda: next(is_read), lambda rows, number: f"staging {number}", lambda *_: next(merged))
+    assert run(writer, 0, Report("s", 7, 0, 1)) == Progress()
+    assert ran == []
+    assert run(writer, 1) == Progress({"s": 7}, {}, 65_536)  # somebody reads it
+    assert ran == ["written"]
+    run(writer, 2)  # somebody reads it when it is merged
+    assert ran == ["written"] * 2
+    assert logged.log.numbers() == [0, 1, 2]
+    assert not list((tmp_path / "changes" / f"{0:012}").glob("part-*"))
