@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -170,7 +171,9 @@ def test_days_of_a_zone_are_those_of_the_embedded_engine(spark, tmp_path: Path) 
         since = datetime(2024, 3, 29 + number, tzinfo=UTC)
         times = [since + timedelta(minutes=choices.randrange(0, 3000)) for _ in range(40)]
         table = pa.table({"k": [choices.choice("ab") for _ in times], "at": pa.array(times, pa.timestamp("us", "UTC"))})
-        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        path = tmp_path / "in" / f"{number}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))  # Spark reads them in this order
     found = []
     for of in (spark, None):
         with Session(of) as session:
