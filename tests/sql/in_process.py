@@ -242,7 +242,8 @@ def on_connect() -> Iterator[None]:
         yield
 
 
-def _written(rows: pa.Table, folder: Path) -> None:
+def write_here(rows: pa.Table, folder: Path) -> None:
+    """Write a batch as tasks would."""
     folder.mkdir(parents=True)
     pq.write_table(rows, folder / "part-0.parquet")
 
@@ -253,7 +254,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_runner, "ViewQueries", Queries)
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
-    monkeypatch.setattr(batch_query, "write_parquet", _written)
+    monkeypatch.setattr(batch_query, "write_parquet", write_here)
     monkeypatch.setattr(batch_query, "run_only", lambda rows: None)  # the rows are there already
     monkeypatch.setattr(arrow_rows, "read_columns", lambda rows, columns: replace(rows, columns=tuple(columns)))
     monkeypatch.setattr(connectors, "numbered", lambda rows, columns, name: replace(rows, columns=tuple(columns), partition=name))

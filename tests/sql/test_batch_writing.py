@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.sql.in_process import write_here
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries import batch_query
 from windowpane.spark.queries.batch_query import BatchExchange
@@ -35,8 +36,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
 
     def written(rows: pa.Table, folder: Path) -> None:
-        folder.mkdir(parents=True)
-        pq.write_table(rows, folder / "part-0.parquet")
+        write_here(rows, folder)
         done.append("written")
 
     monkeypatch.setattr(batch_query, "write_parquet", written)

@@ -24,6 +24,7 @@ from windowpane.stores import open_store
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 FILES, LATER = 4, 2
 CLUSTER = "local-cluster[2,1,1024]"
 PATIENCE = 300
@@ -60,9 +61,8 @@ class Run:
         """Start it."""
         self._streams = store.parent
         command = [sys.executable, "-m", "tests.sql.killed_streams", str(folder), str(store), url, master]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         with (store.parent / "log").open("a") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=log, start_new_session=True)
 
     def wait(self, batches: int, seconds: float) -> None:
         """Wait until so many batches are committed, and a while longer."""
@@ -96,6 +96,18 @@ class Run:
         os.kill(found[0], signal.SIGKILL)
 
 
+def check_stores(store: Path, url: str, expected: dict[str, list[tuple]]) -> None:
+    """Compare the views of both stores with the rows that they are to hold."""
+    columns = {"minutes": "k, window_start, n, s", "totals": "k, n, s, d", "whole": "c, n, s"}
+    server = open_store(url)
+    with duckdb.connect(str(store)) as connection:
+        for view, rows in expected.items():
+            query = f"SELECT {columns[view]} FROM {view}"
+            assert sorted(connection.execute(query).fetchall()) == rows
+            assert sorted(server.read(query)) == rows
+    server.close()
+
+
 def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Path, postgres_url: str) -> None:
     rng, store = random.Random(8), tmp_path / "views.duckdb"
     expected = write(tmp_path / "in", rng)
@@ -123,11 +135,4 @@ def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Pa
     with begun("local[2]") as run:
         assert run.process.wait(timeout=PATIENCE) == 0
 
-    columns = {"minutes": "k, window_start, n, s", "totals": "k, n, s, d", "whole": "c, n, s"}
-    server = open_store(postgres_url)
-    with duckdb.connect(str(store)) as connection:
-        for view, rows in expected.items():
-            query = f"SELECT {columns[view]} FROM {view}"
-            assert sorted(connection.execute(query).fetchall()) == rows
-            assert sorted(server.read(query)) == rows
-    server.close()
+    check_stores(store, postgres_url, expected)

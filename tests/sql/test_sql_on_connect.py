@@ -13,17 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from tests.spark.helpers import SPARK
-from tests.sql.test_killed_streams import FILES, LATER, PATIENCE, Run, write
-from windowpane.stores import open_store
+from tests.sql.test_killed_streams import ENVIRONMENT, FILES, LATER, PATIENCE, ROOT, Run, check_stores, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 1), reason="transformWithState on Connect came with Spark 4.1")]
-
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextmanager
@@ -94,11 +89,4 @@ def test_a_view_over_killed_clients_and_servers_has_each_row_once(tmp_path: Path
         with Run(folder, store, postgres_url, address) as run:
             assert run.process.wait(timeout=PATIENCE) == 0
 
-    columns = {"minutes": "k, window_start, n, s", "totals": "k, n, s, d", "whole": "c, n, s"}
-    served = open_store(postgres_url)
-    with duckdb.connect(str(store)) as connection:
-        for view, rows in expected.items():
-            query = f"SELECT {columns[view]} FROM {view}"
-            assert sorted(connection.execute(query).fetchall()) == rows
-            assert sorted(served.read(query)) == rows
-    served.close()
+    check_stores(store, postgres_url, expected)

@@ -24,7 +24,7 @@ from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Mapped:
     """A function on rows of an output, their columns by other names: the blobs that leave the operator in their place.
 

@@ -127,8 +127,9 @@ class ChangeLog:
     def rows(self, spark: Any, number: int) -> Any:
         """Return a batch as a static DataFrame of blobs."""
         from windowpane.spark.queries.batch_query import read_parquet
+        from windowpane.spark.queries.staged import RESULT
 
-        return read_parquet(spark, self._batch(number), "blob binary")
+        return read_parquet(spark, self._batch(number), RESULT)
 
     def trim(self, number: int) -> None:
         """Forget the changes of batches up to a number, and how far all but the last of them have brought the view."""

@@ -239,7 +239,7 @@ class SparkRunner:
             raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_ON_CONNECT}", 1, 1)
 
     def _filled(self, names: Collection[str | None]) -> list[TableInfo]:
-        """Return those of some relations that are filled by a connector, where their rows are stored."""
+        """Return those of some relations that have a connector."""
         return [table for table in with_connector(self._catalog.tables()) if table.relation.name in names]
 
     def _is_stored(self, table: TableInfo, new: Node | None = None) -> bool:
