@@ -14,6 +14,7 @@ from bench.rounds import OUT, clean_up, run_case
 from bench.standings import standings
 
 _ONCE_AFTER = 0.6
+_ONLY = "Run the cases whose name and keys contain this: 'of 1 M 1000 keys'; or one of several: 'users,shapes'."
 app = typer.Typer(add_completion=False)
 console = Console(width=None if Console().is_terminal else 200)
 
@@ -21,7 +22,7 @@ console = Console(width=None if Console().is_terminal else 200)
 @app.command()
 def bench(
     runs: Annotated[int, typer.Option(help="How often each system runs a case; medians count. Slow peers run less.")] = 3,
-    only: Annotated[list[str], typer.Option(help="Run the cases whose name and keys contain this: 'of 1 M 1000 keys'.")] = [],  # noqa: B006
+    only: Annotated[list[str], typer.Option(help=_ONLY)] = [],  # noqa: B006
     system: Annotated[list[str], typer.Option(help="Run only these systems.")] = [],  # noqa: B006
     minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is gone, every system runs once.")] = 35,
     record: Annotated[bool, typer.Option(help="Publish each case as it ends, beside those published before.")] = False,
@@ -33,7 +34,7 @@ def bench(
     A full run writes bench/results.json, docs/performance.svg and the tables of docs/performance.md. With --record
     each case is written there as it ends, and other cases stay. Any other run writes out/bench/results.json.
     """
-    cases = [case.scaled(quick) for case in all_cases() if all(part in f"{case.name} {case.keys} keys" for part in only)]
+    cases = [case.scaled(quick) for case in all_cases() if case.is_among(only)]
     if list_cases:
         for case in cases:
             console.print(f"{case.name} | {case.keys:,} | {', '.join(c.system.title for c in case.contenders)}", highlight=False)

@@ -6,12 +6,14 @@ as last longer than that, and the second half of them counts. Slow peers get few
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench import flights, systems
 from bench.bids import Feed, Part
 from bench.programs import Program
+from bench.shapes import OWN_FUNCTIONS, SHAPES
 from bench.sql_views import VIEWS, View
 from bench.systems import System
 from bench.user_rows import USER_CASES, UserCase
@@ -94,6 +96,11 @@ class Case:
         """Number of distinct keys."""
         return max(part.feed.keys for part in self.parts)
 
+    def is_among(self, only: Sequence[str]) -> bool:
+        """Whether each of these texts, or one of its parts between commas without a blank, stands in the name and keys."""
+        name = f"{self.name} {self.keys} keys"
+        return all(any(part in name for part in re.split(r",(?! )", each)) for each in only)
+
     def scaled(self, quick: bool) -> Case:
         """Return the case as it runs, with little rows if ``quick``."""
         return self if not quick else _quick(self)
@@ -116,7 +123,9 @@ def all_cases() -> tuple[Case, ...]:
         *(_large_batches(keys, ratio) for keys, ratio in ((1_000, 0.8), (100_000, 3), (1_000_000, 7))),
         *_sliding(),
         _session(),
-        *(_users(name, case) for name, case in USER_CASES.items()),
+        *(_users("users", name, case) for name, case in USER_CASES.items()),
+        *(_users("shapes", name, case) for name, case in SHAPES.items()),
+        *(_own_functions(keys) for keys in (1_000, 100_000)),
         *(_csv(keys, ratio) for keys, ratio in ((1_000, 1), (100_000, 1.3), (1_000_000, 2))),
         _flights(),
         _calendar(),
@@ -188,7 +197,7 @@ def _session() -> Case:
     return Case("session, gap 1 s", _SESSION, (Part(Feed(100_000, 1_000_000), 0, 36),), peers, goals)
 
 
-def _users(name: str, case: UserCase) -> Case:
+def _users(group: str, name: str, case: UserCase) -> Case:
     """Rows like users': results of all systems are compared with one another."""
     program = Program(case.window, case.sizes[0], case.sizes[1] if len(case.sizes) > 1 else 0, view=name)
     peers = tuple(Contender(each, runs=1) for each in (systems.USERS_ROWS, systems.USERS_DEFAULT, systems.USERS_SPARK))
@@ -198,7 +207,19 @@ def _users(name: str, case: UserCase) -> Case:
         Goal("users-spark", "rows_per_s", by_default, of="users-default"),
     )
     parts = (Part(Feed(100_000, 1_000_000), 0, case.batches),)
-    return Case(f"users, {name}", program, parts, peers, goals, checked=False, agreed=True)
+    return Case(f"{group}, {name}", program, parts, peers, goals, checked=False, agreed=True)
+
+
+def _own_functions(keys: int) -> Case:
+    """count, sum and max by an AggregateFunction in Python, by text keys; the same of all rows by a process function."""
+    peers = [Contender(systems.OWN_ROWS, runs=1), Contender(systems.OWN_DEFAULT, runs=1)]
+    peers += [Contender(systems.OWN_PROCESS, runs=1), Contender(systems.OWN_TWS, 2, 1)]
+    goals = [Goal("own-tws", "rows_per_s", 3, of=each.system.name) for each in peers[:3]]
+    if keys == 1_000:
+        peers += [Contender(systems.PYFLINK, runs=1, parts=(Part(Feed(keys, 250_000), 0, 1),))]
+        goals += [Goal("pyflink", "rows_per_s", 20, of=each.system.name) for each in peers[:3]]
+    program = Program("tumbling", 10, view=OWN_FUNCTIONS, text_keys=True)
+    return Case("own functions, text keys", program, (Part(Feed(keys, 1_000_000), 0, 10),), tuple(peers), tuple(goals))
 
 
 def _csv(keys: int, ratio: float) -> Case:

@@ -11,6 +11,8 @@ from typing import Any
 SECOND = 1_000_000
 DELAY_SECONDS = 2
 """Bids come at most that late; watermarks stay that far behind."""
+TEXT_KEY = "user "
+"""What stands before the number of a key, where keys are texts."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Program:
         slide: distance of sliding windows in seconds.
         preceding: number of rows before the current one in an OVER frame.
         delay: how far behind the watermark stays, in seconds.
-        view: of ``sql``, the name of the view in ``sql_views``.
+        view: of ``sql``, the name of the view in ``sql_views``; of rows like users', the name of the case.
+        text_keys: whether keys are texts: ``TEXT_KEY`` and the number.
     """
 
     kind: str
@@ -32,6 +35,7 @@ class Program:
     preceding: int = 0
     delay: int = DELAY_SECONDS
     view: str = ""
+    text_keys: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ read this.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -17,11 +19,14 @@ from bench.programs import Task
 _FIRST_FILE = 1_704_067_200
 _ZIPF = "CAST(floor(pow(1 - {u} * (1 - pow(200000, -0.2)), -5)) AS BIGINT)"
 """A number from 1 to 200,000 whose frequency falls with its power of 1.2, of a uniform one from 0 to 1."""
-_SOME = "hash(file_row_number, ts)"
-_UNIFORM = f"(({_SOME} % 1000003) / 1000003.0)"
-_NAME = f"md5({_ZIPF.format(u=_UNIFORM)}::VARCHAR) AS name"
-_LATE_TIME = f"CASE WHEN ({_SOME} // 128) % 100 = 0 THEN ts - INTERVAL 1 HOUR ELSE ts END AS ts"
-_PRICE = f"CASE WHEN {_SOME} % 20 > 0 THEN price END AS price"
+SOME = "hash(file_row_number, ts)"
+_UNIFORM = f"(({SOME} % 1000003) / 1000003.0)"
+NAME = f"md5({_ZIPF.format(u=_UNIFORM)}::VARCHAR) AS name"
+_LATE_TIME = f"CASE WHEN ({SOME} // 128) % 100 = 0 THEN ts - INTERVAL 1 HOUR ELSE ts END AS ts"
+_PRICE = f"CASE WHEN {SOME} % 20 > 0 THEN price END AS price"
+
+
+Aggregates = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -32,24 +37,27 @@ class UserCase:
         keys: the key columns.
         columns: the columns but the time, as DuckDB makes them of a bid.
         schema: their types in Spark.
-        aggregates: output -> (function of PySpark's and windowpane's, column; none for a count of rows).
+        aggregates: output -> (function of windowpane's, its arguments).
         check: what is added up over all results, in Spark SQL; results of all systems must agree (estimates may differ).
         window: ``tumbling``, ``sliding`` or ``session``.
         sizes: its length, and the slide, or its gap, in seconds.
         goal: how many times as fast as native Spark, with rows from Spark and by default.
+        batches: how many files of 1 M rows there are.
         late: whether one row in a hundred is an hour late, which native Spark drops and windowpane is asked for.
+        early: whether every batch shows the windows that it changed: Spark's update mode, windowpane's ``EachBatch``.
     """
 
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     schema: str
-    aggregates: dict[str, tuple[str, str | None]]
+    aggregates: Aggregates
     check: str
     window: str = "tumbling"
     sizes: tuple[int, ...] = (60,)
     goal: tuple[float, float] = (2, 3)
     batches: int = field(default=36)
     late: bool = False
+    early: bool = False
 
     def time_in(self, file: int) -> str:
         """Return the event time of a file's rows, in SQL.
@@ -59,13 +67,13 @@ class UserCase:
         return _LATE_TIME if self.late and file >= 2 else "ts"
 
 
-_ALL = {"n": ("count", None), "s": ("sum", "price"), "m": ("max", "price"), "a": ("avg", "price")}
+_ALL = {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price"), "a": ("avg", "price")}
 _CHECK = "(n * 104729 + coalesce(s, 0) * 31 + coalesce(m, 0) + cast(round(coalesce(a, 0) * 100) as bigint)) % 2147483647"
-_OF_NAME = ("name",), (_NAME, _PRICE), "name string, price bigint", _ALL, _CHECK
+_OF_NAME = ("name",), (NAME, _PRICE), "name string, price bigint", _ALL, _CHECK
 _COUNTRIES = (
-    f"'country ' || {_SOME} % 60 AS country",
-    f"['ios', 'android', 'web', NULL][CAST(1 + ({_SOME} // 64) % 4 AS INTEGER)] AS device",
-    f"CASE WHEN {_SOME} % 20 > 0 THEN price / 7 END AS x",
+    f"'country ' || {SOME} % 60 AS country",
+    f"['ios', 'android', 'web', NULL][CAST(1 + ({SOME} // 64) % 4 AS INTEGER)] AS device",
+    f"CASE WHEN {SOME} % 20 > 0 THEN price / 7 END AS x",
     "md5((k % 50000)::VARCHAR) AS person",
 )
 _COUNTRIES_SCHEMA = "country string, device string, x double, person string"
@@ -77,7 +85,7 @@ USER_CASES = {
         ("sym", "venue"),
         (
             "'SYM' || lpad((k % 2000)::VARCHAR, 5, '0') AS sym",
-            f"'VENUE ' || {_SOME} % 10 AS venue",
+            f"'VENUE ' || {SOME} % 10 AS venue",
             "(price * 1.25)::DECIMAL(18, 2) AS price",
         ),
         "sym string, venue string, price decimal(18,2)",
@@ -88,7 +96,7 @@ USER_CASES = {
         ("country", "device"),
         _COUNTRIES,
         _COUNTRIES_SCHEMA,
-        {"n": ("count", None), "s": ("sum", "x"), "d": ("stddev", "x"), "lo": ("min", "x"), "hi": ("max", "x")}
+        {"n": ("count",), "s": ("sum", "x"), "d": ("stddev", "x"), "lo": ("min", "x"), "hi": ("max", "x")}
         | {"last": ("max", "person")},
         "n + cast(round(s) as bigint) + cast(round(d) as bigint) + cast(round(hi * 7) as bigint) + ascii(last)",
         goal=(1.2, 2),
@@ -97,7 +105,7 @@ USER_CASES = {
         ("name",),
         ("md5(file_row_number::VARCHAR || ts::VARCHAR) AS name", "price"),
         "name string, price bigint",
-        {"n": ("count", None), "s": ("sum", "price")},
+        {"n": ("count",), "s": ("sum", "price")},
         "n + s",
         sizes=(10,),
         goal=(4, 6),

@@ -35,6 +35,10 @@ HOP = System("hop", "scan + hop + fixed cost of a batch", "on_hop")
 USERS_DEFAULT = System("users-default", "windowpane, as it comes", "on_users_windowpane")
 USERS_ROWS = System("users-rows", "windowpane, rows from Spark", "on_users_rows")
 USERS_SPARK = System("users-spark", "native Spark", "on_users_spark")
+OWN_DEFAULT = System("own-default", "windowpane, as it comes", "on_own_functions")
+OWN_ROWS = System("own-rows", "windowpane, rows from Spark", "on_own_functions_rows")
+OWN_PROCESS = System("own-process", "windowpane, rows from Spark, process function", "on_own_process")
+OWN_TWS = System("own-tws", "hand-written TWS", "on_own_tws")
 FLINK_SQL = System("flink-sql", "Flink SQL", "on_flink_sql", FLINK)
 PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
 BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
@@ -44,11 +48,11 @@ SQL = System("sql", "windowpane SQL", "on_sql")
 SQL_DUCKDB = System("sql-duckdb", "DuckDB from scratch", "on_sql_duckdb")
 
 _OURS = (WINDOWPANE, WINDOWPANE_ARROW, WINDOWPANE_CALENDAR, WINDOWPANE_SOURCES)
-OURS = tuple(each.name for each in (*_OURS, USERS_DEFAULT, USERS_ROWS))
+OURS = tuple(each.name for each in (*_OURS, USERS_DEFAULT, USERS_ROWS, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS))
 """The names of windowpane, however it reads its rows and whatever it is asked for."""
 
 _SPARK = (*_OURS, NATIVE, TWS, SHUFFLE, HOP)
-_USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK)
+_USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS, OWN_TWS)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB, SQL, SQL_DUCKDB)
 
 TITLES = {each.name: each.title for each in (*_SPARK, *_USERS, *_OTHERS)}

@@ -14,7 +14,7 @@ from pyflink.datastream.connectors.file_system import FileSource, StreamFormat
 from pyflink.datastream.functions import AggregateFunction, ProcessWindowFunction
 from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
-from bench.programs import CHECK, Program
+from bench.programs import CHECK, TEXT_KEY, Program
 from bench.systems.task_folder import read_task, write_figures
 
 
@@ -39,7 +39,7 @@ class CountSumMax(AggregateFunction):  # type: ignore[misc]
 
 
 class WithEnd(ProcessWindowFunction):  # type: ignore[misc]
-    def process(self, key: int, context: Any, elements: Any) -> Any:
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
         for n, s, m in elements:
             yield key, context.window().end, n, s, m
 
@@ -57,6 +57,11 @@ def parsed(line: str) -> tuple[int, int]:
     return int(k), int(price)
 
 
+def named(line: str) -> tuple[str, int]:
+    k, price, _ = line.split(",")
+    return TEXT_KEY + k, int(price)
+
+
 def main() -> None:
     task = read_task()
     configuration = Configuration()
@@ -67,13 +72,14 @@ def main() -> None:
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), *task.files).build()
     lateness = Duration.of_millis(task.program.delay * 1000 + 1)
     watermarks = WatermarkStrategy.for_bounded_out_of_orderness(lateness).with_timestamp_assigner(Milliseconds())
+    key, parse = (Types.STRING(), named) if task.program.text_keys else (Types.LONG(), parsed)
     results = (
         environment.from_source(source, WatermarkStrategy.no_watermarks(), "bids")
         .assign_timestamps_and_watermarks(watermarks)
-        .map(parsed, Types.TUPLE([Types.LONG(), Types.LONG()]))
-        .key_by(lambda row: row[0], Types.LONG())
+        .map(parse, Types.TUPLE([key, Types.LONG()]))
+        .key_by(lambda row: row[0], key)
         .window(assigner(task.program))
-        .aggregate(CountSumMax(), WithEnd(), Types.PICKLED_BYTE_ARRAY(), Types.TUPLE([Types.LONG()] * 5))
+        .aggregate(CountSumMax(), WithEnd(), Types.PICKLED_BYTE_ARRAY(), Types.TUPLE([key, *[Types.LONG()] * 4]))
     )
     begun, rows, total = time.monotonic(), 0, 0
     check = compile(CHECK.format(end="end"), "check", "eval")
@@ -81,7 +87,8 @@ def main() -> None:
         for k, end, n, s, m in found:
             if task.closed_ms is None or end <= task.closed_ms:
                 rows += 1
-                total += eval(check, {}, {"k": k, "end": end, "n": n, "s": s, "m": m})
+                number = int(k.removeprefix(TEXT_KEY)) if task.program.text_keys else k
+                total += eval(check, {}, {"k": number, "end": end, "n": n, "s": s, "m": m})
     write_figures(task, rows_per_s=task.rows / (time.monotonic() - begun), rows=rows, checksum=total)
 
 

@@ -11,16 +11,28 @@ from bench.systems.spark_job import delay, session
 from bench.systems.task_folder import read_task
 from bench.systems.users_job import case_of, rows, run
 
+_OTHERWISE = {
+    "arg_max": F.max_by,
+    "arg_min": F.min_by,
+    "approx_quantile": F.percentile_approx,
+    # Spark refuses count(DISTINCT) on streams.
+    "count_distinct": lambda column: F.size(F.collect_set(column)),
+}
+
+
+def aggregate(function: str, *arguments: Any) -> Any:
+    """Return a call of windowpane's as Spark has it."""
+    if not arguments:
+        return F.count(F.lit(1))
+    return _OTHERWISE.get(function, getattr(F, function, None))(*arguments)
+
 
 def main() -> None:
     task = read_task()
     case, spark = case_of(task), session()
-    aggregates: list[Any] = [
-        (F.count(F.lit(1)) if column is None else getattr(F, function)(column)).alias(name)
-        for name, (function, column) in case.aggregates.items()
-    ]
+    aggregates = [aggregate(*call).alias(name) for name, call in case.aggregates.items()]
     grouped = rows(spark, task).withWatermark("ts", delay(task)).groupBy(window(task.program).alias("w"), *case.keys)
-    run(task, grouped.agg(*aggregates))
+    run(task, grouped.agg(*aggregates).withColumn("window_end", F.col("w.end")), "update" if case.early else "append")
 
 
 if __name__ == "__main__":

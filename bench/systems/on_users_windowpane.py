@@ -15,13 +15,12 @@ def main(settings: Mapping[str, str] | None = None) -> None:
     task = read_task()
     case = case_of(task)
     stream = wp.stream(rows(warm_session(settings), task), event_time="ts", watermark=delay(task))
-    aggregates = {
-        name: wp.count() if column is None else getattr(wp, function)(column)
-        for name, (function, column) in case.aggregates.items()
-    }
+    aggregates = {name: getattr(wp, function)(*arguments) for name, (function, *arguments) in case.aggregates.items()}
     windowed = stream.key_by(*case.keys).window(assigner(task.program))
     if case.late:
         windowed = windowed.side_output_late_data("late")
+    if case.early:
+        windowed = windowed.trigger(wp.EachBatch())
     run(task, windowed.aggregate(**aggregates).df)
 
 

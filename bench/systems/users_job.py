@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.programs import Task
+from bench.shapes import ROWS_OF_USERS
 from bench.systems import spark_job
-from bench.user_rows import USER_CASES, UserCase, write_rows
+from bench.user_rows import UserCase, write_rows
 
 
 def case_of(task: Task) -> UserCase:
     """Return what a task computes."""
-    return USER_CASES[task.program.view]
+    return ROWS_OF_USERS[task.program.view]
 
 
 def rows(spark: SparkSession, task: Task) -> DataFrame:
@@ -26,7 +27,7 @@ def rows(spark: SparkSession, task: Task) -> DataFrame:
     return files.parquet(str(folder))
 
 
-def run(task: Task, results: Any) -> None:
+def run(task: Task, results: Any, mode: str = "append") -> None:
     """Run a query to its end and leave the figures, with the number of results and what is added up over them."""
     checked = results.observe("check", F.count(F.lit(1)).alias("rows"), F.sum(F.expr(case_of(task).check)).alias("checksum"))
-    spark_job.run(task, checked, check=False)
+    spark_job.run(task, checked, mode, check=False)

@@ -1,0 +1,8 @@
+"""windowpane with a process function of the user's own, on rows that Spark reads and hands over: all rows are kept."""
+
+from __future__ import annotations
+
+from bench.systems.on_own_functions import main
+
+if __name__ == "__main__":
+    main({"spark.windowpane.files.readInArrow": "false"}, keeps_rows=True)
