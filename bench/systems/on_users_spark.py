@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from bench.programs import Task
 from bench.systems.on_spark import window
 from bench.systems.spark_job import delay, session
 from bench.systems.task_folder import read_task
@@ -27,12 +29,16 @@ def aggregate(function: str, *arguments: Any) -> Any:
     return _OTHERWISE.get(function, getattr(F, function, None))(*arguments)
 
 
+def results(task: Task, stream: DataFrame) -> DataFrame:
+    case = case_of(task)
+    aggregates = [aggregate(*call).alias(name) for name, call in case.aggregates.items()]
+    grouped = stream.withWatermark("ts", delay(task)).groupBy(window(task.program).alias("w"), *case.keys)
+    return grouped.agg(*aggregates).withColumn("window_end", F.col("w.end"))
+
+
 def main() -> None:
     task = read_task()
-    case, spark = case_of(task), session()
-    aggregates = [aggregate(*call).alias(name) for name, call in case.aggregates.items()]
-    grouped = rows(spark, task).withWatermark("ts", delay(task)).groupBy(window(task.program).alias("w"), *case.keys)
-    run(task, grouped.agg(*aggregates).withColumn("window_end", F.col("w.end")), "update" if case.early else "append")
+    run(task, results(task, rows(session(), task)), "update" if case_of(task).early else "append")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.kernels.grouping.running_positions import grouped, run_starts
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, struct_leaves
 from windowpane.kernels.sorting.packed_order import stable_order
 
 COLUMNS = [
@@ -35,6 +35,28 @@ def test_equal_keys_share_a_code_and_others_do_not(array):
     for column in (pa.chunked_array([array]), pa.chunked_array([array.slice(0, 1), array.slice(1)])):
         assert dense_codes([column], 4).codes.tolist() == [0, 1, 2, 0]
         assert dense_codes([column], 4).firsts.tolist() == [0, 1, 2]
+
+
+def test_structs_share_a_code_where_they_are_equal():
+    inner = pa.struct([("x", pa.int32()), ("y", pa.float64())])
+    given = [
+        None,
+        {"a": None, "b": None},
+        {"a": "é", "b": {"x": 1, "y": None}},
+        {"a": "é", "b": {"x": None, "y": 1.5}},
+        {"a": None, "b": {"x": None, "y": None}},
+        {"a": "é", "b": {"x": 1, "y": None}},
+        None,
+    ]
+    array = pa.array(given, pa.struct([("a", pa.string()), ("b", inner)]))
+    for column in (pa.chunked_array([array]), pa.chunked_array([array.slice(0, 3), array.slice(3)])):
+        assert dense_codes(struct_leaves(column) or [], 7).codes.tolist() == [0, 1, 2, 3, 4, 2, 0]
+
+
+def test_lists_and_maps_have_no_leaves():
+    lists = pa.array([{"a": [1]}], pa.struct([("a", pa.list_(pa.int64()))]))
+    maps = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    assert [struct_leaves(pa.chunked_array([column])) for column in (lists, maps)] == [None, None]
 
 
 def test_without_columns_there_is_one_key():

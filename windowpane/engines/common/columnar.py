@@ -17,6 +17,7 @@ from windowpane.kernels.aggregates import is_scalar
 from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.codes import canonical, is_nested
+from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.state.codec import decode_key, encode_key
 from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
@@ -101,8 +102,17 @@ def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
     """
     for name, column in zip(program.key_columns, group_columns(program), strict=True):
         if column != name and column not in rows.column_names:
-            rows = rows.append_column(column, pa.array(map(encode_key, python_values(name, rows[name])), pa.binary()))
+            rows = rows.append_column(column, _encoded(name, rows[name]))
     return rows
+
+
+def _encoded(name: str, keys: pa.ChunkedArray) -> pa.Array:
+    """Return the encoding of each key, made once for equal structs."""
+    leaves = struct_leaves(keys)
+    if leaves is None:
+        return pa.array(map(encode_key, python_values(name, keys)), pa.binary())
+    codes, firsts = dense_codes(leaves, len(keys))
+    return pa.array(map(encode_key, python_values(name, keys.take(pa.array(firsts)))), pa.binary()).take(pa.array(codes))
 
 
 def key_arrays(program: Program, table: pa.Table) -> list[pa.Array]:

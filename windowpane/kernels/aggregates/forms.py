@@ -156,8 +156,11 @@ def _distinct_sketch(call: _Call) -> ColumnarAggregate:
 
 
 def _quantile_sketch(call: _Call) -> ColumnarAggregate:
-    from windowpane.windowing.aggregates.algorithms.quantile_sketch import QuantileSketch
+    from windowpane.kernels.aggregates.quantile_sketch import NumberSketch
+    from windowpane.windowing.aggregates.algorithms.quantile_sketch import ApproxQuantile, QuantileSketch
 
+    if pa.types.is_signed_integer(call.type) or pa.types.is_floating(call.type):
+        return NumberSketch(call.prefix, call.slots, cast("ApproxQuantile", call.bound))
     return Sketch(call.prefix, call.slots, call.bound, QuantileSketch.to_bytes, QuantileSketch.from_bytes)
 
 

@@ -43,19 +43,22 @@ class Sketch(SegmentAggregate):
 
     def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
         """Return the sketch of the values of each segment, as its bytes."""
-        groups = _cut(segments.gather(column).to_pylist(), segments.offsets)
+        groups = cut(segments.gather(column).to_pylist(), segments.offsets)
         return [self._write(reduce(self._bound.add, group, self._bound.create_accumulator())) for group in groups]
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         images = segments.gather(partials[f"{self.prefix}b"]).to_pylist()
-        groups = _cut(images, segments.offsets)
-        sketches = (reduce(self._bound.merge, map(self._read, group)) for group in groups)
-        return {f"{self.prefix}b": pa.array([self._write(sketch) for sketch in sketches], pa.binary())}
+        groups = cut(images, segments.offsets)
+        merged = [
+            group[0] if len(group) == 1 else self._write(reduce(self._bound.merge, map(self._read, group))) for group in groups
+        ]
+        return {f"{self.prefix}b": pa.array(merged, pa.binary())}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         results = [self._bound.get_result(self._read(image)) for image in partials[f"{self.prefix}b"].to_pylist()]
         return pa.array(results, self._bound.result_type)
 
 
-def _cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
+def cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
+    """Return the values of each group."""
     return (values[start:end] for start, end in pairwise(offsets.tolist()))

@@ -36,6 +36,27 @@ def dense_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> DenseCodes:
     return DenseCodes(codes, first_rows(codes))
 
 
+def struct_leaves(column: pa.ChunkedArray) -> list[pa.ChunkedArray] | None:
+    """Return the columns that structs are made of, and where each struct is null; ``None`` where one holds lists or maps.
+
+    Structs are equal where all these columns are. A column of another type is its own leaf.
+
+    Example:
+        >>> column = pa.chunked_array([pa.array([{"a": 1, "b": "x"}, None])])
+        >>> [leaf.to_pylist() for leaf in struct_leaves(column)]
+        [[True, False], [1, None], ['x', None]]
+    """
+    if not pa.types.is_struct(column.type):
+        return None if pa.types.is_nested(column.type) else [column]
+    leaves = [column.is_valid()]
+    for place in range(column.type.num_fields):
+        found = struct_leaves(pc.struct_field(column, [place]))
+        if found is None:
+            return None
+        leaves += found
+    return leaves
+
+
 def combined(left: Integers, right: Integers) -> Integers:
     """Return codes that are equal where both ``left`` and ``right`` are."""
     width = int(right.max(initial=0)) + 1

@@ -23,6 +23,10 @@ from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
 
 _MIN_K, _MAX_K = 8, 65_535
 _LENGTH = struct.Struct("<I")
+_FLAGS, _HAS_NO_LEVELS, _SHORT = 3, 0b101, 8
+"""Of a stored sketch: where its flags stand, those of an empty one and of one value, and the bytes before that value."""
+_LEVELS, _LONG, _LEVEL, _DOUBLE = 18, 20, 4, 8
+"""Where the number of levels stands, the bytes before the levels, those of a level and of a double."""
 
 
 def rank_error(k: int) -> float:
@@ -73,6 +77,22 @@ class QuantileSketch:
     def from_bytes(image: bytes) -> QuantileSketch:
         """Return the sketch that ``to_bytes`` wrote."""
         return QuantileSketch(kll_items_sketch.deserialize(image, _PickledItems()))
+
+    @staticmethod
+    def from_doubles(image: bytes, value: Callable[[float], Any]) -> QuantileSketch:
+        """Return the sketch of the values of a stored sketch of doubles.
+
+        The library stores both alike: a preamble, where levels end, the least and the greatest value, the retained values. Only
+        the values differ.
+
+        Args:
+            image: what a ``kll_doubles_sketch`` wrote.
+            value: a double -> the frozen value.
+        """
+        head = _SHORT if image[_FLAGS] & _HAS_NO_LEVELS else _LONG + _LEVEL * image[_LEVELS]
+        write = _PickledItems().to_bytes
+        values = struct.unpack(f"<{(len(image) - head) // _DOUBLE}d", image[head:])
+        return QuantileSketch.from_bytes(image[:head] + b"".join(write(value(each)) for each in values))
 
 
 @dataclass(frozen=True, slots=True)
