@@ -75,8 +75,8 @@ SHAPES = {
         {"n": ("count", "x"), "s": ("sum", "x"), "lo": ("min", "x"), "hi": ("max", "x"), "a": ("avg", "x")},
         "n * 104729 + crc32(name)"
         + "".join(
-            f" + coalesce(cast(round(nanvl({each}, -{place}) * 7) as bigint), {place})"
-            for place, each in enumerate(("s", "lo", "hi", "a"), 2)
+            f" + coalesce(cast(round(nanvl({each}, -2) * {factor}) as bigint), 5)"
+            for each, factor in (("s", 7), ("lo", 7), ("hi", 7), ("a", 1.2345))  # none of these ends near a half
         ),
     ),
     "decimals of 38 digits": _shape(

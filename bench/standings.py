@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.cases import Case, Goal
 from bench.results import Figure, Results
-from bench.systems import SQL, WINDOWPANE, WINDOWPANE_ARROW
+from bench.systems import SQL, TITLES, WINDOWPANE, WINDOWPANE_ARROW
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Standing:
     """One goal and what was reached.
 
     Args:
-        case: name of the case.
+        case: name of the case, and how windowpane ran it where that is not the same for all goals.
         keys: number of keys.
         against: the other system, or what is bounded.
         goal: the goal as text.
@@ -71,7 +71,13 @@ def _standing(case: Case, goal: Goal, figures: dict[str, Figure]) -> Standing:
     text = f"at most {goal.ratio:g}x its time" if goal.at_most else f"{goal.ratio:g}x"
     other, in_arrow = figures[goal.against], figures.get(WINDOWPANE_ARROW.name)
     found = (*_compared(goal, figures[goal.of], other), *(_compared(goal, in_arrow, other) if in_arrow else ("", None)))
-    return Standing(case.name, case.keys, goal.against, text, *found)
+    return Standing(_named(case, goal), case.keys, goal.against, text, *found)
+
+
+def _named(case: Case, goal: Goal) -> str:
+    """Return the name of a case, with what is special about the system that is compared."""
+    own, _, special = TITLES[goal.of].partition(", ")
+    return f"{case.name}: {special}" if own == TITLES[WINDOWPANE.name] and special else case.name
 
 
 def _compared(goal: Goal, own: Figure, other: Figure) -> tuple[str, bool | None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bench import systems
 from bench.bids import Feed, Part
-from bench.cases import Case, Contender, Goal
+from bench.cases import Case, Contender, Goal, all_cases
 from bench.programs import Program
 from bench.results import Figure, Results
+from bench.shapes import ROWS_OF_USERS
 from bench.standings import Standing, standings
 
 CASE = Case(
@@ -41,3 +44,33 @@ def test_a_goal_without_a_run_in_arrow_stands_by_itself():
 def test_a_peer_that_could_not_run_is_nothing_to_compare_with():
     rates, _ = found(figure("windowpane", 20, 2.0), Figure("a case", 7, "spark", reason="not installed"))
     assert (rates.reached, rates.verdict) == ("not installed", "nothing to compare")
+
+
+def test_a_goal_says_which_of_several_systems_it_is_about():
+    goals = (Goal("users-spark", "rows_per_s", 2, of="users-rows"), Goal("users-spark", "rows_per_s", 3, of="users-default"))
+    figures = [figure("users-rows", 20, 2.0), figure("users-default", 40, 1.0), figure("users-spark", 10, 4.0)]
+    rows, default = standings(Results({}, tuple(figures)), [replace(CASE, goals=goals)])
+    assert (rows.case, rows.reached, default.case, default.reached) == (
+        "a case: rows from Spark",
+        "2.0x",
+        "a case: as it comes",
+        "4.0x",
+    )
+
+
+def test_a_case_that_was_never_run_has_no_standing():
+    assert standings(Results({}, ()), all_cases()) == []
+
+
+def test_cases_are_chosen_by_all_of_several_texts_each_of_which_may_name_several():
+    def chosen(*only: str) -> set[str]:
+        return {f"{case.name.partition(',')[0]} {case.keys}" for case in all_cases() if case.is_among(only)}
+
+    assert chosen("users,shapes", "100000 keys") == {"users 100000", "shapes 100000"}
+    assert chosen("own functions, text keys", "1000 keys") == {"own functions 1000"}
+
+
+def test_every_case_has_rows_and_a_name_of_its_own():
+    cases = all_cases()
+    assert len({(case.name, case.keys, case.emit) for case in cases}) == len(cases)
+    assert {case.program.view for case in cases if case.name.startswith(("users", "shapes", "own"))} == set(ROWS_OF_USERS)
