@@ -1,6 +1,7 @@
 """Sessions whose views run in stages on buckets, as on Spark, in this process: no JVM; the same letters, stages and engines.
 
 A source is a folder of Parquet files. A batch has the oldest letter that is left, and one file of each source, in two tasks.
+Window programs are Spark's alone: here groups run on the nodes, too.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from windowpane.spark.queries import batch_query, staged
 from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
-from windowpane.sql.on_spark import spark_runner
+from windowpane.sql.on_spark import spark_runner, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.programs.groups_below import SpreadPlan
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.stages import STAGE
 from windowpane.state.memory import MemoryBlobStore
@@ -252,6 +254,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions with a Spark run in this process; what queries took before is forgotten."""
     CHECKPOINTS.clear()
     monkeypatch.setattr(spark_runner, "ViewQueries", Queries)
+    monkeypatch.setattr(view_streams, "groups_below", lambda node, read, tables, runs=None: SpreadPlan(runs or node))
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)
     monkeypatch.setattr(batch_query, "write_parquet", write_here)

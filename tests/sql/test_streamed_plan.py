@@ -14,9 +14,9 @@ import pytest
 from tests.sql.in_process import Exchange
 from windowpane.sql import Session
 from windowpane.sql.on_spark import source_rows
+from windowpane.sql.on_spark.programs.plan import StreamedGroups, StreamedOver, StreamedPlan, streamed
+from windowpane.sql.on_spark.programs.query import Arriving
 from windowpane.sql.on_spark.source_rows import SourceRows
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan, streamed
-from windowpane.sql.on_spark.streamed_query import Arriving
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows
 from windowpane.windowing.assigners.session import EventTimeSessionWindows

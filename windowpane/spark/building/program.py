@@ -37,7 +37,7 @@ from windowpane.spark.queries.worker_python import check_worker_python
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import bounded, encode, process
 from windowpane.spark.stages.types import TIMESTAMP
-from windowpane.spark.stages.wire import COUNTERS, Wire, counter_columns, wire_of
+from windowpane.spark.stages.wire import COUNTERS, WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.watermarks import Watermarks
 
 AnyProgram = Program | OverProgram | RollingProgram | PointInTimeProgram | DeduplicationProgram | JoinProgram
@@ -197,8 +197,12 @@ class BuiltProgram:
 
     def mapped(self, function: ToBlobs) -> Any:
         """Return what a function makes of the main output, as a column ``blob``: in the operator, so its rows stay in Python."""
+        return self.mapped_with_reports(function).filter(F.col("output") == MAIN).select("blob")
+
+    def mapped_with_reports(self, function: ToBlobs) -> Any:
+        """Return the same as (``output``, ``blob``), with the rows between, by ``WATERMARK_ROW``, that report the watermark."""
         wire = Wire(main_blobs=self.outputs["main"].mapped_by(function))
-        return self.rows(wire).filter(F.col("output") == MAIN).select("blob")
+        return self.rows(wire).filter(F.col("output").isin(MAIN, WATERMARK_ROW)).select("output", "blob")
 
     def followed_by(self, name: str) -> Source:
         """Return the main output as the source of a window of the same query, with the time of each row beside it.

@@ -1,7 +1,8 @@
 """Materialized views as Structured Streaming queries.
 
-Each view is one query. A plan that ``streamed_plan`` knows is a window or OVER program, see ``streamed_query``; every other runs
-on the nodes of SQL, in the stages that ``stages`` cuts it into, see ``spread_plan``. Sources are read by the query itself.
+Each view is one query. A plan that ``programs`` knows is a window or OVER program; every other runs on the nodes of SQL, in the
+stages that ``stages`` cuts it into, see ``spread_plan``, behind a program if it has groups of windows at its foot. Sources are
+read by the query itself.
 Changes of tables and of other views stand in files that their readers share, ``change_log``. Letters name them, each a file in
 the inbox of a view: ``letters``, ``mail``. Tasks write what a batch changes to the change log of the view; from there it goes to
 the store, or to PostgreSQL by the tasks. ``upkeep`` is what a session asks; ``view_streams`` says how each view runs. Nothing

@@ -77,6 +77,12 @@ class Progress:
         """Return it from text; a batch that nobody told anything begins at nothing."""
         return cls() if text is None else cls(*json.loads(text))
 
+    def at(self, source: str, reached: int | None) -> Progress:
+        """Return it where the watermark of a source is ``reached``, if that is further."""
+        if reached is None:
+            return self
+        return replace(self, reached={**self.reached, source: max(reached, self.reached.get(source, reached))})
+
     def behind(self, reports: Iterable[Report | Mapping[str, str]]) -> Progress:
         """Return it behind a batch, from what its tasks reported: of a letter its watermarks."""
         reached, told, rows = dict(self.reached), dict(self.told), 0

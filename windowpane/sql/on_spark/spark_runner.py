@@ -28,19 +28,18 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews, in_one_line
-from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
 from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
 from windowpane.sql.on_spark.letters import ChangeFile, Letter, Received, receive, sweep
 from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.programs.plan import StreamedPlan
+from windowpane.sql.on_spark.programs.query import streamed_changes
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
 from windowpane.sql.on_spark.spread_plan import Direct, spread
 from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
-from windowpane.sql.on_spark.streamed_plan import StreamedPlan
-from windowpane.sql.on_spark.streamed_query import streamed_changes
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text, scanned
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
@@ -472,7 +471,8 @@ class SparkRunner:
             others = ", ".join(map(repr, sorted(read - own)))
             letters = f"; changes of {others} come with letters" if others else ""
             lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
-        return [*lines, *spread_lines(cut(node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
+        parts = self._streams.spread(node)
+        return [*lines, *parts.lines, *spread_lines(cut(parts.node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
     def changelog(self, view: ViewInfo, most: int) -> pa.Table:
         """Return what the last flush changed in a view.
@@ -506,10 +506,11 @@ class SparkRunner:
         if stream.done == stream.sent and not own:
             return False
         if is_spread:
-            plan = view.job.node if view.strict else tried_plan(view.job.node)
-            exchange, folder = self._exchange(view), self._queries.received(name)
-            direct = Direct({source: self._streams.tables[source] for source in sorted(own)}, self._ingest.rows, exchange)
-            self._start_spread(view, exchange, lambda spark: spread(plan, direct, self._queries.letters(name, spark), folder))
+            plan = self._streams.spread_of(view)
+            exchange, files = self._exchange(view), self._queries.received(name)
+            tables = {source: self._streams.tables[source] for source in sorted(own)}
+            direct = Direct(tables, self._ingest.rows, exchange, plan.groups)
+            self._start_spread(view, exchange, lambda spark: spread(plan.node, direct, self._queries.letters(name, spark), files))
         else:
             self._queries.start_here(name)
         return True

@@ -24,10 +24,14 @@ from windowpane.sql.nodes import Node, Scan, every_node
 from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
+from windowpane.sql.on_spark.programs.groups_below import GROUPS
+from windowpane.sql.on_spark.programs.plan import StreamedGroups
+from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import HASH, INPUT, STAGE, Flow, Stage, Stages, cut, hash_sql
 from windowpane.sql.streaming.deltas import WEIGHT
+from windowpane.windowing.times import MIN
 
 _TIMES = ("timestamp", "timestamptz")
 
@@ -64,11 +68,13 @@ class Direct:
         tables: they, by name.
         rows: makes the streaming DataFrame of one in a session.
         exchange: the ``BatchExchange`` by which driver and tasks tell each other.
+        groups: a program whose results enter the plan in the place of the rows of its source; ``None``: there is none.
     """
 
     tables: Mapping[str, TableInfo]
     rows: Callable[[TableInfo, Any], Any]
     exchange: Any
+    groups: StreamedGroups | None = None
 
 
 def spread(node: Node, direct: Direct, letters: Any, received: Path) -> Any:
@@ -103,6 +109,11 @@ def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
     entries = [staged.Entry(letters, LetterParts(sources, direct.exchange, received))]
     for name, table in direct.tables.items():
+        if direct.groups is not None and name == direct.groups.scan.relation:
+            assert places[GROUPS] == 1, "a second one would be a second operator"
+            made = streamed_groups(direct.groups, table, direct.rows(table, letters.sparkSession), direct.exchange)
+            entries.append(staged.Entry(made, GroupParts(sources, direct.groups, direct.exchange), GROUPS))
+            continue
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
         rows, once = direct.rows(table, letters.sparkSession), places[name] == 1
@@ -148,13 +159,42 @@ class SourceParts:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the changes that the rows of one partition are, and then the watermarks."""
         source, begin = self.sources[self.name], Progress.of(self.exchange.told())
-        reached = begin.reached.get(self.name)
+        reached: int | None = None
         for taken in source.taken(batches, Made({}, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}"), begin):
             reached = later(reached, taken.reached)
             yield self.name, taken.rows
-        if reached is not None:
-            begin = Progress({**begin.reached, self.name: reached}, begin.told)
-        yield CLOCK, _clock(self.sources, begin)
+        yield CLOCK, _clock(self.sources, begin.at(self.name, reached))
+
+
+@dataclass(frozen=True)
+class GroupParts:
+    """Takes what a window program gives, on a task: changes of groups, and the watermark at which they are.
+
+    Args:
+        sources: all that the view reads itself.
+        groups: the program.
+        exchange: tells what the batch begins with.
+    """
+
+    sources: Mapping[str, SourceRows]
+    groups: StreamedGroups
+    exchange: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the changes of the groups in one partition, and then the watermarks, which all its buckets have reported."""
+        from windowpane.spark.stages.blobs import unpack
+        from windowpane.spark.stages.own_watermark import reported
+
+        begin, reached = Progress.of(self.exchange.told()), None
+        for batch in batches:
+            for blob in batch["blob"]:
+                table = unpack(blob.as_py())
+                moves = reported(table)
+                if moves is None:
+                    yield GROUPS, table
+                elif moves.after > MIN:
+                    reached = later(reached, watermark_of(self.groups, moves.after))
+        yield CLOCK, _clock(self.sources, begin.at(self.groups.scan.relation, reached))
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Node, Scan, every_node, explain_plan
 from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below
+from windowpane.sql.on_spark.programs.plan import StreamedGroups, StreamedPlan, streamed
 from windowpane.sql.on_spark.source_rows import Progress
 from windowpane.sql.on_spark.spread_plan import read_directly
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedPlan, streamed
 from windowpane.sql.windows.time_functions import instant_sql
 
 _PROGRAM = "One streaming query, with a watermark of its own\n"
@@ -27,6 +28,9 @@ _BY_DIGITS = "Sums in the digits of their values\n"
 
 _READS = "Reads sources itself: "
 """How the kept plan of a view begins that runs on the nodes of SQL and reads some."""
+
+_BELOW = "Groups of windows in a program below\n"
+"""How it goes on, unless the groups of the view run on the nodes of SQL, too."""
 
 
 class ViewStreams:
@@ -53,6 +57,10 @@ class ViewStreams:
         """Return how a plan is a window or OVER program, or why it is none; ``runs`` is the plan whose SQL runs."""
         return streamed(node, self.tables, runs)
 
+    def spread(self, node: Node, runs: Node | None = None) -> SpreadPlan:
+        """Return how the plan of a new view is spread over Spark that is no program."""
+        return groups_below(node, read_directly(node, self.tables), self.tables, runs)
+
     def read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a plan would read itself."""
         plan = self.program(node)
@@ -63,7 +71,8 @@ class ViewStreams:
         own = self.read_by(node)
         is_program = isinstance(self.program(node), StreamedPlan)
         way = _PROGRAM + _BY_DIGITS if is_program else _reads(own) if own else ""
-        return way + plan_text(node)
+        has_below = not is_program and self.spread(node).groups is not None
+        return way + _BELOW * has_below + plan_text(node)
 
     # --- a view that is there --------------------------------------------------------------------------
 
@@ -79,6 +88,16 @@ class ViewStreams:
         kept = self._mail.stream(view.relation.name).plan
         has_digits = kept.startswith(_PROGRAM + _BY_DIGITS)
         return plan.widened if isinstance(plan, StreamedGroups) and not has_digits else plan
+
+    def spread_of(self, view: ViewInfo) -> SpreadPlan:
+        """Return how a view is spread over Spark that was made as no program, with the SQL that runs."""
+        node = view.job.node
+        runs = node if view.strict else tried_plan(node)
+        if not _has_below(self._mail.stream(view.relation.name).plan):
+            return SpreadPlan(runs)
+        found = self.spread(node, runs)
+        assert found.groups is not None, "check_plan has seen that there is a program still"
+        return found
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
@@ -104,7 +123,8 @@ class ViewStreams:
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
             plan = way * isinstance(self.program(node), StreamedPlan) + plan
         elif stream.plan.startswith(_READS):
-            plan = _reads(read_directly(node, self.tables)) + plan
+            is_below = _has_below(stream.plan) and self.spread(node).groups is not None
+            plan = _reads(read_directly(node, self.tables)) + _BELOW * is_below + plan
         if stream.spread and stream.plan != plan:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
 
@@ -169,6 +189,11 @@ def scanned(node: Node) -> set[str]:
 
 def _reads(sources: Iterable[str]) -> str:
     return f"{_READS}{json.dumps(sorted(sources))}\n"
+
+
+def _has_below(plan: str) -> bool:
+    """Whether a view was made with a program below the nodes of SQL."""
+    return plan.startswith(_READS) and plan.partition("\n")[2].startswith(_BELOW)
 
 
 def _watched(node: Node) -> set[str]:

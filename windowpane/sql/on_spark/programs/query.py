@@ -16,10 +16,10 @@ import pyarrow as pa
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
+from windowpane.sql.on_spark.programs.plan import StreamedGroups, StreamedOver, StreamedPlan
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import INPUT
-from windowpane.sql.on_spark.streamed_plan import StreamedGroups, StreamedOver, StreamedPlan
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.over import over_spec
 from windowpane.state.compact import to_stream
@@ -43,6 +43,15 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
         rows: the streaming DataFrame of the source.
         exchange: the ``BatchExchange`` by which driver and tasks tell each other.
     """
+    return _operated(plan, table, rows, exchange)._built.mapped(Leaving(plan))
+
+
+def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
+    """Return the changes of groups under further nodes, and the watermarks, as ``mapped_with_reports`` has them; see above."""
+    return _operated(plan, table, rows, exchange)._built.mapped_with_reports(Leaving(plan))
+
+
+def _operated(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
 
     source = SourceRows(table, exchange)
@@ -50,19 +59,14 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
     schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
     made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
-    operated = _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
-    return operated._built.mapped(Leaving(plan))
+    return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
 
 
 def _groups(plan: StreamedGroups, made: Any) -> Any:
-    """Return the groups of windows: by a window program.
-
-    In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
-    closed. So the watermark of sessions stays a microsecond more behind.
-    """
+    """Return the groups of windows: by a window program."""
     from windowpane.stream import stream
 
-    watermark = Watermarks.bounded(plan.delay + plan.has_sessions).at_once()
+    watermark = Watermarks.bounded(plan.delay + _behind(plan)).at_once()
     keyed: Any = stream(made, _TIME, watermark, _HEARTBEAT, name=_COUNTERS)
     keys = [f"k{number}" for number in range(len(plan.keys))]
     windowed = keyed.key_by(*keys).window(plan.assigner) if keys else keyed.window_all(plan.assigner)
@@ -70,6 +74,20 @@ def _groups(plan: StreamedGroups, made: Any) -> Any:
     if not plan.closes:
         windowed = windowed.trigger(EachBatch()).accumulation("retracting")
     return windowed.aggregate(**(calls or {"r": aggregates.count()}))
+
+
+def _behind(plan: StreamedGroups) -> int:
+    """Return how many microseconds the watermark of the program stays behind that of SQL.
+
+    In SQL a row at the watermark is not late, and joins a session that ends there; in windowpane a session that ends there is
+    closed. So the watermark of sessions stays a microsecond more behind.
+    """
+    return int(plan.has_sessions)
+
+
+def watermark_of(plan: StreamedGroups, reached: int) -> int:
+    """Return the watermark of SQL where that of the program is ``reached``: rows at it are not late, those behind it are."""
+    return reached + 1 + _behind(plan)
 
 
 def _over(plan: StreamedOver, made: Any) -> Any:

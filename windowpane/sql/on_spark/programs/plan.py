@@ -262,6 +262,22 @@ def streamed(node: Node, tables: Mapping[str, TableInfo], runs: Node | None = No
     return replace(found, rows=parts.rows_sql(), result=parts.result_sql())
 
 
+def telling_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the bounds of windows among the columns of groups, and those of all bounds that tell windows apart.
+
+    Raises:
+        NotStreamed: they are no groups of windows.
+    """
+    parts = _Parts.of(groups)
+    bounds = _bounds_through(parts.below, parts.windows)
+    return tuple(name for name in bounds if name in groups.groups), frozenset(_telling(parts.windows, bounds))
+
+
+def _telling(windows: TimeWindows | SessionWindows, bounds: tuple[str, str]) -> tuple[str, ...]:
+    """Return the bounds of which one tells windows apart: windows of CUMULATE share their start."""
+    return bounds[1:] if windows.kind == "CUMULATE" else bounds
+
+
 def _first_of(node: Node, kinds: tuple[type[Node], ...]) -> Node | None:
     """Return the first node of some kinds below those that handle each row alone."""
     while not isinstance(node, kinds):
@@ -397,8 +413,7 @@ def _groups(parts: _Parts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
     if isinstance(windows, SessionWindows):
         _check_partition(parts, windows, bounds)
     grouped = [name for name in bounds if name in groups.groups]
-    # Windows of CUMULATE share their start.
-    closes = _closes(parts.above, grouped, bounds[1:] if windows.kind == "CUMULATE" else bounds)
+    closes = _closes(parts.above, grouped, _telling(windows, bounds))
     if not closes:
         _check_times(parts)
     keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)

@@ -1,0 +1,178 @@
+"""Groups of windows under other nodes: the groups are a window program, the nodes above take what it gives, in the same query.
+
+The program stands in the plan as the scan of a relation, ``GROUPS``. Where the view emits on window close, the wait for the
+watermark moves from above the nodes to the groups, if each of the nodes puts together rows of one window alone (a Top-N of each
+window, groups of its groups). All groups of a window close in one batch. So the nodes above get a window whole and once, in the
+batch that closes it, give then what they would give at last, and keep nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from windowpane.sql.bind.build_plan import close_sort
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.nodes import (
+    Aggregate,
+    CloseSort,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    TopN,
+    Unary,
+    UnionAll,
+    every_node,
+)
+from windowpane.sql.on_spark.programs.plan import NotStreamed, StreamedGroups, streamed, telling_bounds
+
+GROUPS = "windowpane groups"
+"""The relation that the groups of a program are for the nodes above it."""
+
+
+@dataclass(frozen=True)
+class SpreadPlan:
+    """A plan as it is spread over Spark.
+
+    Args:
+        node: what runs on the nodes of SQL.
+        groups: the program whose results it reads as ``GROUPS``; ``None``: there is none.
+    """
+
+    node: Node
+    groups: StreamedGroups | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """What EXPLAIN says of the program."""
+        return [] if self.groups is None else [f"  {self.groups.operator_line}"]
+
+
+def groups_below(node: Node, read: Collection[str], tables: Mapping[str, TableInfo], runs: Node | None = None) -> SpreadPlan:
+    """Return a plan with the groups of windows in it as a program, or as it is, where they are none.
+
+    Args:
+        node: the plan.
+        read: the sources that its query reads itself.
+        tables: tables and sources by name.
+        runs: the same plan with the SQL that is to run, where this is another.
+    """
+    whole = SpreadPlan(node if runs is None else runs)
+    path = _path(node, read)
+    lowest = path[-1] if path else node
+    if not isinstance(lowest, Aggregate):
+        return whole
+    try:
+        by = _closing(path, lowest)
+    except NotStreamed:
+        return whole
+    run = path if runs is None else _along(path, runs)
+    groups = streamed(_closed(lowest, by), tables, _closed(run[-1], by))
+    if not isinstance(groups, StreamedGroups) or (groups.has_sessions and by):
+        return whole  # sessions that begin together end apart
+    return SpreadPlan(_above(run, _scan(_closed(lowest, by)), has_moved=bool(by)), groups)
+
+
+def _path(node: Node, read: Collection[str]) -> Sequence[Node]:
+    """Return the nodes from the plan down to the lowest groups of the one source that its query reads itself, once; or none."""
+    if len([each for each in every_node(node) if isinstance(each, Scan) and each.relation in read]) != 1:
+        return ()
+    path = _down(node, read)
+    return path[: max((number for number, each in enumerate(path, 1) if isinstance(each, Aggregate)), default=0)]
+
+
+def _down(node: Node, read: Collection[str]) -> list[Node]:
+    """Return the nodes from one down to the scan of a source."""
+    if isinstance(node, Scan):
+        return [node] if node.relation in read else []
+    below = next((found for source in node.inputs if (found := _down(source, read))), None)
+    return [] if below is None else [node, *below]
+
+
+def _along(path: Sequence[Node], other: Node) -> list[Node]:
+    """Return the nodes of the same path in a plan of the same form."""
+    found = [other]
+    for node, below in pairwise(path):
+        found.append(found[-1].inputs[_place(node, below)])
+    return found
+
+
+def _place(node: Node, below: Node) -> int:
+    return next(number for number, source in enumerate(node.inputs) if source is below)
+
+
+def _closing(path: Sequence[Node], groups: Aggregate) -> tuple[str, ...]:
+    """Return the bounds of windows by which the groups at the end of a path may close; none where the view emits at once.
+
+    Raises:
+        NotStreamed: the view emits on window close, and a node below that wait puts rows of several windows together.
+    """
+    waiting = [each for each in every_node(path[0]) if isinstance(each, CloseSort)]
+    if not waiting:
+        return ()
+    number = next((number for number, node in enumerate(path) if not isinstance(node, Project | Filter)), 0)
+    if path[number] is not waiting[0] or len(waiting) > 1:
+        raise NotStreamed("further nodes stand above the one that waits for the watermark")
+    bounds, telling = telling_bounds(groups)
+    held = {name: name for name in bounds}
+    for node in reversed(path[number + 1 : -1]):
+        held = _through(node, held, telling)
+    by = waiting[0].by
+    if not set(by) <= held.keys() or not telling & {held[name] for name in by}:
+        raise NotStreamed("it closes by other columns than those of its windows")
+    return bounds
+
+
+def _through(node: Node, held: Mapping[str, str], telling: Collection[str]) -> dict[str, str]:
+    """Return the columns behind a node that are bounds of windows, and those of the groups that they are.
+
+    Raises:
+        NotStreamed: the node puts rows of several windows together.
+    """
+    if isinstance(node, Project):
+        items = zip(node.items, node.columns, strict=True)
+        names = {quoted(name): bound for name, bound in held.items()}
+        return {column.id: names[item] for item, column in items if item in names}
+    if isinstance(node, Filter):
+        return dict(held)
+    if not isinstance(node, TopN | Aggregate):
+        raise NotStreamed(f"{node.label} stands above the groups")
+    keys = node.partition if isinstance(node, TopN) else node.groups
+    if not {held[name] for name in keys if name in held} & set(telling):
+        raise NotStreamed(f"{node.label} puts groups of several windows together")
+    return {name: bound for name, bound in held.items() if isinstance(node, TopN) or name in keys}
+
+
+def _closed(groups: Node, by: Sequence[str]) -> Node:
+    return close_sort(groups, by) if by else groups
+
+
+def _scan(groups: Node) -> Scan:
+    """Return groups as the scan of what a program gives."""
+    ids = tuple(column.id for column in groups.columns)
+    return Scan(groups.columns, groups.key, groups.append_only, groups.watermarks, relation=GROUPS, stored=ids)
+
+
+def _above(path: Sequence[Node], scan: Scan, *, has_moved: bool) -> Node:
+    """Return the plan of a path with a scan at its end; without the wait for the watermark, if that has moved there."""
+    made: Node = scan
+    for node, below in zip(reversed(path[:-1]), reversed(path), strict=False):
+        if isinstance(node, CloseSort) and has_moved:
+            continue
+        made = _over(node, _place(node, below), made)
+    return made
+
+
+def _over(node: Node, place: int, source: Node) -> Node:
+    """Return a node with another input of the same columns in one place."""
+    if isinstance(node, UnionAll):
+        return replace(node, branches=(*node.branches[:place], source, *node.branches[place + 1 :]))
+    if isinstance(node, Join | SetOperation):
+        return replace(node, left=source) if place == 0 else replace(node, right=source)
+    assert isinstance(node, Unary), "every other node has one input"
+    return replace(node, input=source)
