@@ -17,10 +17,13 @@ SOURCE = (
 VIEWS = {
     "minutes": """SELECT k, window_start, count(*) AS n, sum(v) AS s FROM tumble(trades, at, INTERVAL '1 minute')
         GROUP BY k, window_start EMIT ON WINDOW CLOSE""",
+    "largest": """SELECT k, window_start, s, place FROM (SELECT *, rank() OVER (PARTITION BY window_start ORDER BY s DESC)
+        AS place FROM (SELECT k, window_start, sum(v) AS s FROM tumble(trades, at, INTERVAL '1 minute')
+        GROUP BY k, window_start) AS g) AS p WHERE place <= 3 EMIT ON WINDOW CLOSE""",
     "totals": "SELECT k, count(*) AS n, sum(v) AS s, count(DISTINCT v) AS d FROM trades GROUP BY k",
     "whole": "SELECT count(*) AS c, sum(n) AS n, sum(s) AS s FROM totals",
 }
-"""A window program, groups on the nodes of SQL, and a view on these, which gets their changes as files."""
+"""A window program, one under a Top-N, groups on the nodes of SQL, and a view on these, which gets their changes as files."""
 
 
 def take(session: Session, folder: str) -> None:

@@ -47,7 +47,14 @@ def write(folder: Path, rng: random.Random) -> dict[str, list[tuple]]:
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         pq.write_table(pa.table(arrays, names=["k", "v", "at"]), path)
         os.utime(path, (number, number))
+    sums: dict[datetime, list[int]] = defaultdict(list)
+    for (_, minute), values in minutes.items():
+        sums[minute].append(sum(values))
+    places = [
+        (k, minute, sum(values), 1 + sum(each > sum(values) for each in sums[minute])) for (k, minute), values in minutes.items()
+    ]
     return {
+        "largest": sorted(row for row in places if row[-1] <= 3),
         "minutes": sorted((*key, len(values), sum(values)) for key, values in minutes.items()),
         "totals": sorted((key, len(values), sum(values), len(set(values))) for key, values in keys.items()),
         "whole": [(len(keys), sum(map(len, keys.values())), sum(map(sum, keys.values())))],
@@ -98,7 +105,12 @@ class Run:
 
 def check_stores(store: Path, url: str, expected: dict[str, list[tuple]]) -> None:
     """Compare the views of both stores with the rows that they are to hold."""
-    columns = {"minutes": "k, window_start, n, s", "totals": "k, n, s, d", "whole": "c, n, s"}
+    columns = {
+        "minutes": "k, window_start, n, s",
+        "largest": "k, window_start, s, place",
+        "totals": "k, n, s, d",
+        "whole": "c, n, s",
+    }
     server = open_store(url)
     with duckdb.connect(str(store)) as connection:
         for view, rows in expected.items():
