@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.examples import seeds
 from tests.sql.in_process import Queries, run_in_process
-from tests.sql.test_streamed_views import SOURCE, forget_last_commits, random_rows, write
+from tests.sql.test_streamed_views import SOURCE, forget_last_commits, minute, random_rows, write
+from windowpane.engines.common.tagged import tagged
+from windowpane.engines.program import MAIN
 from windowpane.errors import ChangedPlanError
+from windowpane.spark.queries.staged import Once
+from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, TopN, every_node
 from windowpane.sql.on_spark import view_streams
+from windowpane.sql.on_spark.letters import clock_table
+from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.programs import groups_below as below
 from windowpane.sql.on_spark.programs.groups_below import GROUPS, SpreadPlan, groups_below
 from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.stages import HASH, cut
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
+from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.upkeep.embedded_runner import EmbeddedRunner
 
 TUMBLE, HOP = "tumble(trades, at, INTERVAL '1 minute')", "hop(trades, at, INTERVAL '1 minute', INTERVAL '3 minutes')"
@@ -159,6 +171,34 @@ def test_a_wait_that_moves_below_lets_the_same_rows_out_in_the_same_flush(seed: 
                 found = held(plain, CLOSING)
                 assert held(session, CLOSING) == found
             assert all(found.values())
+
+
+def test_a_stage_that_keeps_nothing_takes_the_blobs_of_a_batch_in_any_order(planning: Session) -> None:
+    _, found = planned(planning, VIEWS["first"])
+    (stage,) = cut(found.node).stages
+    node = stage.node
+    assert isinstance(node, TopN)
+    names = [*(column.id for column in node.input.columns), WEIGHT, HASH]
+    numbers = count()
+
+    def rows(bucket: int, *sums: int | None) -> pa.RecordBatch:
+        at = minute(bucket)
+        cells = [(next(numbers), "a", at, at + timedelta(minutes=1), each, 1, bucket) for each in sums]
+        table = pa.table([pa.array(column) for column in zip(*cells, strict=True)], names=names)
+        return pa.RecordBatch.from_arrays([[bucket], [pack(tagged(table, input="0"))]], names=["bucket", "blob"])
+
+    def clock(bucket: int) -> pa.RecordBatch:
+        told = pack(tagged(clock_table({}, initial=False), clock="next", bucket=str(bucket)))
+        return pa.RecordBatch.from_arrays([[bucket], [told]], names=["bucket", "blob"])
+
+    batches = [rows(1, 5, 3, 6), clock(0), rows(0, 7), clock(1), rows(1, 1, None, 4, 2), rows(0, 9, 8)]
+    for given in (batches, batches[::-1]):
+        made = pa.Table.from_batches(list(Once(partial(NodeEngine, stage))(given)))
+        tables = [unpack(blob) for output, blob in zip(*made.to_pydict().values(), strict=True) if output == MAIN]
+        found_rows = [
+            sorted(zip(table[str(node.number)].to_pylist(), table[names[4]].to_pylist(), strict=True)) for table in tables
+        ]
+        assert found_rows == [[(1, 9), (2, 8), (3, 7)], [(1, None), (2, 6), (3, 5)]]
 
 
 # --- on Spark ------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 Parts are tables of a relation; those with an empty relation are clocks, one of which at least every bucket of every stage that
 runs gets in every batch. An entry makes them from the rows of a DataFrame; from stage to stage they travel as (relation, blob).
-Between stages a function handles rows where they are, ``mapInArrow``; a stage is an engine inside ``transformWithState``.
+Between stages a function handles rows where they are, ``mapInArrow``; a stage is an engine inside ``transformWithState``, or, if
+its buckets keep nothing, inside ``mapInArrow`` behind a shuffle.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +20,7 @@ from pyspark.sql import functions as F
 
 from windowpane.engines.common.tagged import tag, tagged
 from windowpane.engines.program import MAIN
-from windowpane.engines.protocol import Engine
+from windowpane.engines.protocol import Clock, Engine
 from windowpane.spark.building.program import operate
 from windowpane.spark.queries.settings import choose_settings
 from windowpane.spark.sources.arrow_rows import mapped
@@ -26,6 +28,8 @@ from windowpane.spark.stages import encode
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.wire import COUNTER_ROW, Wire
+from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.times import MIN
 
 CLOCK = ""
 RESULT = "blob binary"
@@ -86,11 +90,13 @@ class Stage:
         inlets: their functions return rows with the column ``hash``.
         hash: name of the column by which rows are spread.
         make_engine: makes the engine.
+        keeps: whether its buckets have state; else all rows that belong together come in one batch.
     """
 
     inlets: Sequence[Inlet]
     hash: str
     make_engine: Callable[[], Engine]
+    keeps: bool = True
 
 
 def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[Inlet], stage_name: str) -> Any:
@@ -112,7 +118,11 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
             for inlet in stage.inlets
             for entry in places(entries, made, inlet)
         ]
-        blobs = operate(_union(arriving), stage.make_engine, Wire(), time_mode="None")
+        blobs = (
+            operate(_union(arriving), stage.make_engine, Wire(), time_mode="None")
+            if stage.keeps
+            else _once(arriving, stage, partitions)
+        )
         relation = F.when(F.col("output") == MAIN, stage_name).otherwise(CLOCK).alias("relation")
         made.append(Entry(blobs.filter(F.col("output") != COUNTER_ROW).select(relation, "blob")))
     leaving = [
@@ -126,6 +136,11 @@ def places(entries: Sequence[Entry], made: Sequence[Entry], inlet: Inlet) -> lis
     if inlet.stage is not None:
         return [made[inlet.stage]]
     return [entry for entry in entries if entry.relation is None or entry.relation in inlet.relations]
+
+
+def _once(arriving: Sequence[Any], stage: Stage, partitions: int) -> Any:
+    """Return what the engine of a stage without state makes of each batch."""
+    return _mapped(_union(arriving).repartition(partitions, encode.BUCKET), Once(stage.make_engine), "output int, blob binary")
 
 
 def _mapped(rows: Any, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:
@@ -160,6 +175,25 @@ class Spread:
         numbers = rows[self.hash].to_numpy() % np.uint64(buckets)
         for number in np.unique(numbers).tolist():
             yield int(number), tagged(rows.filter(pa.array(numbers == number)), input=str(self.input))
+
+
+@dataclass(frozen=True)
+class Once:
+    """Runs an engine on each bucket of a batch, and keeps nothing of it."""
+
+    make_engine: Callable[[], Engine]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the buckets of one partition; a task that is run again takes their blobs in the same order."""
+        buckets: defaultdict[int, list[bytes]] = defaultdict(list)
+        for batch in batches:
+            for bucket, blob in zip(*batch.columns, strict=True):
+                buckets[bucket.as_py()].append(blob.as_py())
+        for _, blobs in sorted(buckets.items()):
+            output = self.make_engine().run(MemoryBlobStore(), [unpack(blob) for blob in sorted(blobs)], Clock(MIN, 0))
+            for number, table in output.tables:
+                columns = [pa.array([number], pa.int32()), pa.array([pack(table)], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, ["output", "blob"])
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,8 @@ def spread(node: Node, direct: Direct, letters: Any, received: Path) -> Any:
     from windowpane.spark.queries import staged
 
     plan = cut(node)
-    stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage)) for stage in plan.stages]
+    keeps = direct.groups is None or not direct.groups.closes  # else each node has all rows of a window in one batch
+    stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), keeps) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
     places = Counter(relation for flows in _entrances(plan) for relation in flows)
     return staged.staged(_entries(node, places, direct, letters, received), stages, result, STAGE)
