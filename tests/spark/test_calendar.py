@@ -19,9 +19,10 @@ SIZES = {"day": "1 day", "week": "1 week", "month": "1 month", "quarter": "3 mon
     "zone", ["Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Asia/Beirut", "Africa/Cairo", "Australia/Lord_Howe"]
 )
 def test_windows_begin_where_spark_truncates(spark: Any, zone: str) -> None:
+    """From 1970 on: rules of years before are corrected now and then, and Java and tzdata have them of different releases."""
     before = spark.conf.get("spark.sql.session.timeZone")
     draw = random.Random(zone)
-    seconds = [(draw.randrange(-1_500_000_000, 2_000_000_000),) for _ in range(3_000)]
+    seconds = [(draw.randrange(2_000_000_000),) for _ in range(3_000)]
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
         events = spark.createDataFrame(seconds, "s long").select(F.timestamp_seconds("s").alias("t")).coalesce(1).cache()

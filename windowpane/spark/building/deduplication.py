@@ -39,7 +39,7 @@ def build_deduplication(
         UnknownColumnError: the source has no such column.
         UnsupportedTypeError: a key or a column of the order has a type that cannot be one.
     """
-    dataframe = source.watermarked
+    dataframe = source.rows
     _check(source, plan, dataframe.columns)
     projection = Projection(dataframe)
     key_columns, key_fields = projection.add_keys(keys)
@@ -95,7 +95,7 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
 
 def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
     """Return the outputs by name: ``main``, and late rows where they are asked for. First rows pass the watermark on."""
-    rows, own = source.watermarked.schema, source.own_watermark
+    rows, own = source.rows.schema, source.own_watermark
     passes = plan.is_event_time and plan.keep is Keep.FIRST and source.has_watermark
     delay = source.delay + plan.settings.allowed_lateness
     main = OverOutput(

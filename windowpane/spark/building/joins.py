@@ -217,7 +217,7 @@ class _Side:
     @classmethod
     def of(cls, side: Side, source: Source, names: JoinNames, types: tuple[T.DataType, ...], request: JoinRequest) -> _Side:
         """Select what a side needs."""
-        projection = Projection(source.watermarked)
+        projection = Projection(source.rows)
         keys = tuple(pair[_SIDES.index(side)] for pair in request.on)
         carried = list(names.carried[side])
         if side == "right" and CHANGE_TYPE in source.dataframe.columns:

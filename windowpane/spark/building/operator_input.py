@@ -14,6 +14,7 @@ from windowpane.engines.combiner import Combiner
 from windowpane.hidden_columns import KEY_HASH, PASSED, TIME
 from windowpane.spark.queries.next_watermark import NextWatermark
 from windowpane.spark.queries.settings import Buckets
+from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
@@ -55,9 +56,13 @@ class SourceRows:
     def encoded(self, before: Any = None) -> Any:
         """Return the rows as ``encode.SCHEMA``."""
         made = self.source.made
-        if made is None or self.way_through_spark() is not None:
+        watermark = self.source.spark_watermark
+        if made is not None and self.way_through_spark() is None:
+            return made.encoded(self.encoder, self._columns(), watermark)
+        if watermark is None:
             return self.dataframe.mapInArrow(self.encoder, encode.SCHEMA)
-        return made.encoded(self.encoder, self._columns(), self.source.spark_watermark)
+        time = TIME if TIME in self.dataframe.columns else self.source.event_time
+        return encoded(self.dataframe, LatestTime(self.encoder, time).__call__, watermark)
 
     def _columns(self) -> tuple[str, ...]:
         """Return the columns of the source that the operator needs, without an event time that only its clock reads."""

@@ -43,7 +43,7 @@ class Names:
 
     def __init__(self, source: Source, request: OverRequest) -> None:
         self._request = request
-        self._dataframe = source.watermarked
+        self._dataframe = source.rows
         self.projection = Projection(self._dataframe)
         self._computed: dict[Hashable, str] = {}
         self._calls: dict[Hashable, WindowedCall] = {}

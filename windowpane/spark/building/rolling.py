@@ -65,7 +65,7 @@ def build_rolling(
     event_time = _checked(source, request)
     if source.is_streaming and not source.has_watermark:
         raise MissingWatermarkError("rolling features have", f"wp.rolling(df, event_time={event_time!r}, watermark='10 minutes')")
-    projection = Projection(source.watermarked)
+    projection = Projection(source.rows)
     projection.add_system()
     key_columns, key_fields = projection.add_keys(request.keys)
     calls = calls_of(projection, request)
@@ -100,7 +100,7 @@ def build_rolling(
     outputs = {"main": Output("main", MAIN, program.main_schema, spark_schema(program.main_schema, key_fields))}
     tag = request.settings.late_tag
     if tag is not None and program.late_columns is not None:
-        known = spark_schema(program.late_columns, source.watermarked.schema)
+        known = spark_schema(program.late_columns, source.rows.schema)
         outputs[tag.name] = Output(tag.name, LATE, program.late_columns, known)
     return BuiltProgram(
         (source,),
@@ -142,7 +142,7 @@ def build_point_in_time(
     given.require(on, "at: on")
     source.require([] if known_at is None else [known_at], "at: known_at")
     _check_labels(source, given, request, on, known_at)
-    projection = Projection(source.watermarked)
+    projection = Projection(source.rows)
     calls = calls_of(projection, request)
     read, computed = columns_read(calls), dict(projection.columns)
     rows = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(request.keys)]
@@ -233,7 +233,7 @@ def _checked(source: Source, request: RollingRequest) -> str:
 
 
 def _late_columns(source: Source) -> tuple[str, ...]:
-    return tuple(name for name in source.watermarked.columns if name not in {TIME, source.heartbeat})
+    return tuple(name for name in source.rows.columns if name not in {TIME, source.heartbeat})
 
 
 def _until(source: Source, spec: RollingSpec, until: dt.datetime | None) -> int | None:

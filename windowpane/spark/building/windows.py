@@ -47,7 +47,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
     plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
     plan = dataclasses.replace(plan, foresees_watermark=source.foresees_watermark)
     _check_key_clocks(source, plan, keys)
-    projection = Projection(source.watermarked)
+    projection = Projection(source.rows)
     projection.add_system()
     key_columns, key_fields = projection.add_keys(keys)
     arguments = projection.add_arguments(plan.function)
@@ -105,12 +105,12 @@ def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
     if not plan.reads_rows and plan.settings.late_tag is None:
         return ()
     hidden = {TIME, JUDGING_WATERMARK, PASSED, source.heartbeat}
-    return tuple(name for name in source.watermarked.columns if name not in hidden)
+    return tuple(name for name in source.rows.columns if name not in hidden)
 
 
 def _add_input(projection: Projection, source: Source, rows: tuple[str, ...]) -> None:
     """Select the columns that make up a row, the heartbeat, and the event time unless rows carry theirs already."""
-    columns = source.watermarked.columns
+    columns = source.rows.columns
     has_time = TIME in projection.columns
     own = source.own_watermark
     for name in (*rows, source.heartbeat, None if own is None else own.source):
@@ -204,7 +204,7 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, keys: T.StructT
 
     Columns that come from the input keep its types of Spark's, and so do keys (Arrow knows no char(3)).
     """
-    rows = source.watermarked.schema
+    rows = source.rows.schema
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     main = T.StructType([*(rows.fields if returns_rows else ()), *keys.fields])
     outputs = {

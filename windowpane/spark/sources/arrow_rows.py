@@ -13,25 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import ArrowResultError
 from windowpane.spark.queries.settings import MANY_ROWS
+from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
 from windowpane.spark.sources.parquet_files import ParquetColumns, parquet_stream
 from windowpane.spark.stages import encode
-from windowpane.spark.stages.blobs import HEARTBEAT
-from windowpane.spark.stages.buckets import bucket_ids, state_partitions
 from windowpane.spark.stages.project import quoted
-from windowpane.spark.stages.types import TIMESTAMP, arrow_schema, declared_schema
+from windowpane.spark.stages.types import arrow_schema, declared_schema
 from windowpane.windowing.arrow.calls import cast_as
 
-Batches = Iterable[pa.RecordBatch]
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[Any]]
-
-_LATEST = "latest"
-_SCHEMA = f"{encode.SCHEMA}, {_LATEST} timestamp"
 
 
 @dataclass(frozen=True)
@@ -90,9 +84,8 @@ class ArrowRows:
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
-        blobs = self.origin.mapInArrow(_EncodingFunction(self._only(columns), columns, encoder).__call__, _SCHEMA)
-        watermarked = blobs if watermark is None else blobs.withWatermark(_LATEST, watermark)
-        return watermarked.select(encode.BUCKET, "blob")
+        function = _EncodingFunction(self._only(columns), columns, LatestTime(encoder, event_time))
+        return encoded(self.origin, function.__call__, watermark)
 
 
 def read_in_arrow(dataframe: Any) -> ArrowRows | None:
@@ -159,43 +152,12 @@ class _Chained:
 
 @dataclass(frozen=True)
 class _EncodingFunction:
-    """Makes rows and encodes them, and says beside each blob what the latest event time is by then."""
+    """Makes rows and encodes them."""
 
     function: TypedFunction
     columns: tuple[str, ...]
-    encoder: encode.Encoder
+    encoded: LatestTime
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Make and encode the rows of one partition."""
-        latest = _Latest(self.encoder.event_time)
-        told = None
-        for blobs in self.encoder(latest.seen(batch.select(self.columns) for batch in self.function(batches))):
-            told = latest.value
-            yield blobs.append_column(_LATEST, pa.array([told] * blobs.num_rows, TIMESTAMP))
-        if latest.value is not None and latest.value != told:
-            yield self._heartbeat(latest.value)
-
-    def _heartbeat(self, latest: int) -> pa.RecordBatch:
-        """Return a blob without rows: only heartbeats came, or they came last."""
-        first = bucket_ids(state_partitions(self.encoder.partitions))[0]
-        columns = [pa.array([first], pa.int32()), pa.array([HEARTBEAT], pa.binary()), pa.array([latest], TIMESTAMP)]
-        return pa.RecordBatch.from_arrays(columns, [encode.BUCKET, "blob", _LATEST])
-
-
-@dataclass
-class _Latest:
-    """The latest event time that came by, in microseconds."""
-
-    event_time: str | None
-    value: int | None = None
-
-    def seen(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Pass batches on."""
-        for batch in batches:
-            if self.event_time is not None:
-                self._see(pc.max(batch[self.event_time].cast(pa.int64())).as_py())
-            yield batch
-
-    def _see(self, time: int | None) -> None:
-        if time is not None:
-            self.value = time if self.value is None else max(self.value, time)
+        yield from self.encoded(batch.select(self.columns) for batch in self.function(batches))

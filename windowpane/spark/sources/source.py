@@ -84,7 +84,7 @@ class Source:
         source = cls(dataframe, event_time, strategy, heartbeat, name, made=made)
         if hasattr(source.dataframe, "columns"):
             source = dataclasses.replace(source, name=_free_name(source))
-            source.watermarked  # noqa: B018 (it is checked)
+            source.rows  # noqa: B018 (it is checked)
         return source
 
     def require(self, columns: Iterable[Any], role: str) -> None:
@@ -99,8 +99,8 @@ class Source:
                 raise UnknownColumnError(name, role, known)
 
     @cached_property
-    def watermarked(self) -> Any:
-        """The DataFrame, with the watermark if Spark makes it.
+    def rows(self) -> Any:
+        """The DataFrame, checked. A watermark that Spark makes of the event time is not in it: it is put behind the encoder.
 
         Raises:
             UnknownColumnError: it has no such event time or heartbeat, or not the columns that the watermark is made from.
@@ -117,9 +117,13 @@ class Source:
         if strategy is None or not self.is_streaming or self.is_passed_on:
             return dataframe
         self._check_watermark()
-        if strategy.punctuation is not None:
-            return self._punctuated(strategy.punctuation)
-        return dataframe if self.own_watermark is not None else dataframe.withWatermark(self.event_time, self.spark_watermark)
+        return dataframe if strategy.punctuation is None else self._punctuated(strategy.punctuation)
+
+    @property
+    def watermarked(self) -> Any:
+        """The rows with the watermark, for those that meet others before they are encoded."""
+        delay = self.spark_watermark
+        return self.rows if delay is None else self.rows.withWatermark(self.event_time, delay)
 
     def _punctuated(self, column: str) -> Any:
         """Return the DataFrame with a watermark of what a column says; the one that Spark watches does not stay."""
@@ -139,6 +143,8 @@ class Source:
         strategy = self.watermark
         if strategy is None or not self.is_streaming or not strategy.is_sparks or strategy.punctuation is not None:
             return None
+        if self.is_passed_on:
+            return None
         return f"{strategy.delay // 1000} milliseconds"
 
     @property
@@ -155,8 +161,7 @@ class Source:
             return False
         if self.stream_watermark is not None:
             return True
-        is_sparks = self.spark_watermark is not None and not self.is_passed_on
-        return is_sparks and watermark_policy(self.dataframe.sparkSession) == "min"
+        return self.spark_watermark is not None and watermark_policy(self.dataframe.sparkSession) == "min"
 
     @property
     def own_watermark(self) -> Watermarks | None:

@@ -32,7 +32,7 @@ BUCKET = "bucket"
 SCHEMA = "bucket int, blob binary"
 
 _FLUSH_ROWS = 200_000
-_FOLD_ROWS = 1_000_000
+_FOLD_ROWS = 1 << 18
 _FLUSH_BYTES = 64 << 20
 _TELLING_ROWS = 1 << 16
 """So many first rows tell whether those of a task fold; Spark's batches are smaller."""

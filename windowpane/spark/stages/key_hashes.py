@@ -1,8 +1,8 @@
 """Key hashes: which bucket a key belongs to, computed where it is cheapest.
 
-Integer keys are hashed here: a hash that Spark computes is one more column on the way from the JVM, which costs more. All other
-keys are hashed by Spark, or by their canonical encoding where it cannot. Where Spark's hash did not come, because the rows were
-never with Spark or were folded since, it is made here; whoever folds rows keeps them apart by their hashes if it cannot be.
+Keys are hashed here: integers in a way of their own, other types as Spark would. A hash that Spark computes is one more column
+on the way from the JVM, which costs more. Types whose hash is not known here, such as decimals, are hashed by Spark, or by their
+canonical encoding where it cannot; whoever folds rows keeps them apart by hashes that came, for they cannot be made again.
 
 Invariant: a key has one bucket, whether its rows came whole or folded, from Spark or from files.
 """

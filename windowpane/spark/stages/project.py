@@ -16,7 +16,8 @@ from pyspark.sql import types as T
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
 from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
-from windowpane.spark.stages.types import contains_unhashable, foreign_collation
+from windowpane.spark.stages.spark_hash import is_hashed_alike
+from windowpane.spark.stages.types import arrow_schema, contains_unhashable, foreign_collation
 
 
 @dataclass
@@ -113,13 +114,11 @@ def with_key_hash(dataframe: Any, keys: T.StructType) -> Any:
 
 
 def is_hashed_by_spark(keys: T.StructType) -> bool:
-    """Whether keys of such columns are hashed by Spark, and not in Python."""
+    """Whether keys of such columns are hashed by Spark, since Python does not know how, and does not part them otherwise."""
     kinds = [column.dataType for column in keys.fields]
-    return not all(_is_hashed_in_python(kind) for kind in kinds) and not any(contains_unhashable(kind) for kind in kinds)
-
-
-def _is_hashed_in_python(kind: T.DataType) -> bool:
-    return isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
+    if any(contains_unhashable(kind) for kind in kinds):
+        return False
+    return not all(is_hashed_alike(field.type) for field in arrow_schema(keys, "keys"))
 
 
 def _refuse_collations(keys: T.StructType, role: str) -> None:
