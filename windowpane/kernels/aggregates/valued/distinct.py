@@ -14,6 +14,7 @@ from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
 from windowpane.kernels.grouping.segments import Segments, flat
 from windowpane.kernels.keys.codes import equality_codes
+from windowpane.kernels.keys.dense_codes import combined, first_rows
 
 
 class CountDistinct(SegmentAggregate):
@@ -43,9 +44,5 @@ def first_of_each(columns: list[Lists]) -> Integers:
     """Return where each distinct combination of values first stands in each list, list by list."""
     pairs = columns[0].numbers
     for lists in columns:
-        codes = equality_codes(lists.values)
-        if lists is not columns[0]:  # keeps the numbers of pairs small, however many columns there are
-            pairs = np.unique(pairs, return_inverse=True)[1]
-        pairs = pairs * (int(codes.max(initial=0)) + 1) + codes
-    firsts: Integers = np.sort(np.unique(pairs, return_index=True)[1])
-    return firsts
+        pairs = combined(pairs, equality_codes(lists.values))
+    return first_rows(pairs)
