@@ -19,7 +19,7 @@ _AT = "unix_seconds(window_end) % 100003 * 31"
 _MOD = "% 2147483647"
 _WIDE = 36
 _GOAL = (1, 1)
-_BATCHES = 10
+_BATCHES = 8
 _LIST = "coalesce(aggregate({}, 0L, (total, each) -> total + crc32(each)), 0)"
 """Adds up the elements of a list, in whatever order they stand."""
 
@@ -47,19 +47,17 @@ SHAPES = {
         {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price")},
         "n * 104729 + s * 31 + m + shop * 7 + crc32(city)",
     ),
-    "keys: a date and a boolean": _shape(
-        "day paid",
-        ("DATE '2024-01-01' + (k % 20000)::INTEGER AS day", f"{SOME} % 3 = 0 AS paid", "price"),
-        "day date, paid boolean, price bigint",
+    "keys: a date, a time and a boolean": _shape(
+        "day born paid",
+        (
+            "DATE '2024-01-01' + (k % 20000)::INTEGER AS day",
+            "TIMESTAMPTZ '2000-01-01 00:00:00+00' + INTERVAL 1 MILLISECOND * (k % 50) AS born",
+            f"{SOME} % 3 = 0 AS paid",
+            "price",
+        ),
+        "day date, born timestamp, paid boolean, price bigint",
         {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price")},
-        "n * 104729 + s * 31 + m + unix_date(day) * 7 + if(paid, 1, 0)",
-    ),
-    "keys: a time": _shape(
-        "born",
-        ("TIMESTAMPTZ '2000-01-01 00:00:00+00' + INTERVAL 1 MILLISECOND * (k % 50000) AS born", "price"),
-        "born timestamp, price bigint",
-        {"n": ("count",), "s": ("sum", "price"), "m": ("max", "price")},
-        "n * 104729 + s * 31 + m + unix_millis(born) % 100003",
+        "n * 104729 + s * 31 + m + unix_date(day) * 7 + unix_millis(born) % 100003 + if(paid, 1, 0)",
     ),
     "keys: a struct": _shape(
         "place",

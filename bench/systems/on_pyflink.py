@@ -67,6 +67,7 @@ def main() -> None:
     configuration = Configuration()
     configuration.set_string("python.executable", sys.executable)
     configuration.set_string("taskmanager.memory.process.size", "6g")
+    configuration.set_string("python.state.cache-size", "100000")
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     environment.set_parallelism(2)
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), *task.files).build()
