@@ -39,6 +39,7 @@ OWN_DEFAULT = System("own-default", "windowpane, as it comes", "on_own_functions
 OWN_ROWS = System("own-rows", "windowpane, rows from Spark", "on_own_functions_rows")
 OWN_PROCESS = System("own-process", "windowpane, rows from Spark, process function", "on_own_process")
 OWN_TWS = System("own-tws", "hand-written TWS", "on_own_tws")
+OWN_TWS_ROWS = System("own-tws-rows", "hand-written TWS that keeps rows", "on_own_tws_rows")
 FLINK_SQL = System("flink-sql", "Flink SQL", "on_flink_sql", FLINK)
 PYFLINK = System("pyflink", "PyFlink DataStream", "on_pyflink", FLINK)
 BYTEWAX_FLOW = System("bytewax", "Bytewax", "on_bytewax", BYTEWAX)
@@ -52,7 +53,7 @@ OURS = tuple(each.name for each in (*_OURS, USERS_DEFAULT, USERS_ROWS, OWN_DEFAU
 """The names of windowpane, however it reads its rows and whatever it is asked for."""
 
 _SPARK = (*_OURS, NATIVE, TWS, SHUFFLE, HOP)
-_USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS, OWN_TWS)
+_USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS, OWN_TWS, OWN_TWS_ROWS)
 _OTHERS = (FLINK_SQL, PYFLINK, BYTEWAX_FLOW, OVER_ENGINE, DUCKDB, SQL, SQL_DUCKDB)
 
 TITLES = {each.name: each.title for each in (*_SPARK, *_USERS, *_OTHERS)}

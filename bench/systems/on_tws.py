@@ -44,9 +44,14 @@ class Tumbling(StatefulProcessor):
         from datetime import UTC, datetime
 
         end = expiredTimerInfo.getExpiryTimeInMs()
-        n, s, m = self._windows.getValue((end,))
+        n, s, m = self.taken(end)
         self._windows.removeKey((end,))
         yield Row(k=key[0], window_end=datetime.fromtimestamp(end / 1000, UTC), n=n, s=s, m=m)
+
+    def taken(self, end: int) -> tuple[int, int, int]:
+        """Return count, sum and max of a window that ends."""
+        n, s, m = self._windows.getValue((end,))
+        return n, s, m
 
     def close(self) -> None:
         """Nothing to release."""
