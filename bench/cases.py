@@ -212,16 +212,16 @@ def _users(group: str, name: str, case: UserCase) -> Case:
 
 def _own_functions(keys: int) -> Case:
     """count, sum and max by an AggregateFunction in Python, by text keys; the same of all rows by a process function."""
-    ours = (systems.OWN_ROWS, systems.OWN_DEFAULT, systems.OWN_PROCESS)
-    peers = [Contender(each, runs=1) for each in ours]
-    peers += [Contender(each, 2, 1) for each in (systems.OWN_TWS, systems.OWN_TWS_ROWS)]
-    goals = [Goal("own-tws", "rows_per_s", 3, of=each.name) for each in ours[:2]]
-    goals += [Goal("own-tws-rows", "rows_per_s", 3, of="own-process")]
+    ours = (systems.OWN_ROWS, systems.OWN_DEFAULT)
+    peers = [*(Contender(each, runs=1) for each in ours), Contender(systems.OWN_TWS, 2, 1)]
+    goals = [Goal("own-tws", "rows_per_s", 3, of=each.name) for each in ours]
     if keys == 1_000:
         peers += [Contender(systems.PYFLINK, runs=1, parts=(Part(Feed(keys, 250_000), 0, 1),))]
-        goals += [Goal("pyflink", "rows_per_s", 20, of=each.name) for each in ours[:2]]
+        peers += [Contender(systems.OWN_PROCESS, runs=1), Contender(systems.OWN_TWS_ROWS, 2, 1)]
+        goals += [Goal("pyflink", "rows_per_s", 20, of=each.name) for each in ours]
+        goals += [Goal("own-tws-rows", "rows_per_s", 3, of="own-process")]
     program = Program("tumbling", 10, view=OWN_FUNCTIONS, text_keys=True)
-    return Case("own functions, text keys", program, (Part(Feed(keys, 1_000_000), 0, 10),), tuple(peers), tuple(goals))
+    return Case("own functions, text keys", program, (Part(Feed(keys, 1_000_000), 0, 8),), tuple(peers), tuple(goals))
 
 
 def _csv(keys: int, ratio: float) -> Case:
