@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sql.in_process import Queries, run_in_process
+from tests.sql.test_streamed_views import forget_last_commits, held
 from windowpane.errors import StaleViewError, UnexpectedError, WindowpaneError
 from windowpane.sql import Session
 from windowpane.sql.on_spark.mail import Mail
@@ -93,11 +94,6 @@ def made(spark: object, folder: Path, views: dict[str, str], *stores: str) -> Se
         for name, query in views.items():
             session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     return session
-
-
-def held(session: Session, views: dict[str, str]) -> dict[str, list[list[str | None]]]:
-    session.run("FLUSH")
-    return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in views}
 
 
 def watermarks(session: Session) -> dict[str, list[str | None]]:
@@ -217,7 +213,6 @@ def test_a_view_that_failed_without_spark_takes_what_it_missed(tmp_path: Path, m
 def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(
     spark, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    from tests.sql.test_streamed_views import forget_last_commits
 
     views = {name: VIEWS[name] for name in names}
     choices, store = random.Random(7), str(tmp_path / "views.duckdb")
@@ -252,7 +247,6 @@ def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [("by_sym",), pytest.param(FEW, marks=pytest.mark.slow)], ids=len)
 def test_tasks_write_such_views_to_postgres(spark, tmp_path: Path, postgres_url, names: tuple[str, ...]) -> None:
-    from tests.sql.test_streamed_views import forget_last_commits
     from windowpane.stores import open_store
 
     choices, state, server = random.Random(8), str(tmp_path / "state.duckdb"), open_store(postgres_url)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.examples import seeds
 from tests.sql.in_process import Queries, run_in_process
-from tests.sql.test_streamed_views import SOURCE, forget_last_commits, minute, random_rows, write
+from tests.sql.test_streamed_views import SOURCE, forget_last_commits, held, minute, random_rows, write
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.program import MAIN
 from windowpane.errors import ChangedPlanError
@@ -85,11 +85,6 @@ def made(spark: object, folder: Path, views: dict[str, str], store: str = ":memo
         for name, query in views.items():
             session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     return session
-
-
-def held(session: Session, views: dict[str, str]) -> dict[str, list[list[str | None]]]:
-    session.run("FLUSH")
-    return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in views}
 
 
 # --- which plans ---------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -98,10 +98,9 @@ def made(spark, folder: Path, views: tuple[str, ...], store: str = ":memory:") -
     return session
 
 
-def held(session: Session, views: tuple[str, ...]) -> dict[str, list[list[str | None]]]:
+def held(session: Session, views: Iterable[str]) -> dict[str, list[list[str | None]]]:
     session.run("FLUSH")
-    found = {name: session.query(f"SELECT * FROM {name}").text_rows() for name in views}
-    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+    return {name: sorted(session.query(f"SELECT * FROM {name}").text_rows(), key=repr) for name in views}
 
 
 @pytest.mark.parametrize("views", [("minutes", "changing", "steps"), pytest.param(tuple(VIEWS), marks=pytest.mark.slow)], ids=len)

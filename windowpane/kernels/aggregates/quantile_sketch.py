@@ -7,8 +7,6 @@ Sketches of both kinds merge into one of Python values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +15,7 @@ import pyarrow.compute as pc
 from datasketches import kll_doubles_sketch
 
 from windowpane.arrays import Doubles
-from windowpane.kernels.aggregates.sketches import Sketch, cut
+from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.grouping.segments import Segments
 from windowpane.windowing.aggregates.algorithms.quantile_sketch import ApproxQuantile, QuantileSketch
 
@@ -43,26 +41,18 @@ class NumberSketch(Sketch):
         bounds = np.concatenate(([0], np.cumsum(present)))[segments.offsets].tolist()
         # Adding 0.0 turns -0.0 into 0.0 and leaves every other number as it is.
         numbers = numbers[present] + 0.0
-        return [self._image(numbers[start:end]) for start, end in pairwise(bounds)]
+        return [self._image_of_doubles(numbers[start:end]) for start, end in pairwise(bounds)]
 
-    def _image(self, numbers: Doubles) -> bytes:
+    def _image_of_doubles(self, numbers: Doubles) -> bytes:
         if np.isnan(numbers).any():
-            add, values = self._quantile.add, numbers.tolist()
-            return reduce(add, values, self._quantile.create_accumulator()).to_bytes()
+            return self._image(numbers.tolist())
         sketch = kll_doubles_sketch(self._quantile.k)
         sketch.update(numbers)
         return _MARK + bytes(sketch.serialize())
 
-    def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        (name,) = self.columns
-        groups = cut(segments.gather(partials[name]).to_pylist(), segments.offsets)
-        return {name: pa.array(map(self._merged, groups), pa.binary())}
-
     def _merged(self, images: list[bytes]) -> bytes:
-        if len(images) == 1:
-            return images[0]
         if not all(image.startswith(_MARK) for image in images):
-            return reduce(self._quantile.merge, map(self._of_values, images)).to_bytes()
+            return super()._merged(images)
         merged = _of_doubles(images[0])
         for image in images[1:]:
             merged.merge(_of_doubles(image))
@@ -74,13 +64,9 @@ class NumberSketch(Sketch):
             return QuantileSketch.from_bytes(image)
         return QuantileSketch.from_doubles(image.removeprefix(_MARK), int if self._is_integer else float)
 
-    def finish(self, partials: pa.Table) -> pa.Array:
-        results = [self._result(image) for image in partials[self.columns[0]].to_pylist()]
-        return pa.array(results, self._quantile.result_type)
-
     def _result(self, image: bytes) -> float | None:
         if not image.startswith(_MARK):
-            found: float | None = self._quantile.get_result(QuantileSketch.from_bytes(image))
+            found: float | None = super()._result(image)
             return found
         sketch = _of_doubles(image)
         if sketch.is_empty():

@@ -43,22 +43,29 @@ class Sketch(SegmentAggregate):
 
     def _images(self, column: pa.Array, segments: Segments) -> list[bytes]:
         """Return the sketch of the values of each segment, as its bytes."""
-        groups = cut(segments.gather(column).to_pylist(), segments.offsets)
-        return [self._write(reduce(self._bound.add, group, self._bound.create_accumulator())) for group in groups]
+        return list(map(self._image, _cut(segments.gather(column).to_pylist(), segments.offsets)))
+
+    def _image(self, values: list[Any]) -> bytes:
+        """Return the sketch of values, as its bytes."""
+        return self._write(reduce(self._bound.add, values, self._bound.create_accumulator()))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        images = segments.gather(partials[f"{self.prefix}b"]).to_pylist()
-        groups = cut(images, segments.offsets)
-        merged = [
-            group[0] if len(group) == 1 else self._write(reduce(self._bound.merge, map(self._read, group))) for group in groups
-        ]
+        groups = _cut(segments.gather(partials[f"{self.prefix}b"]).to_pylist(), segments.offsets)
+        merged = [images[0] if len(images) == 1 else self._merged(images) for images in groups]
         return {f"{self.prefix}b": pa.array(merged, pa.binary())}
 
+    def _merged(self, images: list[bytes]) -> bytes:
+        """Return several sketches as one, all as their bytes."""
+        return self._write(reduce(self._bound.merge, map(self._read, images)))
+
     def finish(self, partials: pa.Table) -> pa.Array:
-        results = [self._bound.get_result(self._read(image)) for image in partials[f"{self.prefix}b"].to_pylist()]
-        return pa.array(results, self._bound.result_type)
+        return pa.array(map(self._result, partials[f"{self.prefix}b"].to_pylist()), self._bound.result_type)
+
+    def _result(self, image: bytes) -> Any:
+        """Return the result of a sketch, given as its bytes."""
+        return self._bound.get_result(self._read(image))
 
 
-def cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
+def _cut(values: list[Any], offsets: Integers) -> Iterable[list[Any]]:
     """Return the values of each group."""
     return (values[start:end] for start, end in pairwise(offsets.tolist()))

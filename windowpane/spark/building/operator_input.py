@@ -18,9 +18,7 @@ from windowpane.spark.sources.latest_time import LatestTime, encoded
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.between_operators import NextOperatorRows
-from windowpane.spark.stages.project import Projection, is_hashed_by_spark, with_key_hash
-from windowpane.spark.stages.spark_hash import is_hashed_alike
-from windowpane.spark.stages.types import arrow_schema
+from windowpane.spark.stages.project import Projection, hashed_by_spark, with_key_hash
 from windowpane.spark.stages.wire import COUNTER_ROW
 
 
@@ -75,10 +73,9 @@ class SourceRows:
             return f"Spark watches column {watermark.punctuation!r}"
         if self.projection.computed:
             return f"Spark computes {self.projection.computed[0]}"
-        if is_hashed_by_spark(self.keys):
-            for field in arrow_schema(self.keys, "keys"):
-                if not is_hashed_alike(field.type):
-                    return f"Spark hashes key {field.name!r} of type {field.type}"
+        hashed = hashed_by_spark(self.keys)
+        if hashed is not None:
+            return f"Spark hashes key {hashed.name!r} of type {hashed.type}"
         needed = self._columns()
         if self.source.event_time is not None:
             needed = tuple(dict.fromkeys((*needed, self.source.event_time)))

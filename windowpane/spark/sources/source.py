@@ -141,9 +141,9 @@ class Source:
     def spark_watermark(self) -> str | None:
         """The delay of the watermark as Spark writes it; ``None`` where Spark makes none of the event time."""
         strategy = self.watermark
-        if strategy is None or not self.is_streaming or not strategy.is_sparks or strategy.punctuation is not None:
+        if strategy is None or not self.is_streaming or self.is_passed_on:
             return None
-        if self.is_passed_on:
+        if not strategy.is_sparks or strategy.punctuation is not None:
             return None
         return f"{strategy.delay // 1000} milliseconds"
 

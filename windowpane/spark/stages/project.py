@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -103,7 +104,7 @@ def key_hash(keys: Sequence[Any], types: T.StructType, role: str) -> Any | None:
         UnsupportedTypeError: a key has a collation under which different texts are equal.
     """
     _refuse_collations(types, role)
-    return F.xxhash64(*keys).alias(KEY_HASH) if is_hashed_by_spark(types) else None
+    return None if hashed_by_spark(types) is None else F.xxhash64(*keys).alias(KEY_HASH)
 
 
 def with_key_hash(dataframe: Any, keys: T.StructType) -> Any:
@@ -113,12 +114,11 @@ def with_key_hash(dataframe: Any, keys: T.StructType) -> Any:
     return dataframe if hashed is None else dataframe.withColumn(KEY_HASH, hashed)
 
 
-def is_hashed_by_spark(keys: T.StructType) -> bool:
-    """Whether keys of such columns are hashed by Spark, since Python does not know how, and does not part them otherwise."""
-    kinds = [column.dataType for column in keys.fields]
-    if any(contains_unhashable(kind) for kind in kinds):
-        return False
-    return not all(is_hashed_alike(field.type) for field in arrow_schema(keys, "keys"))
+def hashed_by_spark(keys: T.StructType) -> pa.Field | None:
+    """Return a key for which Spark hashes them all, since Python does not know how; ``None`` where Python does it."""
+    if any(contains_unhashable(column.dataType) for column in keys.fields):
+        return None
+    return next((field for field in arrow_schema(keys, "keys") if not is_hashed_alike(field.type)), None)
 
 
 def _refuse_collations(keys: T.StructType, role: str) -> None:
