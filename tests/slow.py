@@ -59,6 +59,7 @@ SLOW = (
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[slices_cumulate]",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[slices_folded]",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[slices_in_arrow]",
+    "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[slices_quantiles]",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[slices_sliding]",
     "tests/golden/test_checkpoints.py::test_a_kept_checkpoint_goes_on_with_the_results_that_were_kept[windows_of_windows]",
     "tests/kernels/test_known_groups.py::test_folds_and_merges_are_those_of_hashed_groups[names0-1",

@@ -44,19 +44,19 @@ class Golden:
 
 def pack(name: str, checkpoint: Path, folder: Path) -> None:
     """Keep a checkpoint of a stream from a folder, with words in place of where both stand."""
-    _replace(checkpoint, {str(folder): _INPUT, str(checkpoint): _CHECKPOINT})
+    replace_words(checkpoint, {str(folder): _INPUT, str(checkpoint): _CHECKPOINT})
     with tarfile.open(FOLDER / f"{name}.tar.xz", "w:xz") as archive:
-        archive.add(checkpoint, arcname=".", filter=_plain)
+        archive.add(checkpoint, arcname=".", filter=plain)
 
 
 def unpack(name: str, checkpoint: Path, folder: Path) -> None:
     """Lay a kept checkpoint down, as that of a stream from ``folder``."""
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
         archive.extractall(checkpoint, filter="data")
-    _replace(checkpoint, {_INPUT: str(folder), _CHECKPOINT: str(checkpoint)})
+    replace_words(checkpoint, {_INPUT: str(folder), _CHECKPOINT: str(checkpoint)})
 
 
-def _replace(checkpoint: Path, words: Mapping[str, str]) -> None:
+def replace_words(checkpoint: Path, words: Mapping[str, str]) -> None:
     """Replace texts where Spark writes down paths: what its file source has read, and where it keeps schemas of state."""
     for log in (*checkpoint.glob("sources/*/*"), *checkpoint.glob("state/*/_metadata/v2/*")):
         if not log.name.startswith("."):
@@ -66,7 +66,7 @@ def _replace(checkpoint: Path, words: Mapping[str, str]) -> None:
             log.write_text(text)
 
 
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Leave out checksums of Hadoop's local file system, which are optional, and whose the files were."""
     if entry.name.endswith(".crc"):
         return None

@@ -65,6 +65,16 @@ LISTS = {
 """Aggregates whose state grows with the values."""
 
 
+QUANTILES = {
+    "low": wp.approx_quantile("v", 0.25),
+    "around": wp.approx_quantile("d", 0.5),
+    "small": wp.approx_quantile("n", 1.0),
+    "beyond": wp.approx_quantile("large", 0.75),
+    "unordered": wp.approx_quantile("holed", 0.5),
+}
+"""Sketches of doubles; of integers that are no doubles, and of NaN, also of Python values. They hold all values of a window."""
+
+
 class Report(wp.ProcessWindowFunction):
     """Counts the firings of each window and of each key, and tells a side output of them."""
 
@@ -173,6 +183,12 @@ def slices_sliding(df: Any) -> wp.Result:
 
 def slices_cumulate(df: Any) -> wp.Result:
     return _keyed(df, "place").window(wp.CumulateEventTimeWindows.of("40 seconds", "10 seconds")).aggregate(**LISTS)
+
+
+def slices_quantiles(df: Any) -> wp.Result:
+    wider = df.withColumns({"large": F.expr("v * 1000000"), "holed": F.expr("if(flag, d, double('NaN'))")})
+    windows = _keyed(wider, "k", "n").window(wp.SlidingEventTimeWindows.of("30 seconds", "10 seconds"))
+    return windows.allowed_lateness("15 seconds").aggregate(**QUANTILES)
 
 
 def slices_in_arrow(df: Any) -> wp.Result:
@@ -334,6 +350,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         slices_folded,
         slices_sliding,
         slices_cumulate,
+        slices_quantiles,
         slices_in_arrow,
         sessions,
         sessions_evicted,

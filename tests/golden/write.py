@@ -1,4 +1,4 @@
-"""``python -m tests.golden.write [NAME ...]``: keep checkpoints and a store, and the results of going on from them.
+"""``python -m tests.golden.write [NAME ...]``: keep checkpoints and stores, and the results of going on from them.
 
 A checkpoint that is kept is a promise: later versions go on from it with the same results, or refuse it by name. So a name is
 written once; to write it again, delete its files first, and say in the changelog why the promise is broken.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import SETTINGS
-from tests.golden import stores
+from tests.golden import stores, stores_on_spark
 from tests.golden.checkpoints import FOLDER, INPUT, SPLIT, Golden, go_on, pack, random_batches, unpack
 from tests.golden.programs import PROGRAMS
 
@@ -56,6 +56,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             stores.write(Path(folder))
         print("views: kept", flush=True)
+    if not stores_on_spark.RESULTS.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            stores_on_spark.write(spark, Path(folder))
+        print("views on Spark: kept", flush=True)
     for name in given.names or PROGRAMS:
         if (FOLDER / f"{name}.json").exists():
             print(f"{name}: kept already")
