@@ -14,8 +14,11 @@ import pytest
 from tests.sql.in_process import Exchange
 from windowpane.sql import Session
 from windowpane.sql.on_spark import source_rows
-from windowpane.sql.on_spark.programs.plan import StreamedGroups, StreamedOver, StreamedPlan, streamed
+from windowpane.sql.on_spark.programs.groups import StreamedGroups
+from windowpane.sql.on_spark.programs.over import StreamedOver
+from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.programs.query import Arriving
+from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import SourceRows
 from windowpane.windowing.assigners.calendar import CalendarWindows
 from windowpane.windowing.assigners.cumulate import CumulateEventTimeWindows

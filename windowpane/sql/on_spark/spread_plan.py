@@ -24,8 +24,8 @@ from windowpane.sql.nodes import Node, Scan, every_node
 from windowpane.sql.on_spark.ingest import is_passing
 from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
 from windowpane.sql.on_spark.node_engine import NodeEngine
+from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.groups_below import GROUPS
-from windowpane.sql.on_spark.programs.plan import StreamedGroups
 from windowpane.sql.on_spark.programs.query import streamed_groups, watermark_of
 from windowpane.sql.on_spark.rowwise import Rowwise
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later

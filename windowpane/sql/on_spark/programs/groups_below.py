@@ -8,7 +8,7 @@ batch that closes it, give then what they would give at last, and keep nothing o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,7 +29,9 @@ from windowpane.sql.nodes import (
     UnionAll,
     every_node,
 )
-from windowpane.sql.on_spark.programs.plan import NotStreamed, StreamedGroups, streamed, telling_bounds
+from windowpane.sql.on_spark.programs.groups import StreamedGroups, telling_bounds
+from windowpane.sql.on_spark.programs.plan import NotStreamed
+from windowpane.sql.on_spark.programs.streamed import streamed
 
 GROUPS = "windowpane groups"
 """The relation that the groups of a program are for the nodes above it."""
@@ -80,18 +82,18 @@ def groups_below(node: Node, read: Collection[str], tables: Mapping[str, TableIn
 
 def _path(node: Node, read: Collection[str]) -> Sequence[Node]:
     """Return the nodes from the plan down to the lowest groups of the one source that its query reads itself, once; or none."""
-    if len([each for each in every_node(node) if isinstance(each, Scan) and each.relation in read]) != 1:
+    paths = list(_down(node, read))
+    if len(paths) != 1:
         return ()
-    path = _down(node, read)
-    return path[: max((number for number, each in enumerate(path, 1) if isinstance(each, Aggregate)), default=0)]
+    return paths[0][: max((number for number, each in enumerate(paths[0], 1) if isinstance(each, Aggregate)), default=0)]
 
 
-def _down(node: Node, read: Collection[str]) -> list[Node]:
-    """Return the nodes from one down to the scan of a source."""
-    if isinstance(node, Scan):
-        return [node] if node.relation in read else []
-    below = next((found for source in node.inputs if (found := _down(source, read))), None)
-    return [] if below is None else [node, *below]
+def _down(node: Node, read: Collection[str]) -> Iterator[tuple[Node, ...]]:
+    """Yield the nodes from one down to a scan of some sources, for each scan."""
+    if isinstance(node, Scan) and node.relation in read:
+        yield (node,)
+    for source in node.inputs:
+        yield from ((node, *below) for below in _down(source, read))
 
 
 def _along(path: Sequence[Node], other: Node) -> list[Node]:

@@ -16,7 +16,9 @@ import pyarrow as pa
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import TIMESTAMP
-from windowpane.sql.on_spark.programs.plan import StreamedGroups, StreamedOver, StreamedPlan
+from windowpane.sql.on_spark.programs.groups import StreamedGroups
+from windowpane.sql.on_spark.programs.over import StreamedOver
+from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.rowwise import task_storage, without_zone
 from windowpane.sql.on_spark.source_rows import Made, Progress, SourceRows, later
 from windowpane.sql.on_spark.stages import INPUT

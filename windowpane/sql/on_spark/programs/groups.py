@@ -1,0 +1,245 @@
+"""GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of a source: a window program, as that of ``wp.stream``.
+
+Groups come out once their windows are closed, with EMIT ON WINDOW CLOSE, or in each batch that changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.nodes import Aggregate, CloseSort, Filter, Node, Project, Scan, SessionWindows, TimeWindows
+from windowpane.sql.on_spark.programs.calls import Call, engine_calls, mentions
+from windowpane.sql.on_spark.programs.plan import (
+    Carried,
+    NotStreamed,
+    Parts,
+    StreamedPlan,
+    applied,
+    chain,
+    spark_type,
+    unchanged,
+    watermark_delay,
+)
+from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.optimize.conditions import conjuncts
+from windowpane.windowing.assigners.base import MergingWindowAssigner, WindowAssigner
+
+
+@dataclass(frozen=True)
+class StreamedGroups(StreamedPlan):
+    """GROUP BY over windows of a source.
+
+    Args:
+        keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
+        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
+        assigner: the windows.
+        calls: the aggregates.
+    """
+
+    keys: tuple[tuple[Column, str], ...]
+    bounds: tuple[Column | None, Column | None]
+    assigner: WindowAssigner
+    calls: tuple[Call, ...]
+
+    @property
+    def widened(self) -> StreamedGroups:
+        """The plan with sums in all digits of Spark."""
+        return replace(self, calls=tuple(call.widened for call in self.calls))
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether the windows are sessions."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns that travel to the operator, beside the time."""
+        keys = [Carried(f"k{number}", quoted(key.id), kind) for number, (key, kind) in enumerate(self.keys)]
+        arguments = [
+            Carried(f"a{number}", f"CAST({call.argument} AS {call.kind})", call.spark)
+            for number, call in enumerate(self.calls)
+            if call.argument is not None
+        ]
+        return (*keys, *arguments)
+
+    @property
+    def results(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that the operator gives, by name, and those of the plan that they are."""
+        bounds = zip(("window_start", "window_end"), self.bounds, strict=True)
+        found = [(name, column) for name, column in bounds if column is not None]
+        found += [(f"k{number}", column) for number, (column, _) in enumerate(self.keys)]
+        return (*found, *((f"r{number}", call.result) for number, call in enumerate(self.calls)))
+
+    @property
+    def operator_line(self) -> str:
+        """What EXPLAIN says of the operator."""
+        keys = ", ".join(column.name for column, _ in self.keys)
+        engine = "engine sessions" if self.has_sessions else "engine slices" if self.closes else "engine updates"
+        ways = "folded before the shuffle" if self.closes else "each batch takes back what it changes"
+        return f"groups: window program, {engine}, by {f'{keys} and ' * bool(keys)}window, {ways}"
+
+
+@dataclass(frozen=True)
+class GroupParts(Parts):
+    """A plan of groups, taken apart: nodes of each part outermost first."""
+
+    groups: Aggregate
+    below: Sequence[Node]
+    windows: TimeWindows | SessionWindows
+    first: Sequence[Node]
+    scan: Scan
+
+    @classmethod
+    def of(cls, node: Node) -> GroupParts:
+        """Take a plan apart.
+
+        Raises:
+            NotStreamed: it is of another form.
+        """
+        above, groups = chain(node, (Project, Filter, CloseSort), Aggregate)
+        kinds: tuple[type[TimeWindows | SessionWindows], ...] = (TimeWindows, SessionWindows)
+        below, windows = chain(groups.input, (Project, Filter), kinds)
+        first, scan = chain(windows.input, (Project, Filter), Scan)
+        return cls(above, groups, below, windows, first, scan)
+
+    def rows_sql(self) -> str:
+        """Return the rows that are grouped as SQL; bounds of windows are the time of the row."""
+        time = quoted(str(self.windows.time))
+        items = [quoted(column.id) for column in self.windows.columns[:-2]]
+        items += [f"{time} AS {quoted(column.id)}" for column in self.windows.columns[-2:]]
+        rows = applied(self.first, self.scan.sql(INPUT))
+        return applied(self.below, f"SELECT {', '.join(items)} FROM ({rows}) WHERE {time} IS NOT NULL")
+
+
+def group_program(parts: GroupParts, tables: Mapping[str, TableInfo]) -> StreamedGroups:
+    """Return a plan of groups as a program over the rows of one of ``tables``.
+
+    Raises:
+        NotStreamed: it is none.
+    """
+    groups, windows = parts.groups, parts.windows
+    if windows.assigner is None:
+        raise NotStreamed(f"windows of {windows.detail} stay with SQL")
+    delay = watermark_delay(parts.scan, None if windows.time is None else windows.input.watermarks.get(windows.time), tables)
+    bounds = _bounds_through(parts.below, windows)
+    if isinstance(windows, SessionWindows):
+        _check_partition(parts, windows, bounds)
+    grouped = [name for name in bounds if name in groups.groups]
+    closes = _closes(parts.above, grouped, _telling(windows, bounds))
+    if not closes:
+        _check_times(parts)
+    keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
+    start, end = (groups.column(name) if name in groups.groups else None for name in bounds)
+    return StreamedGroups(
+        parts.scan,
+        parts.rows_sql(),
+        grouped[0],
+        delay,
+        parts.result_sql(),
+        closes,
+        unchanged([*parts.below, *parts.first], parts.scan),
+        tuple((key, spark_type(key.type, f"GROUP BY {key.name!r}")) for key in keys),
+        (start, end),
+        windows.assigner,
+        tuple(engine_calls(groups, bounds)),
+    )
+
+
+def telling_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the bounds of windows among the columns of groups, and those of all bounds that tell windows apart.
+
+    Raises:
+        NotStreamed: they are no groups of windows.
+    """
+    parts = GroupParts.of(groups)
+    bounds = _bounds_through(parts.below, parts.windows)
+    return tuple(name for name in bounds if name in groups.groups), frozenset(_telling(parts.windows, bounds))
+
+
+def _telling(windows: TimeWindows | SessionWindows, bounds: tuple[str, str]) -> tuple[str, ...]:
+    """Return the bounds of which one tells windows apart: windows of CUMULATE share their start."""
+    return bounds[1:] if windows.kind == "CUMULATE" else bounds
+
+
+def _bounds_through(below: Sequence[Node], windows: TimeWindows | SessionWindows) -> tuple[str, str]:
+    """Return the ids that the bounds of windows have above some nodes, which must let them pass unread."""
+    start, end = (column.id for column in windows.columns[-2:])
+    for step in reversed(below):
+        if isinstance(step, Project):
+            renamed: dict[str, str] = {}
+            for item, column in zip(step.items, step.columns, strict=True):
+                if item in (quoted(start), quoted(end)):
+                    renamed[item] = column.id
+                elif mentions(item, start, end):
+                    raise NotStreamed("a column is computed from window_start or window_end before the groups")
+            start, end = renamed.get(quoted(start), start), renamed.get(quoted(end), end)
+        elif isinstance(step, Filter) and any(
+            mentions(part.sql, start, end) and part.sql not in (_is_there(start), _is_there(end))
+            for part in conjuncts(step.condition)
+        ):
+            raise NotStreamed("rows are filtered by window_start or window_end before the groups")
+    return start, end
+
+
+def _closes(above: Sequence[Node], bounds: Collection[str], telling: Collection[str]) -> bool:
+    """Return whether a plan emits each group once its window is closed; else it does as the group changes.
+
+    Args:
+        above: the nodes above the groups, outermost first.
+        bounds: the bounds of windows among the groups.
+        telling: those of which one tells windows apart, and when one is closed.
+    """
+    if not bounds:
+        raise NotStreamed("GROUP BY has neither window_start nor window_end")
+    if not set(bounds) & set(telling):
+        raise NotStreamed("windows of CUMULATE share their start: GROUP BY window_end, too")
+    held, tells, closes = set(bounds), set(telling), False
+    for step in reversed(above):
+        if isinstance(step, Project):
+            held, tells = _passed(step, held), _passed(step, tells)
+        elif isinstance(step, CloseSort):
+            if closes or not set(step.by) <= held or not tells & set(step.by):
+                raise NotStreamed("it closes by other columns than those of its windows")
+            closes = True
+    return closes
+
+
+def _passed(step: Project, ids: set[str]) -> set[str]:
+    """Return the ids that columns have behind a node."""
+    items = {quoted(name) for name in ids}
+    return {column.id for item, column in zip(step.items, step.columns, strict=True) if item in items}
+
+
+def _check_partition(parts: GroupParts, windows: SessionWindows, bounds: tuple[str, str]) -> None:
+    """Refuse sessions that are made of other rows than those of their group."""
+    if any(isinstance(step, Filter) for step in parts.below):
+        raise NotStreamed("rows are left out behind SESSION, and its windows are made of all of them")
+    names = {quoted(name): quoted(name) for name in windows.partition}
+    for step in reversed(parts.below):
+        if isinstance(step, Project):
+            items = {item: quoted(column.id) for item, column in zip(step.items, step.columns, strict=True)}
+            names = {name: items.get(at, "") for name, at in names.items()}
+    keys = {quoted(name) for name in parts.groups.groups if name not in bounds}
+    if keys != set(names.values()):
+        raise NotStreamed("GROUP BY has other columns than SESSION has in PARTITION BY")
+
+
+def _check_times(parts: GroupParts) -> None:
+    """Refuse windows among which rows without a time are a group that changes: of TUMBLE, where no filter drops these."""
+    if parts.windows.kind != "TUMBLE":
+        return
+    start, end = (column.id for column in parts.windows.columns[-2:])
+    there = {_is_there(name) for name in (str(parts.windows.time), start, end)}
+    filters = [step for step in (*parts.below, *parts.first) if isinstance(step, Filter)]
+    if not any(part.sql in there for step in filters for part in conjuncts(step.condition)):
+        time = parts.windows.input.column(str(parts.windows.time)).name
+        raise NotStreamed(f"TUMBLE keeps rows without a time as a group of their own; WHERE {time} IS NOT NULL leaves them out")
+
+
+def _is_there(name: str) -> str:
+    """Return how a plan has the condition that a column is not NULL."""
+    return f"(NOT ({quoted(name)} IS NULL))"

@@ -1,0 +1,128 @@
+"""OVER with EMIT ON WINDOW CLOSE, where calls look back by rows: an OVER program, as that of ``wp.over``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from windowpane.sql.bind.scope import Column
+from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.nodes import CloseSort, Filter, Node, Over, Project, Scan
+from windowpane.sql.on_spark.programs.plan import (
+    SPARK_TYPES,
+    Carried,
+    NotStreamed,
+    Parts,
+    StreamedPlan,
+    applied,
+    chain,
+    spark_type,
+    unchanged,
+    watermark_delay,
+)
+from windowpane.sql.on_spark.stages import INPUT
+from windowpane.sql.streaming.over import over_spec
+from windowpane.windowing.over.frames import Units
+
+_KEPT_TYPES = {"double": "double", "real": "float"}
+"""Further types that the OVER engines keep as SQL does."""
+
+
+@dataclass(frozen=True)
+class StreamedOver(StreamedPlan):
+    """Calls OVER the rows of a source, once a row is final.
+
+    Args:
+        over: the node of the calls.
+        kinds: the types of Spark of its input's columns.
+    """
+
+    over: Over
+    kinds: tuple[str, ...]
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """The columns that travel to the operator, beside the time."""
+        columns = zip(self.over.input.columns, self.kinds, strict=True)
+        return tuple(Carried(f"c{number}", quoted(column.id), kind) for number, (column, kind) in enumerate(columns))
+
+    @property
+    def results(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that the operator gives, by name, and those of the plan that they are."""
+        width = len(self.over.input.columns)
+        names = [f"c{number}" for number in range(width)] + [f"r{number}" for number in range(len(self.over.calls))]
+        return tuple(zip(names, self.over.columns, strict=True))
+
+    def name_of(self, column_id: str) -> str:
+        """Return the name that a column of the input travels by."""
+        return next(f"c{number}" for number, column in enumerate(self.over.input.columns) if column.id == column_id)
+
+    @property
+    def operator_line(self) -> str:
+        """What EXPLAIN says of the operator."""
+        calls = ", ".join(call.text for call in self.over.calls)
+        keys = ", ".join(self.over.input.column(name).name for name in self.over.partition)
+        return f"rows: OVER program, {calls}{f' by {keys}' if keys else ''}, once a row is final"
+
+
+@dataclass(frozen=True)
+class OverParts(Parts):
+    """A plan of OVER with EMIT ON WINDOW CLOSE, taken apart: nodes of each part outermost first."""
+
+    over: Over
+    sort: CloseSort
+    first: Sequence[Node]
+    scan: Scan
+
+    @classmethod
+    def of(cls, node: Node) -> OverParts:
+        """Take a plan apart.
+
+        Raises:
+            NotStreamed: it is of another form.
+        """
+        above, over = chain(node, (Project, Filter), Over)
+        if not over.closes:
+            raise NotStreamed("OVER without EMIT ON WINDOW CLOSE stays with SQL")
+        sort = over.input
+        if not isinstance(sort, CloseSort):
+            raise NotStreamed("OVER has windows of several kinds")
+        first, scan = chain(sort.input, (Project, Filter), Scan)
+        return cls(above, over, sort, first, scan)
+
+    def rows_sql(self) -> str:
+        """Return the rows as SQL; those without a time are never final."""
+        rows = applied(self.first, self.scan.sql(INPUT))
+        return f"SELECT * FROM ({rows}) WHERE {quoted(self.sort.by[0])} IS NOT NULL"
+
+
+def over_program(parts: OverParts, tables: Mapping[str, TableInfo]) -> StreamedOver:
+    """Return a plan of OVER as a program over the rows of one of ``tables``.
+
+    Raises:
+        NotStreamed: it is none.
+    """
+    over, (time,) = parts.over, parts.sort.by
+    delay = watermark_delay(parts.scan, parts.sort.input.watermarks.get(time), tables)
+    for call, asked in zip(over_spec(over).calls, over.calls, strict=True):
+        reach = call.reach
+        if reach.units is not Units.ROWS or reach.end.steps is None or reach.end.steps > 0:
+            raise NotStreamed(
+                f"{asked.text} looks behind the current row: there the watermark would complete a row, in SQL rows do"
+            )
+    for name in over.partition:
+        spark_type(over.input.column(name).type, f"PARTITION BY {over.input.column(name).name!r}")
+    kinds = tuple(_kept_type(column) for column in over.input.columns)
+    passed = unchanged(parts.first, parts.scan)
+    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, passed, over, kinds)
+
+
+def _kept_type(column: Column) -> str:
+    """Return the type that Spark keeps a column in."""
+    if column.type.name == "numeric":
+        return column.type.duckdb.lower()
+    found = (SPARK_TYPES | _KEPT_TYPES).get(column.type.name)
+    if found is None:
+        raise NotStreamed(f"column {column.name!r} is of type {column.type}, which Spark does not keep as SQL does")
+    return found
