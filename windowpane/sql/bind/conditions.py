@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr
-from windowpane.sql.expressions.operators import comparables
+from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import common
 
 
@@ -29,4 +29,4 @@ def key_pair(part: exp.Expr, binder: ScalarBinder, ours: set[str], theirs: set[s
     if common(one.type, other.type) is None:
         return None
     one, other = comparables(one, other)
-    return one, other
+    return key_value(one), key_value(other)

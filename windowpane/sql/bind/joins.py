@@ -12,6 +12,7 @@ from windowpane.sql.bind.correlation import outputs_of
 from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, build, column_expr, convert
+from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
 from windowpane.sql.windows.series import unnest
@@ -165,7 +166,7 @@ class Joins:
             if shared is None or compared is None:
                 raise self._text.type_error(join, f"column {name!r} is {mine.type} here and {theirs.type} there. Cast one.")
             pairs.append((name, mine, theirs, shared))
-            keys.append((one.column(_as(mine, compared)).id, two.column(_as(theirs, compared)).id))
+            keys.append((one.column(key_value(_as(mine, compared))).id, two.column(key_value(_as(theirs, compared))).id))
         node = plan.join(one.apply(left), two.apply(right), kind, keys, None, self._query.ids)
         merged = plan.Computed(self._query.ids)
         columns = [merged.column(self._merged(kind, mine, theirs, shared), name) for name, mine, theirs, shared in pairs]

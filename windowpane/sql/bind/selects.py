@@ -20,8 +20,8 @@ from windowpane.sql.expressions.aggregates import (
 )
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
-from windowpane.sql.expressions.operators import by_value
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, is_float
+from windowpane.sql.expressions.operators import by_value, sortable
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, JSONB, is_float
 from windowpane.sql.nodes import Fold, Node, Order
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS
@@ -182,6 +182,7 @@ def _fold(primitive: Primitive, arguments: list[str], condition: str) -> Fold | 
 
 
 _LISTS = ("array_agg", "string_agg", "listagg")
+_SORTED = (*_LISTS, "first_value", "last_value")
 
 
 class _AggregateCall:
@@ -224,13 +225,14 @@ class _AggregateCall:
                 )
             value = settled(binder.bind(item.this))
             if self.name == "mode":
-                return AGGREGATES["mode"]([value])
+                return AGGREGATES["mode"]([by_value(value)])
             if self.name == "approx_percentile":
                 return approx_percentile([settled(binder.bind(each)) for each in self.arguments], value)
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
-        return AGGREGATES[self.name]([binder.bind(argument) for argument in self.arguments])
+        arguments = [binder.bind(argument) for argument in self.arguments]
+        return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
 
     def _sorted_by(self) -> exp.Expr | None:
         """Return what a call sorts by although nobody says so: what it gives then does not depend on the order of its rows.
@@ -251,22 +253,30 @@ class _AggregateCall:
             if settled(binder.bind(item.this)).sql not in arguments:
                 instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
-        return self.order if self.name in (*_LISTS, "first_value", "last_value") else []
+            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED:
+                instead = "Take the rows of SELECT DISTINCT in a subquery."
+                raise self.text.unsupported(item, "ORDER BY jsonb in a call with DISTINCT", instead)
+        return self.order if self.name in _SORTED else []
 
     def modifiers(self, binder: ScalarBinder, computed: Computed) -> tuple[str, str]:
         """Return the ORDER BY inside and the FILTER behind the call as SQL."""
+
+        def column(tree: exp.Expr) -> str:
+            # Distinct values are sorted by themselves alone: those of jsonb by their text, in an order that nobody asked for.
+            value = settled(binder.bind(tree))
+            return computed.column(by_value(value) if self.distinct else sortable(value)).id
+
         items = []
         for item in self._checked_order(binder):
-            column = computed.column(settled(binder.bind(item.this)))
-            items.append(Order(column.id, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
+            items.append(Order(column(item.this), bool(item.args.get("desc")), bool(item.args.get("nulls_first"))).sql)
         sorted_by = self._sorted_by()
         if sorted_by is not None:
-            items.append(Order(computed.column(settled(binder.bind(sorted_by))).id, descending=False, nulls_first=False).sql)
+            items.append(Order(column(sorted_by), descending=False, nulls_first=False).sql)
         order = f" ORDER BY {', '.join(items)}" if items else ""
         if self.condition is None:
             return order, ""
-        column = computed.column(convert(binder.bind(self.condition), BOOLEAN))
-        return order, f" FILTER (WHERE {quoted(column.id)})"
+        condition = computed.column(convert(binder.bind(self.condition), BOOLEAN))
+        return order, f" FILTER (WHERE {quoted(condition.id)})"
 
 
 class SelectBinder(ScalarBinder):

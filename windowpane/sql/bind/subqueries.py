@@ -17,7 +17,7 @@ from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, build, column_expr, quoted
-from windowpane.sql.expressions.operators import comparables
+from windowpane.sql.expressions.operators import comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
 
@@ -129,7 +129,7 @@ class Subqueries:
         if common(value.type, column.type) is None:
             raise self._text.type_error(tree, f"operator does not exist: {value.type} = {column.type}. Cast one side.")
         one, other = comparables(value, column_expr(column.id, column.type, column.name))
-        return one, other
+        return key_value(one), key_value(other)
 
     def _drop_unknown(self, inner: Inner, value: Expr) -> None:
         """Drop the rows of which NOT IN is unknown: the value, or one of the subquery, is NULL."""

@@ -192,6 +192,8 @@ def _same(function: str, over: str | None = None) -> Binder:
 def _extreme(name: str) -> Binder:
     def bind(arguments: Sequence[Expr]) -> Parts:
         (value,) = _only(arguments)
+        if value.type == JSONB:
+            raise MismatchError(f"it compares no {value.type}. Compare an element of it.")
         return _one(Primitive(name, (value,), value.type, None if value.type in (REAL, DOUBLE) else name))
 
     return bind

@@ -241,7 +241,7 @@ class ScalarBinder:
             return operators.any_of([rows_equal(self.bind, parts, item) for item in tree.expressions])
         values = operators.comparables(self.bind(tree.this), *(self.bind(item) for item in tree.expressions))
         listed = ", ".join(f"{{{index}}}" for index in range(1, len(values)))
-        return build(BOOLEAN, f"({{0}} IN ({listed}))", *values)
+        return build(BOOLEAN, f"({{0}} IN ({listed}))", *map(operators.key_value, values))
 
     def _case(self, tree: exp.Expr) -> Expr:
         branches = tree.args["ifs"]

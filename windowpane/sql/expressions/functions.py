@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, text_literal
-from windowpane.sql.expressions.operators import arithmetic, power, same_type
-from windowpane.sql.expressions.types import DATE, DOUBLE, UNKNOWN, VARCHAR, is_exact, is_number, numeric
+from windowpane.sql.expressions.operators import arithmetic, compare, power, same_type
+from windowpane.sql.expressions.types import DATE, DOUBLE, JSONB, UNKNOWN, VARCHAR, is_exact, is_number, numeric
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.numbers import NUMBER_FUNCTIONS
@@ -87,6 +87,8 @@ def _extreme(name: str) -> Builder:
 def _nullif(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 2, 2)
     one, other = same_type(*arguments)
+    if one.type == JSONB:
+        return build(JSONB, "(CASE WHEN {0} THEN NULL ELSE {1} END)", compare("=", one, other), one)
     return build(one.type, "nullif({0}, {1})", one, other)
 
 

@@ -102,6 +102,11 @@ def by_value(value: Expr) -> Expr:
     return build(JSONB, "CAST(windowpane_jsonb_value(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
 
 
+def key_value(value: Expr) -> Expr:
+    """Return what rows are matched by where it is not shown, as in PARTITION BY or a join: of jsonb a text of the value."""
+    return comparable_jsonb("=", value) if value.type == JSONB else value
+
+
 def sortable(value: Expr) -> Expr:
     """Return what rows are ordered by."""
     return comparable_jsonb("<", value) if value.type == JSONB else value

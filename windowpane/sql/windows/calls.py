@@ -13,6 +13,7 @@ from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, column_expr, convert, settled
+from windowpane.sql.expressions.operators import by_value, key_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.frame_reader import Evaluate, default_frame, read_frame
@@ -66,7 +67,8 @@ class WindowCalls:
     def bind(self, tree: exp.Window, binder: ScalarBinder) -> Expr:
         """Return the column of a call, whose arguments ``binder`` understands."""
         window = self._resolved(tree)
-        partition = tuple(dict.fromkeys(self._column(item, binder).id for item in window.args.get("partition_by") or ()))
+        keys = [key_value(settled(binder.bind(item))) for item in window.args.get("partition_by") or ()]
+        partition = tuple(dict.fromkeys(self.computed.column(key).id for key in keys))
         order = self._order(window, binder)
         call = _Call(tree, self.text)
         types = [binder.bind(item.this).type for item in self._items(window)]
@@ -104,13 +106,10 @@ class WindowCalls:
     def _order(self, window: exp.Window, binder: ScalarBinder) -> tuple[Order, ...]:
         items: dict[str, Order] = {}
         for item in self._items(window):
-            column = self._column(item.this, binder)
+            column = self.computed.column(sortable(settled(binder.bind(item.this))))
             descending = bool(item.args.get("desc"))
             items.setdefault(column.id, Order(column.id, descending, bool(item.args.get("nulls_first"))))
         return tuple(items.values())
-
-    def _column(self, tree: exp.Expr, binder: ScalarBinder) -> Column:
-        return self.computed.column(settled(binder.bind(tree)))
 
     def _bind_call(
         self, call: _Call, partition: tuple[str, ...], order: tuple[Order, ...], frame: Frame | None, binder: ScalarBinder
@@ -267,6 +266,8 @@ class _Call:
 
     def _aggregate(self, calls: WindowCalls, binder: ScalarBinder, frame: Frame, register: Register) -> Expr:
         arguments = [] if self._counts_rows() else [binder.bind(argument) for argument in self.arguments]
+        if self.distinct or self.name == "mode":
+            arguments = [by_value(argument) for argument in arguments]
         parts = AGGREGATES[self.name](arguments)
         if self.distinct and parts.of_distinct is not None:
             raise MismatchError(f"it has no DISTINCT for this type. {parts.of_distinct}")

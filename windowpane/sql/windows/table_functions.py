@@ -18,6 +18,7 @@ from windowpane.sql.bind.build_plan import Computed
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, rising, settled
+from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, SqlType
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.parse.positions import Text
@@ -266,7 +267,7 @@ class TableFunctions:
         if gap.is_zero or gap.is_negative:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
-        partition = tuple(computed.column(settled(key)).id for key in keys)
+        partition = tuple(computed.column(key_value(settled(key))).id for key in keys)
         stamp = convert(time, bounds[0].type)
         moment = computed.column(stamp, "time")
         node = computed.apply(node)
