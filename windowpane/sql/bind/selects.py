@@ -42,6 +42,10 @@ def is_aggregate_call(tree: exp.Expr) -> bool:
     return not (isinstance(above, exp.Window) and tree is above.this)
 
 
+def _is_grouping(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "grouping"
+
+
 def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that do not stand in a subquery."""
     parts = [tree]
@@ -326,7 +330,7 @@ class SelectBinder(ScalarBinder):
             inside = inside.this
         if is_aggregate_call(inside):
             return self._groups.call(tree)
-        if isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "grouping":
+        if _is_grouping(tree):
             return self._groups.grouping(tree)
         return self._key(tree)
 
@@ -337,7 +341,7 @@ class SelectBinder(ScalarBinder):
             return None
         if not self._groups.binder.now and asks_the_clock(tree):
             return None
-        if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) for part in tree.walk()):
+        if has_aggregates(tree) or any(isinstance(part, exp.Window | exp.Query) or _is_grouping(part) for part in tree.walk()):
             return None
         if self.sets is not None and any(str(part.this).lower() in SETS for part in tree.find_all(exp.Anonymous)):
             return None
