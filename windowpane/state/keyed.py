@@ -48,6 +48,7 @@ class KeyedState:
     """Values and lists of the current key, by window and name.
 
     Example:
+        >>> from windowpane.state.entries import MemoryEntries
         >>> state = KeyedState(MemoryEntries())
         >>> state.set_current_key(("JFK",))
         >>> state.put(None, "seen", 1); state.get(None, "seen")

@@ -44,6 +44,7 @@ class SegmentLog:
     """Tables by segment, an int64 that orders them.
 
     Example:
+        >>> from windowpane.state.memory import MemoryBlobStore
         >>> log = SegmentLog(MemoryBlobStore(), "s")
         >>> log.append(0, pa.table({"k": ["JFK"], "n": [1]})); log.flush()
         >>> [table.num_rows for table in log.read(0)]

@@ -4,8 +4,8 @@
 
 Example:
     >>> from windowpane.testing import WindowTestHarness
-    >>> from windowpane.windowing.assigners import TumblingEventTimeWindows
-    >>> harness = WindowTestHarness(TumblingEventTimeWindows.of(10), trigger=MyTrigger())
+    >>> from windowpane import CountTrigger, TumblingEventTimeWindows
+    >>> harness = WindowTestHarness(TumblingEventTimeWindows.of(10), trigger=CountTrigger.of(1))
     >>> harness.process_element({"marker": True}, timestamp=3, key="JFK")
     >>> [record.value for record in harness.take_output()]
     [[{'marker': True}]]

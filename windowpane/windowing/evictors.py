@@ -22,7 +22,12 @@ NO_CUTOFF = "the newest element of a window lies within this time of the ends of
 
 @dataclass(frozen=True, slots=True)
 class TimestampedValue:
-    """An element in a window with its event time in microseconds (``MIN`` if it has none)."""
+    """An element in a window with its event time in microseconds (``MIN`` if it has none), as Flink's evictors see it.
+
+    Example:
+        >>> TimestampedValue("a", 5).has_timestamp
+        True
+    """
 
     value: Any
     timestamp: int

@@ -285,7 +285,13 @@ def col(name: str) -> Name:
 
 
 def left(name: str) -> SideName:
-    """Return a column of the left side of a join.
+    """Return a column of the left side of a join, to compute with in ``select``.
+
+    Args:
+        name: of the column.
+
+    Raises:
+        InvalidSpecError: it is no text.
 
     Example:
         >>> right("price") - left("cost")
@@ -295,7 +301,18 @@ def left(name: str) -> SideName:
 
 
 def right(name: str) -> SideName:
-    """Return a column of the right side of a join, see ``left``."""
+    """Return a column of the right side of a join, to compute with in ``select``.
+
+    Args:
+        name: of the column.
+
+    Raises:
+        InvalidSpecError: it is no text.
+
+    Example:
+        >>> right("word")
+        right('word')
+    """
     return SideName("right", _column_name("right", name))
 
 

@@ -31,6 +31,7 @@ class PaneStore:
     """The rows of all panes of a bucket.
 
     Example:
+        >>> from windowpane.state.memory import MemoryBlobStore
         >>> store = PaneStore(MemoryBlobStore(), ("k",), is_global=False)
         >>> store.write(pa.table({"k": ["JFK"], "n": [1], SEGMENT: [20]}), [20]); store.flush()
         >>> store.read([20]).num_rows

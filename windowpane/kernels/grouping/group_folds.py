@@ -34,6 +34,7 @@ def folded(column: Any, kernel: str, groups: Groups) -> pa.Array | None:
         groups: the rows of each group.
 
     Example:
+        >>> from windowpane.kernels.grouping.segments import Segments
         >>> groups = Segments.of(pa.array([[0, 2], [1]]))
         >>> folded(pa.array([1, 5, 2]), "sum", groups)
         <pyarrow.lib.Int64Array object at ...>

@@ -76,7 +76,12 @@ class EventTimeSessionWindows(_SessionWindows):
 
 @dataclass(frozen=True)
 class ProcessingTimeSessionWindows(_SessionWindows):
-    """Sessions by the clock of the machine that processes the element."""
+    """Sessions by the clock of the machine that processes the element, as Flink has them.
+
+    Example:
+        >>> ProcessingTimeSessionWindows.with_gap("30 minutes")
+        ProcessingTimeSessionWindows(gap=1800000000)
+    """
 
     is_event_time = False
 

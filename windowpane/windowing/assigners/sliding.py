@@ -71,7 +71,12 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
 @dataclass(frozen=True)
 class SlidingProcessingTimeWindows(_SlidingWindows):
-    """Overlapping windows of fixed size by the clock of the machine that processes the element."""
+    """Overlapping windows of fixed size by the clock of the machine that processes the element, as Flink has them.
+
+    Example:
+        >>> SlidingProcessingTimeWindows.of("1 minute", "10 seconds")
+        SlidingProcessingTimeWindows(size=60000000, slide=10000000, offset=0)
+    """
 
     is_event_time = False
 

@@ -13,7 +13,12 @@ from windowpane.windowing.windows import window_start
 
 
 class WindowStagger(Enum):
-    """How the windows of parallel instances are shifted against each other."""
+    """How the windows of parallel instances are shifted against each other, as Flink has it.
+
+    Example:
+        >>> TumblingEventTimeWindows.of("1 hour", stagger=WindowStagger.RANDOM)
+        TumblingEventTimeWindows(size=3600000000, offset=0, stagger=WindowStagger.RANDOM)
+    """
 
     ALIGNED = "aligned"
     """All instances fire at the same time (the default)."""

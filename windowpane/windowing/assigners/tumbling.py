@@ -71,7 +71,12 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
 @dataclass(frozen=True)
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Windows of fixed size by the clock of the machine that processes the element."""
+    """Windows of fixed size by the clock of the machine that processes the element, as Flink has them.
+
+    Example:
+        >>> TumblingProcessingTimeWindows.of("1 minute")
+        TumblingProcessingTimeWindows(size=60000000, offset=0, stagger=WindowStagger.ALIGNED)
+    """
 
     is_event_time = False
 

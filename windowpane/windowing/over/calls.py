@@ -198,6 +198,8 @@ class WindowCall(Windowable):
 def row_number() -> WindowCall:
     """Number the rows of a partition from 1, ties in the order of the key. Result: bigint.
 
+    The rule is that of SQL, as PostgreSQL has it; there ties may stand in any order.
+
     Example:
         >>> row_number()
         row_number()
@@ -206,37 +208,84 @@ def row_number() -> WindowCall:
 
 
 def rank() -> WindowCall:
-    """Number rows so that peers share the number of the first of them; the next group goes on with its row number."""
+    """Number rows so that peers share the number of the first of them; the next group goes on with its row number.
+
+    Rows 10, 10, 20 in their order have 1, 1, 3. Result: bigint. The rule is that of SQL, as PostgreSQL has it.
+
+    Example:
+        >>> rank().over(partition_by="origin", order_by="delay")
+        rank().over(partition_by=('origin',), order_by=('delay',))
+    """
     return WindowCall("rank")
 
 
 def dense_rank() -> WindowCall:
-    """Number groups of peers from 1, without gaps."""
+    """Number groups of peers from 1, without gaps.
+
+    Rows 10, 10, 20 in their order have 1, 1, 2. Result: bigint. The rule is that of SQL, as PostgreSQL has it.
+
+    Example:
+        >>> dense_rank()
+        dense_rank()
+    """
     return WindowCall("dense_rank")
 
 
 def percent_rank() -> WindowCall:
-    """Return ``(rank - 1) / (rows of the partition - 1)``, 0 for a single row. Result: double. Changes with every new row."""
+    """Return ``(rank - 1) / (rows of the partition - 1)``, 0 for a single row. Result: double, from 0 to 1.
+
+    Each new row of the partition changes it, so it cannot be had on window close. The rule is that of SQL, as PostgreSQL has it.
+
+    Example:
+        >>> percent_rank()
+        percent_rank()
+    """
     return WindowCall("percent_rank")
 
 
 def cume_dist() -> WindowCall:
-    """Return the share of the partition's rows that come before the row or are its peers. Result: double."""
+    """Return the share of the partition's rows that come before the row or are its peers. Result: double, above 0, at most 1.
+
+    Each new row of the partition changes it, so it cannot be had on window close. The rule is that of SQL, as PostgreSQL has it.
+
+    Example:
+        >>> cume_dist()
+        cume_dist()
+    """
     return WindowCall("cume_dist")
 
 
 def ntile(buckets: int) -> WindowCall:
-    """Divide the partition into as many buckets of sizes that differ by at most 1, larger ones first; number them from 1."""
+    """Divide the partition into as many buckets of sizes that differ by at most 1, larger ones first; number them from 1.
+
+    Result: bigint. Each new row of the partition may change it, so it cannot be had on window close. The rule is that of SQL, as
+    PostgreSQL has it.
+
+    Args:
+        buckets: how many, at least 1.
+
+    Raises:
+        InvalidSpecError: ``buckets`` is no whole number.
+
+    Example:
+        >>> ntile(4)
+        ntile(4)
+    """
     return WindowCall("ntile", offset=_whole("ntile", "the number of buckets", buckets))
 
 
 def lag(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
     """Return the value of the row ``offset`` rows before; ``default`` where the partition has no such row.
 
+    Result: the type of the column. The rule is that of SQL, as PostgreSQL has it, and with IGNORE NULLS that of SQL:2016.
+
     Args:
         column: a column name, PySpark Column, or expression.
         offset: rows; 0 is the row itself, below zero it is ``lead``.
         default: a constant of the column's type.
+
+    Raises:
+        InvalidSpecError: ``column`` is no column, or ``offset`` no whole number.
 
     Example:
         >>> lag("price", 2)
@@ -246,25 +295,78 @@ def lag(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
 
 
 def lead(column: Any, offset: int = 1, default: Hashable = None) -> WindowCall:
-    """Return the value of the row ``offset`` rows after; ``default`` where the partition has no such row. See ``lag``."""
+    """Return the value of the row ``offset`` rows after; ``default`` where the partition has no such row.
+
+    All else is as ``lag`` has it.
+
+    Args:
+        column: a column name, PySpark Column, or expression.
+        offset: rows; 0 is the row itself, below zero it is ``lag``.
+        default: a constant of the column's type.
+
+    Raises:
+        InvalidSpecError: ``column`` is no column, or ``offset`` no whole number.
+
+    Example:
+        >>> lead("price", 1, 0)
+        lead('price', 1, 0)
+    """
     return WindowCall("lead", (argument("lead", column),), offset=_whole("lead", "the offset", offset), default=default)
 
 
 def first_value(column: Any) -> WindowCall:
-    """Return the value of the first row of the frame, NULL if it is empty."""
+    """Return the value of the first row of the frame, NULL if it is empty.
+
+    Result: the type of the column. The rule is that of SQL, as PostgreSQL has it.
+
+    Args:
+        column: a column name, PySpark Column, or expression.
+
+    Raises:
+        InvalidSpecError: ``column`` is no column.
+
+    Example:
+        >>> first_value("price").rows(-10, 0).ignore_nulls()
+        first_value('price').ignore_nulls().rows(10 PRECEDING, CURRENT ROW)
+    """
     return WindowCall("first_value", (argument("first_value", column),))
 
 
 def last_value(column: Any) -> WindowCall:
     """Return the value of the last row of the frame, NULL if it is empty.
 
-    The default frame ends with the row's last peer: the end of the partition is ``.rows(None, None)``.
+    The default frame ends with the row's last peer: the end of the partition is ``.rows(None, None)``. Result: the type of the
+    column. The rule is that of SQL, as PostgreSQL has it.
+
+    Args:
+        column: a column name, PySpark Column, or expression.
+
+    Raises:
+        InvalidSpecError: ``column`` is no column.
+
+    Example:
+        >>> last_value("price").rows(None, None)
+        last_value('price').rows(UNBOUNDED PRECEDING, UNBOUNDED FOLLOWING)
     """
     return WindowCall("last_value", (argument("last_value", column),))
 
 
 def nth_value(column: Any, n: int) -> WindowCall:
-    """Return the value of the ``n``-th row of the frame, counted from 1; NULL if the frame is shorter."""
+    """Return the value of the ``n``-th row of the frame; NULL if the frame is shorter.
+
+    Result: the type of the column. The rule is that of SQL, as PostgreSQL has it.
+
+    Args:
+        column: a column name, PySpark Column, or expression.
+        n: counts from 1.
+
+    Raises:
+        InvalidSpecError: ``column`` is no column, or ``n`` no whole number.
+
+    Example:
+        >>> nth_value("price", 2)
+        nth_value('price', 2)
+    """
     return WindowCall("nth_value", (argument("nth_value", column),), offset=_whole("nth_value", "n", n))
 
 

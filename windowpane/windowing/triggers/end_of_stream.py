@@ -12,7 +12,12 @@ from windowpane.windowing.windows import Window
 
 @dataclass(frozen=True)
 class EndOfStreamTrigger(Trigger):
-    """Fires when the watermark reaches ``MAX``, that is when a bounded stream has ended."""
+    """Fires when the watermark reaches ``MAX``, that is when a bounded stream has ended.
+
+    Example:
+        >>> EndOfStreamTrigger()
+        EndOfStreamTrigger()
+    """
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Wait for the end."""

@@ -20,7 +20,14 @@ from windowpane.windowing.windows import Window
 
 @dataclass(frozen=True)
 class EventTimeTrigger(Trigger):
-    """Fires once the watermark reaches the window's max timestamp, and again for each late element that is allowed."""
+    """Fires once the watermark reaches the window's max timestamp, and again for each late element that is allowed.
+
+    The default of event-time windows, in Flink and here.
+
+    Example:
+        >>> EventTimeTrigger.create()
+        EventTimeTrigger()
+    """
 
     @classmethod
     def create(cls) -> EventTimeTrigger:

@@ -11,7 +11,12 @@ from windowpane.windowing.windows import Window
 
 @dataclass(frozen=True)
 class NeverTrigger(Trigger):
-    """Never fires, never purges."""
+    """Never fires, never purges: the default of global windows, in Flink and here.
+
+    Example:
+        >>> NeverTrigger()
+        NeverTrigger()
+    """
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Continue."""

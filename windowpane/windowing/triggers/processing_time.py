@@ -20,7 +20,14 @@ from windowpane.windowing.windows import Window
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(Trigger):
-    """Fires once the processing time reaches the window's max timestamp."""
+    """Fires once the processing time reaches the window's max timestamp.
+
+    The default of processing-time windows, in Flink and here.
+
+    Example:
+        >>> ProcessingTimeTrigger.create()
+        ProcessingTimeTrigger()
+    """
 
     @classmethod
     def create(cls) -> ProcessingTimeTrigger:

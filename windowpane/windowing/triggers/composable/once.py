@@ -134,7 +134,12 @@ class AfterProcessingTime(_Leaf):
 
 @dataclass(frozen=True)
 class Default(_Leaf):
-    """Fires when the watermark reaches the window's end, and for each late row behind it; Flink's EventTimeTrigger."""
+    """Fires when the watermark reaches the window's end, and for each late row behind it; Flink's EventTimeTrigger.
+
+    Example:
+        >>> Default()
+        Default()
+    """
 
     @property
     def waits_for_end(self) -> bool:
@@ -156,7 +161,12 @@ class Default(_Leaf):
 
 @dataclass(frozen=True)
 class Always(_Leaf):
-    """Fires for each row, and at the window's end."""
+    """Fires for each row, and at the window's end. Beam's.
+
+    Example:
+        >>> Always()
+        Always()
+    """
 
     def may_finish(self, allowed_lateness: int) -> bool:
         """No."""
@@ -176,6 +186,10 @@ class Never(_Leaf):
     """Never fires: what the window holds comes out when it is cleaned up.
 
     Beam's. Flink's ``NeverTrigger`` drops what a window holds.
+
+    Example:
+        >>> Never()
+        Never()
     """
 
     @property
