@@ -282,7 +282,7 @@ MACROS = (
     ),
     _macro(
         "double_text(x)",
-        "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' ELSE "
+        "CASE x WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' WHEN 'nan' THEN 'NaN' WHEN '-nan' THEN 'NaN' ELSE "
         "regexp_replace(regexp_replace(x, '\\.0$', ''), '^(-?)(\\d)\\.?(\\d*)e-05$', '\\10.0000\\2\\3') END",
     ),
     # --- arrays
