@@ -19,6 +19,8 @@ _FLOAT = "'(?i)\\s*[+-]?((\\d+\\.?\\d*|\\.\\d+)(e[+-]?\\d+)?|inf(inity)?|nan)\\s
 _OVERFLOW = refused("'value out of range: overflow'")
 _NEGATIVE_LENGTH = refused("'negative substring length not allowed'")
 _NO_POSITION = refused("'field position must not be zero'")
+_MONTHS_OF_WINDOWS = refused("'the size of a window has months, which have no fixed length'")
+_EMPTY_WINDOWS = refused("'the size of a window must be greater than zero'")
 _NULL_CHARACTER = refused("'null character not permitted'")
 _NEGATIVE_ROOT = refused("'cannot take square root of a negative number'")
 _LOG_OF_ZERO = refused("'cannot take logarithm of zero'")
@@ -270,6 +272,11 @@ MACROS = (
         "CASE WHEN windowpane_interval_months(i) = 0 AND datepart('day', i) = 0 THEN x ELSE timezone(zone, timezone(zone, x) "
         "+ (to_months(CAST(windowpane_interval_months(i) AS INTEGER)) + to_days(CAST(datepart('day', i) AS INTEGER)))) END "
         "+ to_microseconds(windowpane_interval_micros(i))",
+    ),
+    _macro(
+        "size_of_windows(i)",
+        f"CASE WHEN windowpane_interval_months(i) <> 0 THEN CAST({_MONTHS_OF_WINDOWS} AS INTERVAL) "
+        f"WHEN epoch(i) <= 0 THEN CAST({_EMPTY_WINDOWS} AS INTERVAL) ELSE i END",
     ),
     _macro(
         "interval_text(i)",

@@ -45,6 +45,15 @@ def interval_sql(interval: Interval) -> str:
     return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
 
 
+_SQL = re.compile(r"\(to_months\((-?\d+)\) \+ to_days\((-?\d+)\) \+ to_microseconds\((-?\d+)\)\)")
+
+
+def of_sql(sql: str) -> Interval | None:
+    """Return the interval that an expression of ``interval_sql`` is, ``None`` for any other expression."""
+    found = _SQL.fullmatch(sql)
+    return None if found is None else Interval(*map(int, found.groups()))
+
+
 def length(interval: Interval) -> int | None:
     """Return its length in microseconds, with days of 24 hours; ``None`` if it has months."""
     return None if interval.months else interval.days * MICROS_PER_DAY + interval.micros

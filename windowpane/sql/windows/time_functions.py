@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising
 from windowpane.sql.expressions.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType
+from windowpane.sql.values.intervals import length, of_sql
 
 
 def bound_type(time: SqlType) -> SqlType:
@@ -42,8 +43,8 @@ def _tumble_start(arguments: Sequence[Expr]) -> Expr:
         raise MismatchError(f"it takes a time, a size and perhaps an offset, not {len(arguments)} arguments.")
     kind = bound_type(arguments[0].type)
     time = convert(arguments[0], kind)
-    size = _micros(arguments[1])
-    offset = _micros(arguments[2]) if len(arguments) == 3 else "0"
+    size = _micros(_size(arguments[1]))
+    offset = _micros(_interval(arguments[2])) if len(arguments) == 3 else "0"
     others = arguments[1:]
     sql = instant_sql(floor_sql(micros_sql(time.sql), size, offset), kind)
     columns = frozenset[str]().union(time.columns, *(other.columns for other in others))
@@ -56,10 +57,30 @@ def _tumble_end(arguments: Sequence[Expr]) -> Expr:
     return rising(build(start.type, "({0} + {1})", start, convert(arguments[1], INTERVAL)), start)
 
 
-def _micros(size: Expr) -> str:
-    interval = convert(size, INTERVAL) if size.type == UNKNOWN else size
+_INSTEAD_OF_MONTHS = "Months have no fixed length: take date_trunc, or TUMBLE in FROM, whose months are those of the calendar."
+
+
+def _interval(value: Expr) -> Expr:
+    interval = convert(value, INTERVAL) if value.type == UNKNOWN else value
     if interval.type != INTERVAL:
         raise MismatchError(f"the size of a window is an interval, not {interval.type}. Write INTERVAL '10 minutes'.")
+    return interval
+
+
+def _size(value: Expr) -> Expr:
+    """Return the size of windows, which has no months and is greater than zero; what no literal says, rows are checked for."""
+    interval = _interval(value)
+    written = of_sql(interval.sql)
+    if written is None:
+        return build(INTERVAL, "windowpane_size_of_windows({0})", interval)
+    if written.months:
+        raise MismatchError(f"a window is not {written} long. {_INSTEAD_OF_MONTHS}")
+    if (length(written) or 0) <= 0:
+        raise MismatchError(f"the size of a window is greater than zero, not {written}.")
+    return interval
+
+
+def _micros(interval: Expr) -> str:
     return f"CAST(round(epoch({interval.sql}) * 1000000) AS BIGINT)"
 
 
@@ -70,7 +91,7 @@ def _date_bin(arguments: Sequence[Expr]) -> Expr:
     kind = bound_type(time.type)
     start = micros_sql(convert(origin, kind).sql)
     value = convert(time, kind)
-    sql = instant_sql(floor_sql(micros_sql(value.sql), _micros(size), start), kind)
+    sql = instant_sql(floor_sql(micros_sql(value.sql), _micros(_size(size)), start), kind)
     columns = frozenset[str]().union(*(argument.columns for argument in arguments))
     return Expr(sql, kind, columns, rises_with=value.rises_with if columns == value.columns else None)
 
