@@ -16,7 +16,7 @@ from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.array_functions import array
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, column_expr, convert, settled, text_literal
-from windowpane.sql.expressions.forms import FORMS, compares_any, row_values, rows_equal, rows_ordered
+from windowpane.sql.expressions.forms import FORMS, REPLACING, compares_any, row_values, rows_equal, rows_ordered
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -58,6 +58,14 @@ _INSTEAD: _Kinds = {
     exp.HexString: "Write '\\x...'::bytea.",
     exp.Dot: "Structs are not there; give each field a column.",
     exp.TryCast: "CAST is.",
+}
+_INSTEAD_OF_A_SUBQUERY = {
+    "SET": REPLACING,
+    "DO UPDATE": "Put it into the SELECT of the INSERT; excluded has its value.",
+    "VALUES": "INSERT INTO ... SELECT may have one.",
+    "DEFAULT": "Write a value, or compute the column where rows are inserted.",
+    "a generated column": "A view over the table may have one.",
+    "a constant": "Write its value.",
 }
 _LISTED = "See docs/sql.md for those there are."
 _IN_FROM = "It stands in FROM, as in SELECT * FROM {}."
@@ -256,7 +264,10 @@ class ScalarBinder:
 
     def _condition(self, tree: exp.Expr, branch: exp.Expr) -> Expr:
         if tree.this is None:
-            return convert(self.bind(branch.this), BOOLEAN)
+            condition = self.bind(branch.this)
+            if condition.type not in (BOOLEAN, UNKNOWN):
+                raise MismatchError(f"CASE WHEN needs a boolean, not {condition.type}. Compare it with something.")
+            return convert(condition, BOOLEAN)
         return operators.compare("=", self.bind(tree.this), self.bind(branch.this))
 
     def _call(self, tree: exp.Expr) -> Expr:
@@ -286,7 +297,8 @@ class ScalarBinder:
         raise self._misplaced(tree, "a window function")
 
     def _subquery(self, tree: exp.Expr) -> Expr:
-        raise self.text.unsupported(tree, f"a subquery in {self.clause}", "Put it into FROM and join it.")
+        instead = _INSTEAD_OF_A_SUBQUERY.get(self.clause, "Put it into FROM and join it.")
+        raise self.text.unsupported(tree, f"a subquery in {self.clause}", instead)
 
     def _now(self, tree: exp.Expr) -> Expr:
         if not self.now:

@@ -31,6 +31,8 @@ from windowpane.sql.values.array_text import read_array
 
 Bind = Callable[[exp.Expr], Expr]
 Form = Callable[[Bind, Any], Expr]
+REPLACING = "INSERT INTO ... SELECT replaces the rows whose PRIMARY KEY it brings."
+"""What an UPDATE does not do that is said of other tables."""
 
 
 def _called(function: str, bind: Bind, parts: Sequence[exp.Expr | None], name: str) -> Expr:

@@ -182,6 +182,17 @@ class Cursor:
             self._at += 1
         return self._tokens[start : self._at]
 
+    def leads_to(self, word: str) -> bool:
+        """Whether ``word`` stands ahead, outside parentheses; that of IS DISTINCT FROM does not count."""
+        depth, before = 0, ""
+        for token in self._tokens[self._at :]:
+            found = _word(token)
+            if found == word and depth == 0 and before != "DISTINCT":
+                return True
+            depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(found, 0)
+            before = found
+        return False
+
     def _begins_a_phrase(self, words: tuple[str, ...]) -> bool:
         phrases = [word.split() for word in words if " " in word]
         return any(all(self.peek(ahead) == word for ahead, word in enumerate(phrase)) for phrase in phrases)

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
 from windowpane.sql.dml.conflicts import InsertConflict
 from windowpane.sql.dml.literal_rows import cut_rows
-from windowpane.sql.expressions.forms import row_values
+from windowpane.sql.expressions.forms import REPLACING, row_values
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import Token, TokenType, tokenize
 from windowpane.sql.parse.positions import place_at
@@ -254,6 +254,8 @@ def _update(cursor: Cursor) -> Update:
     cursor.expect("UPDATE")
     table = cursor.name()
     cursor.expect("SET")
+    if cursor.leads_to("FROM"):
+        raise cursor.unsupported("UPDATE ... FROM", REPLACING)
     return Update(cursor.start_place, text, table, _assignments(cursor), _where(cursor), _returning(cursor))
 
 
@@ -288,7 +290,10 @@ def _delete(cursor: Cursor) -> Delete:
     text = cursor.text_of_all()
     cursor.expect("DELETE")
     cursor.expect("FROM")
-    return Delete(cursor.start_place, text, cursor.name(), _where(cursor), _returning(cursor))
+    table = cursor.name()
+    if cursor.peek() == "USING":
+        raise cursor.unsupported("DELETE ... USING", "Write WHERE column IN (SELECT ...), or WHERE EXISTS (SELECT ...).")
+    return Delete(cursor.start_place, text, table, _where(cursor), _returning(cursor))
 
 
 def _explain(cursor: Cursor) -> Explain:
