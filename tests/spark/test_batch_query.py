@@ -11,8 +11,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from windowpane.errors import SqlRunError
-from windowpane.spark.queries import batch_query
-from windowpane.spark.queries.batch_query import BatchQuery, Elsewhere, has_passed
+from windowpane.spark.queries import followed_query
+from windowpane.spark.queries.batch_query import BatchQuery, has_passed
+from windowpane.spark.queries.followed_query import Elsewhere, FollowedQuery
 
 TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
@@ -100,7 +101,7 @@ class Far:
     def __init__(self, committed: int, seen: int) -> None:
         self.seen, self.taken = seen, list[int]()
         self.isActive, self.recentProgress = True, [Object(batchId=committed, durationMs={"addBatch": 1}, sources=[])]
-        self.query = BatchQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take))
+        self.query = FollowedQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: self.seen, self.take))
         self.query._query = self
 
     def take(self) -> None:
@@ -121,14 +122,14 @@ def test_a_query_of_a_server_is_done_once_its_last_batch_is_seen() -> None:
 
 
 def test_a_batch_of_a_server_that_is_never_seen_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_query, "_LONGEST", 0.1)
+    monkeypatch.setattr(followed_query, "_LONGEST", 0.1)
     far = Far(committed=3, seen=2)
     with pytest.raises(SqlRunError, match="committed batch 3, and its change log is not seen here"):
         far.query.finish()
 
 
 def test_what_a_server_wrote_is_taken_as_it_comes_until_the_query_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_query, "_FOLLOWING", 0.01)
+    monkeypatch.setattr(followed_query, "_FOLLOWING", 0.01)
     far = Far(committed=0, seen=0)
     far.query.start()
     for number in (1, 2):

@@ -1,24 +1,20 @@
 """A query that hands every batch to a function: letters to views, rows to tables, and changes of views.
 
 The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
-process of Spark's driver: of a classic session that is this one. On Spark Connect it is a process of the server, so there the
-function is one that can be sent there, and what it wrote is taken here (``Elsewhere``).
+process of Spark's driver: of a classic session that is this one. On Spark Connect it is another: see ``followed_query``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import pickle
 import shutil
 import threading
-import time
 import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +33,6 @@ Take = Callable[[Any, int], None]
 
 _TOLD, _REPORT = "told", ".report"
 """The files of an exchange: what a batch tells its tasks, and how the names of their reports end."""
-
-_FOLLOWING = 0.2
-"""Seconds from one look for batches that were written elsewhere to the next."""
-
-_LONGEST = 60.0
-"""Seconds that a batch which Spark has committed may need to be seen here, through a file system that is shared."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -132,39 +122,15 @@ class BatchExchange:
         return found
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """How a query is followed whose batches are written in another process, that of Spark Connect's server.
-
-    Args:
-        written: returns the number of the last batch that is written, -1 before the first.
-        take: takes here what is written and not taken yet, on any thread.
-    """
-
-    written: Callable[[], int]
-    take: Callable[[], None]
-
-
 class BatchQuery:
     """One streaming query, which can be started again after it failed."""
 
-    def __init__(
-        self,
-        spark: Any,
-        name: str,
-        checkpoint: Path,
-        rows: Callable[[Any], Any],
-        take: Take,
-        elsewhere: Elsewhere | None = None,
-    ) -> None:
+    def __init__(self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take) -> None:
         """Hand each batch, a DataFrame, and its number to ``take``; ``rows`` makes the streaming DataFrame of a session.
 
-        ``take`` must run the batch, whatever its number is: its tasks write state. On Spark Connect it is sent to the server, and
-        ``elsewhere`` says how it is followed from here.
+        ``take`` must run the batch, whatever its number is: its tasks write state.
         """
         self._spark, self._name, self._checkpoint, self._rows, self._take = spark, name, checkpoint, rows, take
-        self._elsewhere = elsewhere
-        self._follower: _Follower | None = None
         self._query: Any = None
         self._failure: BaseException | None = None
         self._idle: _Idle | None = None
@@ -176,12 +142,9 @@ class BatchQuery:
         if self._query is None or not self._query.isActive:
             self._failure = None
             self._query = self._started()
-        if self._elsewhere is not None and (self._follower is None or not self._follower.is_alive()):
-            self._follower = _Follower(self._elsewhere)
-            self._follower.start()
 
     def finish(self, *, is_endless: bool = False) -> None:
-        """Wait until every row is in a batch that is written, and if that is here, taken, that was there when this was called.
+        """Wait until every row is taken that was there when this was called.
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
@@ -204,21 +167,6 @@ class BatchQuery:
                 self.start()
             else:
                 break
-        if self._elsewhere is not None:
-            self._see_written(self._elsewhere)
-
-    def _see_written(self, elsewhere: Elsewhere) -> None:
-        """Wait until the last batch that Spark has committed is seen here.
-
-        Raises:
-            SqlRunError: it is not, as where the folder of the server is not that of the session.
-        """
-        committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
-        deadline = time.monotonic() + _LONGEST
-        while elsewhere.written() < committed:
-            if time.monotonic() > deadline:
-                raise SqlRunError(f"{self._name}: Spark has committed batch {committed}, and its change log is not seen here.")
-            time.sleep(0.05)
 
     def _catch_up(self) -> None:
         """Wait for a moment without new rows, or until batches that began from now on have all that is there now.
@@ -231,7 +179,7 @@ class BatchQuery:
             self._idle = _Idle(self._query)
             self._idle.start()
         while self._idle.is_alive():
-            if self._has_ended(begun + 2):
+            if self._ends() >= begun + 2:
                 later = [each for each in self._query.recentProgress if each.batchId > number]
                 if targets is None and later:
                     targets = [source.latestOffset for source in later[0].sources]
@@ -244,35 +192,31 @@ class BatchQuery:
                 raise failure
 
     def _begins(self) -> tuple[int, int]:
-        """Return how many batches have begun, and the number of the last of them: elsewhere one may be under way."""
-        if self._elsewhere is None:
-            return self._begun, self._number
-        number = self._elsewhere.written() + 1
-        return number + 1, number
+        """Return how many batches have begun, and the number of the last of them."""
+        return self._begun, self._number
 
-    def _has_ended(self, count: int) -> bool:
-        """Whether so many batches have ended."""
-        return (self._ended if self._elsewhere is None else self._elsewhere.written() + 1) >= count
+    def _ends(self) -> int:
+        """Return how many batches have ended."""
+        return self._ended
 
     def stop(self) -> None:
         """Stop the query; a batch under way is given up."""
-        if self._follower is not None:
-            self._follower.stop()
         if self._query is not None:
             self._query.stop()
             self._query = self._idle = None
 
     def join(self) -> None:
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
-        if self._follower is not None:
-            self._follower.join()
 
     def _started(self) -> Any:
-        take = _loosely(self) if self._elsewhere is None else self._take
-        writer = self._rows(self._spark).writeStream.foreachBatch(take)
+        writer = self._rows(self._spark).writeStream.foreachBatch(self._handed())
         writer = writer.option("checkpointLocation", _address(self._checkpoint)).queryName(self._name)
         with settings(self._spark, _POLLING):
             return writer.start()
+
+    def _handed(self) -> Take:
+        """Return what Spark hands batches to."""
+        return _loosely(self)
 
     def batch(self, rows: Any, number: int) -> str | None:
         """Take a batch; what is raised is kept for ``finish``, and its message returned."""
@@ -285,31 +229,6 @@ class BatchQuery:
             return str(error)
         self._ended = self._begun
         return None
-
-
-class _Follower(threading.Thread):
-    """Takes what a query has written elsewhere, as it is there."""
-
-    def __init__(self, elsewhere: Elsewhere) -> None:
-        """Follow once it is started."""
-        super().__init__(daemon=True)
-        self._elsewhere, self._stops = elsewhere, threading.Event()
-
-    def run(self) -> None:
-        """Take; a failure ends it, and whoever waits for the query meets it again."""
-        taken = -1
-        try:
-            while not self._stops.wait(_FOLLOWING):
-                written = self._elsewhere.written()
-                if written != taken:
-                    self._elsewhere.take()
-                    taken = written
-        except Exception as error:
-            logging.getLogger(__name__).info("what a query wrote waits for the next flush: %s", error)
-
-    def stop(self) -> None:
-        """Take nothing more."""
-        self._stops.set()
 
 
 def _raised_elsewhere(error: BaseException) -> WindowpaneError | None:

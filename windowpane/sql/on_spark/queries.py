@@ -24,7 +24,8 @@ from windowpane.sql.on_spark.letters import SCHEMA, named_in, received
 from windowpane.sql.on_spark.mail import Mail
 
 if TYPE_CHECKING:
-    from windowpane.spark.queries.batch_query import BatchQuery, Elsewhere
+    from windowpane.spark.queries.batch_query import BatchQuery
+    from windowpane.spark.queries.followed_query import Elsewhere
 
 Answer = Callable[[str, pa.Table, int], None]
 
@@ -121,7 +122,7 @@ class ViewQueries:
             writer: writes its batches, in the process of Spark's driver; a ``LogWriter`` on Spark Connect.
             take: brings what is in the change log to the store, here.
         """
-        from windowpane.spark.queries.batch_query import Elsewhere
+        from windowpane.spark.queries.followed_query import Elsewhere
 
         if self.is_remote:
             assert isinstance(writer, LogWriter)
@@ -165,10 +166,12 @@ class ViewQueries:
         elsewhere: Elsewhere | None = None,
     ) -> None:
         from windowpane.spark.queries.batch_query import BatchQuery
+        from windowpane.spark.queries.followed_query import FollowedQuery
 
         if name not in self._running:
             checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
-            self._running[name] = BatchQuery(self._spark, f"windowpane {name}", checkpoint, rows, take, elsewhere)
+            given = self._spark, f"windowpane {name}", checkpoint, rows, take
+            self._running[name] = BatchQuery(*given) if elsewhere is None else FollowedQuery(*given, elsewhere)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:

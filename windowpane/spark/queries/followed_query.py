@@ -1,0 +1,129 @@
+"""A query whose batches are written in another process, that of Spark Connect's server.
+
+The function that takes a batch is sent there, and holds nothing of the session. What it wrote is taken here, by a thread that
+looks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windowpane.errors import SqlRunError
+from windowpane.spark.queries.batch_query import BatchQuery, Take
+
+_FOLLOWING = 0.2
+"""Seconds from one look for batches that were written elsewhere to the next."""
+
+_LONGEST = 60.0
+"""Seconds that a batch which Spark has committed may need to be seen here, through a file system that is shared."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """How a query is followed whose batches are written in another process, that of Spark Connect's server.
+
+    Args:
+        written: returns the number of the last batch that is written, -1 before the first.
+        take: takes here what is written and not taken yet, on any thread.
+    """
+
+    written: Callable[[], int]
+    take: Callable[[], None]
+
+
+class FollowedQuery(BatchQuery):
+    """A ``BatchQuery`` that is followed from here."""
+
+    def __init__(
+        self, spark: Any, name: str, checkpoint: Path, rows: Callable[[Any], Any], take: Take, elsewhere: Elsewhere
+    ) -> None:
+        """Hand batches to ``take``, which is sent to the server; ``elsewhere`` says how they are followed."""
+        super().__init__(spark, name, checkpoint, rows, take)
+        self._elsewhere = elsewhere
+        self._follower: _Follower | None = None
+
+    def start(self) -> None:
+        """Start the query, and following it, unless it runs."""
+        super().start()
+        if self._follower is None or not self._follower.is_alive():
+            self._follower = _Follower(self._elsewhere)
+            self._follower.start()
+
+    def finish(self, *, is_endless: bool = False) -> None:
+        """Wait until every row is in a batch that is written, and seen here, that was there when this was called.
+
+        Args:
+            is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
+
+        Raises:
+            SqlRunError: a task of the query failed, or the folder of the server is not that of the session; what ``take`` raises
+                there comes as it is.
+        """
+        super().finish(is_endless=is_endless)
+        self._see_written()
+
+    def _see_written(self) -> None:
+        """Wait until the last batch that Spark has committed is seen here.
+
+        Raises:
+            SqlRunError: it is not, as where the folder of the server is not that of the session.
+        """
+        committed = max((each.batchId for each in self._query.recentProgress if "addBatch" in each.durationMs), default=-1)
+        deadline = time.monotonic() + _LONGEST
+        while self._elsewhere.written() < committed:
+            if time.monotonic() > deadline:
+                raise SqlRunError(f"{self._name}: Spark has committed batch {committed}, and its change log is not seen here.")
+            time.sleep(0.05)
+
+    def _begins(self) -> tuple[int, int]:
+        """Return how many batches may have begun, and the number of the last of them: one may be under way."""
+        number = self._elsewhere.written() + 1
+        return number + 1, number
+
+    def _ends(self) -> int:
+        return self._elsewhere.written() + 1
+
+    def stop(self) -> None:
+        """Stop the query, and following it; a batch under way is given up."""
+        if self._follower is not None:
+            self._follower.stop()
+        super().stop()
+
+    def join(self) -> None:
+        """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
+        if self._follower is not None:
+            self._follower.join()
+
+    def _handed(self) -> Take:
+        return self._take
+
+
+class _Follower(threading.Thread):
+    """Takes what a query has written elsewhere, as it is there."""
+
+    def __init__(self, elsewhere: Elsewhere) -> None:
+        """Follow once it is started."""
+        super().__init__(daemon=True)
+        self._elsewhere, self._stops = elsewhere, threading.Event()
+
+    def run(self) -> None:
+        """Take; a failure ends it, and whoever waits for the query meets it again."""
+        taken = -1
+        try:
+            while not self._stops.wait(_FOLLOWING):
+                written = self._elsewhere.written()
+                if written != taken:
+                    self._elsewhere.take()
+                    taken = written
+        except Exception as error:
+            logging.getLogger(__name__).info("what a query wrote waits for the next flush: %s", error)
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        self._stops.set()
