@@ -25,7 +25,7 @@ from windowpane.spark.queries import batch_query, staged
 from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
-from windowpane.sql.on_spark import spark_runner, view_streams
+from windowpane.sql.on_spark import view_batches, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.mail import Mail
@@ -253,7 +253,7 @@ def write_here(rows: pa.Table, folder: Path) -> None:
 def run_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions with a Spark run in this process; what queries took before is forgotten."""
     CHECKPOINTS.clear()
-    monkeypatch.setattr(spark_runner, "ViewQueries", Queries)
+    monkeypatch.setattr(view_batches, "ViewQueries", Queries)
     monkeypatch.setattr(view_streams, "groups_below", lambda node, read, tables, runs=None: SpreadPlan(runs or node))
     monkeypatch.setattr(staged, "staged", lambda entries, stages, result, stage_name: InProcess(entries, stages, result))
     monkeypatch.setattr(batch_query, "BatchExchange", Exchange)

@@ -11,9 +11,9 @@ import pytest
 from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
 from windowpane.sql import Session
 from windowpane.sql.nodes import Filter
-from windowpane.sql.on_spark import spark_runner
+from windowpane.sql.on_spark import spark_runner, view_batches
 from windowpane.sql.on_spark.batch_writing import LogWriter
-from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.view_batches import ViewBatches
 from windowpane.stores import open_store
 
 pytestmark = pytest.mark.spark
@@ -127,15 +127,15 @@ def test_a_view_that_cannot_be_filled_is_not_made(spark) -> None:
 
 HALVES: dict[str, tuple[type, str]] = {
     "its tasks write": (LogWriter, "run"),
-    "it is taken into the store": (SparkRunner, "_take"),
-    "it runs on the driver": (SparkRunner, "_answer"),
+    "it is taken into the store": (ViewBatches, "take"),
+    "it runs on the driver": (ViewBatches, "answer"),
 }
 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Path, monkeypatch, half: str) -> None:
     owner, name = HALVES[half]
-    parallelism = int(name == "_answer")
+    parallelism = int(name == "answer")
     store, run, crashes = str(tmp_path / "views.duckdb"), getattr(owner, name), ["after", "before"]
 
     def crashing(self, *given) -> None:
@@ -163,9 +163,9 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
 
 
 def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(spark_runner, "PART_ROWS", 7)
+    monkeypatch.setattr(view_batches, "PART_ROWS", 7)
     monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=2_000))
-    store, take, crashes = str(tmp_path / "views.duckdb"), SparkRunner._take, ["crash"]
+    store, take, crashes = str(tmp_path / "views.duckdb"), ViewBatches.take, ["crash"]
 
     def crashing(self, name: str) -> None:
         take(self, name)
@@ -175,7 +175,7 @@ def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeyp
     totals = "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k"
     with Session(spark, store=store) as session:
         session.run("CREATE TABLE t (k int, v int); INSERT INTO t SELECT n % 3, n FROM generate_series(1, 300) AS s(n); FLUSH")
-        monkeypatch.setattr(SparkRunner, "_take", crashing)
+        monkeypatch.setattr(ViewBatches, "take", crashing)
         with pytest.raises(UnexpectedError, match="crash"):
             session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")
         session.run(f"CREATE MATERIALIZED VIEW totals AS {totals}")

@@ -19,11 +19,12 @@ from tests.sql.in_process import Exchange, Files, Queries, on_connect, run_in_pr
 from windowpane.errors import SqlRunError
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.on_spark import change_log, spark_runner
+from windowpane.sql.on_spark import change_log, spark_runner, view_batches
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.letters import Letter
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.view_batches import ViewBatches
 from windowpane.sql.upkeep.stored_changes import StoredChanges
 
 TABLES = "CREATE TABLE t (id int PRIMARY KEY, k text, v numeric); CREATE TABLE names (k text PRIMARY KEY, name text);"
@@ -89,7 +90,7 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file of changes have a part for each row or two, and tasks share most letters."""
-    monkeypatch.setattr(spark_runner, "PART_ROWS", 2)
+    monkeypatch.setattr(view_batches, "PART_ROWS", 2)
     monkeypatch.setattr(change_log, "_TOGETHER_ROWS", 2)
     monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=600))
 
@@ -199,7 +200,7 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
     "the file is half written": (Storage, "pieces", after_one_part),
     "the file is written under its first name": (change_log, "_share", before),
     "the file has a second name": (change_log, "_share", after),
-    "the file has all its names": (spark_runner, "write_shared", after),
+    "the file has all its names": (view_batches, "write_shared", after),
     "the mail names it": (Mail, "post", after),
     "the flush is about to commit": (StoredChanges, "end_of_tables", after),
     "the flush is committed": (SparkRunner, "deliver", before),
@@ -211,10 +212,10 @@ STEPS: dict[str, tuple[object, str, Callable]] = {
     "the batch begins": (Exchange, "tell", after),
     "the batch has run": (ChangeLog, "_complete", before),
     "the batch is in the change log": (ChangeLog, "_complete", after),
-    "the batch is about to be taken": (SparkRunner, "_took", before),
+    "the batch is about to be taken": (ViewBatches, "_took", before),
     "the files of a view are shared": (Mail, "took_directly", before),
     "the batch is about to commit": (Mail, "took_directly", after),
-    "the batch is committed": (SparkRunner, "_took", after),
+    "the batch is committed": (ViewBatches, "_took", after),
     "the change log is trimmed": (ChangeLog, "trim", after),
     "one of three readers has answered": (Queries, "finish", after_one_answer),
     "all batches are committed": (Mail, "answered", before),

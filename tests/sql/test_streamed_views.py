@@ -20,6 +20,7 @@ from windowpane.sql import Session
 from windowpane.sql.on_spark import view_streams
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.spark_runner import SparkRunner
+from windowpane.sql.on_spark.view_batches import ViewBatches
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
 from windowpane.stores import PostgresStore, Store, open_store
 
@@ -325,9 +326,9 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
         session.run("CREATE MATERIALIZED VIEW by_key AS SELECT k, sum(n) AS n FROM minutes GROUP BY k")
         session.run(f"CREATE SINK s FROM minutes WITH (connector = 'duckdb', path = '{tmp_path / 's.duckdb'}', table = 's')")
         more(5)
-        has_readers, answers = SparkRunner._has_readers, iter([False])
+        has_readers, answers = ViewBatches.has_readers, iter([False])
         with monkeypatch.context() as patched:  # as if they came while the batch was under way
-            patched.setattr(SparkRunner, "_has_readers", lambda *given: next(answers, has_readers(*given)))
+            patched.setattr(ViewBatches, "has_readers", lambda *given: next(answers, has_readers(*given)))
             session.run("FLUSH")
         check()
         totals = server.read("SELECT k, sum(n)::bigint FROM minutes GROUP BY k ORDER BY k")

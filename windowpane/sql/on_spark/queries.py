@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import UnsupportedStoreError
 from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
+from windowpane.sql.on_spark.connect_limits import check_folder
 from windowpane.sql.on_spark.letters import SCHEMA, named_in, received
 from windowpane.sql.on_spark.mail import Mail
 
@@ -53,28 +52,7 @@ class ViewQueries:
         self._running: dict[str, BatchQuery] = {}
         self._sharing: set[str] = set()
         if self.is_remote:
-            self._check_folder()
-
-    def _check_folder(self) -> None:
-        """Refuse a folder that the server of Spark Connect does not see.
-
-        Raises:
-            UnsupportedStoreError: saying which.
-        """
-        from windowpane.spark.queries.batch_query import sees
-
-        self._folder.mkdir(parents=True, exist_ok=True)
-        probe = self._folder / f"probe-{uuid.uuid4().hex}.txt"
-        probe.write_text(probe.name)
-        try:
-            if not sees(self._spark, probe):
-                raise UnsupportedStoreError(
-                    str(self._folder),
-                    "the server of Spark Connect does not see this folder, where its tasks write and the session reads. Put the "
-                    "store into one that both share, under the same path.",
-                )
-        finally:
-            probe.unlink()
+            check_folder(spark, self._folder)
 
     def tidy(self) -> None:
         """Remove folders that no view uses, and files of changes that no letter names, nor will."""

@@ -2,19 +2,15 @@
 
 A flush is a transaction, which takes the changes of tables and posts them to the views that read them, and then a walk over the
 views, in rounds, each view behind those it reads: write the letters of what was posted, wait for the answers. An answer is one
-transaction, too: the rows of the view, what is posted to the views that read it, its sinks, the state of operators that run
-here, and the number of the batch. A batch that Spark repeats after a crash is passed over by its number. A walk that a crash cut
-short is taken up by the next session.
+transaction, too, see ``view_batches``. A walk that a crash cut short is taken up by the next session.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,40 +21,25 @@ from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
-from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
-from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
-from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
+from windowpane.sql.on_spark.connect_limits import ConnectLimits
 from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
-from windowpane.sql.on_spark.letters import ChangeFile, Letter, Received, receive, sweep
+from windowpane.sql.on_spark.letters import Letter, sweep
 from windowpane.sql.on_spark.mail import Mail
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
-from windowpane.sql.on_spark.programs.query import streamed_changes
-from windowpane.sql.on_spark.queries import ViewQueries
-from windowpane.sql.on_spark.rowwise import typed
-from windowpane.sql.on_spark.spread_plan import Direct, spread
-from windowpane.sql.on_spark.stages import column_types, cut, spread_lines
-from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text, scanned
+from windowpane.sql.on_spark.stages import cut, spread_lines
+from windowpane.sql.on_spark.view_batches import HeldViews, ViewBatches
+from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name, plan_text, scanned
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.parse.statements import CreateSink, CreateTable, CreateView, Delete, Flush, Insert, Query, Statement, Update
 from windowpane.sql.streaming.clock import Watermarks
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.upkeep.deliveries import Deliveries
 from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
-from windowpane.sql.windows.time_functions import instant_sql
-
-if TYPE_CHECKING:
-    from windowpane.spark.queries.batch_query import BatchExchange
 
 T = TypeVar("T")
-
-PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
-"""So much of what changed in the store is in memory at once."""
-
-_ON_CONNECT = "Open a classic one, or make views of a source, whose rows are not stored."
 
 LARGE_LETTER = Size("bytes of the files of a letter that all tasks share", 32 * 2**20, (0, 1000))
 """Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all letters are shared."""
@@ -84,11 +65,12 @@ class SparkRunner:
         self._mail = Mail(storage)
         self._streams = ViewStreams(catalog, self._mail)
         self._ingest = Ingest(storage, catalog, clock, self._mail)
-        self._queries = ViewQueries(spark, storage.path, self._mail, self._answer, self._ingest.take)
-        self._taking: dict[str, threading.Lock] = {}
+        held = HeldViews(storage, catalog, clock, deliveries, self._changes)
+        self._batches = ViewBatches(spark, held, self._mail, self._streams, self._ingest)
+        self._queries = self._batches.queries
+        self._connect = ConnectLimits(is_remote=self._queries.is_remote)
         self._fetched: dict[str, int] = {}
         self._is_due = True
-        self._has_posted = False
 
     def open(self) -> None:
         """Take up what the store holds, once the catalog is read; a view that fails is told of, and can be dropped.
@@ -99,8 +81,7 @@ class SparkRunner:
         """
         tables = with_connector(self._catalog.tables())
         self._refuse_tables_filled_elsewhere(tables)
-        if self._queries.is_remote:
-            self._refuse_what_runs_here(tables)
+        self._connect.check_store(self._storage, self._catalog, filter(self._is_stored, tables))
         with self._storage.transaction():
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in tables)]:
@@ -134,17 +115,6 @@ class SparkRunner:
                 "so each row would be there twice. Open it without Spark, or drop them there first and create them here.",
             )
 
-    def _refuse_what_runs_here(self, tables: Sequence[TableInfo]) -> None:
-        """Refuse a store with what only a classic session runs, whose batches pass its process: on Spark Connect none do."""
-        held = {row[0] for row in self._storage.run("SELECT name FROM windowpane.streams WHERE spread")}
-        names = [view.relation.name for view in self._catalog.views() if view.relation.name not in held]
-        if names := names or [table.relation.name for table in tables if self._is_stored(table)]:
-            raise UnsupportedStoreError(
-                self._storage.path,
-                f"{', '.join(names)} need a classic SparkSession: rows of a table with a connector, and of a view made without "
-                f"Spark or under SET streaming_parallelism = 1, pass the process of the session. {_ON_CONNECT}",
-            )
-
     def _begin_misplaced_anew(self) -> None:
         """Let views read their sources from the beginning whose tables in PostgreSQL are not where the state left them.
 
@@ -157,7 +127,7 @@ class SparkRunner:
         if served is None:
             return
         for name in served.out_of_step():
-            if self._has_readers(name):
+            if self._batches.has_readers(name):
                 raise StoreError(
                     "PostgreSQL",
                     f"the table of {name!r} is not where the state left it, and others have taken its changes. Open copies of "
@@ -168,7 +138,7 @@ class SparkRunner:
             with self._storage.transaction():
                 self._mail.begin_anew(name, gets_letters=not self._streams.is_program(name))
                 for source in self._streams.own_sources(view):
-                    self._clock.drop(_clock_name(source, name))
+                    self._clock.drop(clock_name(source, name))
                 served.begin_anew(view)
         self._queries.tidy()
 
@@ -188,7 +158,7 @@ class SparkRunner:
         if isinstance(statement, Flush | CreateView | CreateSink):
             self._gather(upcoming())
         if isinstance(statement, CreateSink):
-            self._refuse_to_fill(self._filled([statement.source]))
+            self._connect.check_storing(self._filled([statement.source]))
         if isinstance(statement, Query | Insert | Update | Delete | CreateTable):
             self._check_reads(statement)
 
@@ -213,7 +183,7 @@ class SparkRunner:
             view.job.forget()
         self._deliveries.forget()
         self._fetched.clear()
-        if self._has_posted:
+        if self._batches.has_posted:
             with self._storage.transaction():  # no batch is between its files and what names them
                 self._queries.tidy()
 
@@ -224,18 +194,11 @@ class SparkRunner:
             new: the plan of a view that is about to be made.
         """
         tables = [table for table in with_connector(self._catalog.tables()) if self._is_stored(table, new)]
-        self._refuse_to_fill(tables)
+        self._connect.check_storing(tables)
         for table in tables:
             self._queries.start_table(table.relation.name, partial(self._ingest.rows, table))
         for table in tables:
             self._queries.finish(table.relation.name, is_endless=is_endless(table))
-
-    def _refuse_to_fill(self, tables: Iterable[TableInfo]) -> None:
-        """Refuse to store rows of connectors on Spark Connect."""
-        names = [table.relation.name for table in tables]
-        if names and self._queries.is_remote:
-            message = f"storing the rows of {names[0]!r} on Spark Connect is not supported: they pass the process "
-            raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_ON_CONNECT}", 1, 1)
 
     def _filled(self, names: Collection[str | None]) -> list[TableInfo]:
         """Return those of some relations that have a connector."""
@@ -262,14 +225,9 @@ class SparkRunner:
                 message += "Make a materialized view of it, or CREATE TABLE instead of CREATE SOURCE."
                 raise UnsupportedSqlError(message, place.line, place.column)
 
-    def _by_tasks(self) -> set[str]:
-        """Return the views that tasks write to PostgreSQL."""
-        served = self._deliveries.served
-        return set() if served is None else served.by_tasks()
-
     def bring(self, name: str) -> None:
         """Let the store hold the rows that a view has in PostgreSQL alone, for who reads them now."""
-        if name not in self._by_tasks():
+        if name not in self._batches.by_tasks():
             return
         view, served = self._streams.view(name), self._deliveries.served
         assert served is not None
@@ -278,11 +236,6 @@ class SparkRunner:
             if self._fetched.get(name) != batch:
                 served.copy(view)
         self._fetched[name] = batch
-
-    def _has_readers(self, name: str) -> bool:
-        """Whether views or sinks take the changes of a view."""
-        readers = [view for view in self._catalog.views() if name in view.reads]
-        return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
 
     def deliver(self) -> WindowpaneError | None:
         """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them.
@@ -305,7 +258,7 @@ class SparkRunner:
     def _bring_up_to_date(self) -> dict[str, Exception]:
         """Send every view what waits for it, wait for the answers, and return why some have given none."""
         failures: dict[str, Exception] = {}
-        self._has_posted = False
+        self._batches.has_posted = False
         if self._is_due:
             self._is_due = False
             for views in _rounds(self._catalog.views()):
@@ -326,7 +279,7 @@ class SparkRunner:
         """Begin to fill a new table, if it has a connector."""
         if "connector" in table.options:
             if table.relation.kind != "source":
-                self._refuse_to_fill([table])
+                self._connect.check_storing([table])
             self._ingest.rows(table, self._spark)
             self._mail.open(table.relation.name, spread=False)
 
@@ -349,7 +302,7 @@ class SparkRunner:
         behind = set(self._stale.reasons())
         for place, (name, delta) in enumerate(changes.items()):
             readers = [reader for reader in self._streams.readers(name) if reader not in behind]
-            self._post(name, delta, readers, f"{number}-{place}")
+            self._batches.post(name, delta, readers, f"{number}-{place}")
         for name in sorted(behind):
             self._post_held(self._streams.view(name), changes, number)
         self._deliveries.fill(changes)
@@ -362,7 +315,7 @@ class SparkRunner:
         self._stale.hold(name, {source: changes[source] for source in view.reads if source in changes})
         held = self._stale.taken(name, {source: self._catalog.relation(source) for source in view.reads})
         for place, (source, delta) in enumerate(held.items()):
-            self._post(source, delta, [name], f"{number}-held-{place}")
+            self._batches.post(source, delta, [name], f"{number}-held-{place}")
         self._bad_values.forget_view(name)
 
     def job(self, name: str, node: Node, *, strict: bool) -> Job:
@@ -384,9 +337,8 @@ class SparkRunner:
     def _fill(self, view: ViewInfo) -> None:
         name, node = view.relation.name, view.job.node
         self._is_due = True
-        if self._runs_here and self._queries.is_remote:
-            message = "streaming_parallelism = 1 on Spark Connect is not supported: batches run on the server, and not in the "
-            raise UnsupportedSqlError(f"{message}process of the session. SET streaming_parallelism = 0.", 1, 1)
+        if self._runs_here:
+            self._connect.check_running_here()
         if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
             self._mail.open_program(name, self._streams.kept_plan(node))
             return
@@ -394,10 +346,10 @@ class SparkRunner:
         plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
         self._mail.open(name, spread=not self._runs_here, plan=plan)
         read = sorted(view.reads - self._read_by(node))
-        self._refuse_to_fill(self._filled(read))
+        self._connect.check_storing(self._filled(read))
         for place, source in enumerate(read):
             self.bring(source)
-            self._post(source, whole(self._catalog.relation(source)), [name], f"{self._mail.number}-{place}")
+            self._batches.post(source, whole(self._catalog.relation(source)), [name], f"{self._mail.number}-{place}")
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""
@@ -422,7 +374,7 @@ class SparkRunner:
         self._changes.drop(name)
         self._queries.drop(name)
         for source in view.reads:
-            self._clock.drop(_clock_name(source, name))
+            self._clock.drop(clock_name(source, name))
         self._mail.close(name)
 
     def is_unfilled(self, name: str) -> bool:
@@ -433,15 +385,6 @@ class SparkRunner:
     def _runs_here(self) -> bool:
         """Whether views that are made now run their operators on the driver."""
         return self._parameters["streaming_parallelism"] == "1"
-
-    def _post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
-        """Write changes in the store to a file that waits for the views that read them."""
-        self._has_posted = True
-        paths = [self._queries.received(reader) / f"{file}.parquet" for reader in readers]
-        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
-            ids = {column.name: column.name for column in self._catalog.relation(source).columns}
-            for reader, path in zip(readers, paths, strict=True):
-                self._mail.post(reader, ChangeFile(source, path.name, ids))
 
     def check_rename(self, name: str, place: Place) -> None:
         """Refuse to rename anything but plain views: checkpoints know the other names."""
@@ -481,7 +424,7 @@ class SparkRunner:
             UnsupportedSqlError: tasks wrote it to PostgreSQL.
             ResultSizeError: it has more than ``most`` bytes; 0 is no bound.
         """
-        if view.relation.name in self._by_tasks():
+        if view.relation.name in self._batches.by_tasks():
             message = f"changelog({view.relation.name!r}) is not supported: tasks write it to PostgreSQL. CREATE SINK follows it."
             raise UnsupportedSqlError(message, 1, 1)
         return self._changes.changelog(view, most)
@@ -492,7 +435,7 @@ class SparkRunner:
         """Write the letters that are due to a view; say whether there is something that it has not answered."""
         name = view.relation.name
         if self._streams.is_program(name):
-            self._start_program(view)
+            self._batches.start(view)
             return True
         own, is_spread = self._streams.own_sources(view), self._mail.stream(name).spread
         while (letter := self._letter(view)) is not None:  # two, where a crash came between the first one and its sending
@@ -506,11 +449,7 @@ class SparkRunner:
         if stream.done == stream.sent and not own:
             return False
         if is_spread:
-            plan = self._streams.spread_of(view)
-            exchange, files = self._exchange(view), self._queries.received(name)
-            tables = {source: self._streams.tables[source] for source in sorted(own)}
-            direct = Direct(tables, self._ingest.rows, exchange, plan.groups)
-            self._start_spread(view, exchange, lambda spark: spread(plan.node, direct, self._queries.letters(name, spark), files))
+            self._batches.start(view)
         else:
             self._queries.start_here(name)
         return True
@@ -525,157 +464,11 @@ class SparkRunner:
         )
         self._queries.finish(name, is_endless=never_rests)
         if self._mail.stream(name).spread:
-            self._take(name)
+            self._batches.take(name)
         with self._storage.transaction():
             self._mail.answered(name)
         if not self._streams.is_program(name):
             sweep(self._queries.inbox(name))
-
-    def _exchange(self, view: ViewInfo) -> BatchExchange:
-        """Return how driver and tasks of a view tell each other, once its table is where it must be."""
-        from windowpane.spark.queries.batch_query import BatchExchange
-
-        name = view.relation.name
-        if name in self._by_tasks():
-            assert self._deliveries.served is not None
-            self._deliveries.served.make_table(view)
-        return BatchExchange(self._queries.exchange_folder(name))
-
-    def _start_program(self, view: ViewInfo) -> None:
-        """Start the query of a view that is a window or OVER program."""
-        exchange, plan = self._exchange(view), self._streams.program_of(view)
-        source = self._streams.tables[plan.scan.relation]
-
-        def changes(spark: Any) -> Any:
-            return streamed_changes(plan, source, self._ingest.rows(source, spark), exchange)
-
-        self._start_spread(view, exchange, changes)
-
-    def _start_spread(self, view: ViewInfo, exchange: BatchExchange, changes: Callable[[Any], Any]) -> None:
-        """Start the query of a view from what makes its changes in a session, at where the store left it."""
-        name = view.relation.name
-        logged, stream = LogWriter(self._queries.change_log(name), exchange), self._mail.stream(name)
-        if logged.log.last() < stream.batch:
-            logged.log.note(stream.batch, Outcome(*self._streams.progress(name), {}).text())
-        writer: LogWriter | ServerWriter = logged
-        if name in self._by_tasks() and not self._queries.is_remote:
-            took = partial(self._took, view, logged.log)
-            writer = ServerWriter(logged, partial(self._has_readers, name), partial(self._stage, view), took)
-        self._queries.start_spread(name, changes, writer, partial(self._take, name))
-
-    # --- in a batch, on a thread of its own ------------------------------------------------------------
-
-    def _answer(self, name: str, batch: pa.Table, number: int) -> None:
-        """Run a view on a letter, here, and write what it comes to; a batch that was written before changes nothing."""
-        view = self._streams.view(name)
-        try:
-            with self._storage.transaction():
-                stream = self._mail.stream(name)
-                if number > stream.batch:
-                    delta = self._computed(view, receive(batch, self._queries.received(name)))
-                    if delta is not None:
-                        self._post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
-                        self._deliveries.fill({name: delta})
-                    self._mail.took(name, number)
-        except BaseException:
-            view.job.forget()
-            raise
-
-    def _take(self, name: str) -> None:
-        """Bring the batches that are in the change log of a view to the store, in their order, and trim it."""
-        with self._taking.setdefault(name, threading.Lock()):
-            view, log = self._streams.view(name), self._queries.change_log(name)
-            for number in log.numbers():
-                if number > self._mail.stream(name).batch:
-                    staging = self._stage(view, log.rows(self._spark, number), number) if name in self._by_tasks() else None
-                    self._took(view, log, number, Outcome.of(log.outcome(number)), staging, is_logged=True)
-            log.trim(self._mail.stream(name).batch)
-
-    def _took(
-        self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome, staging: str | None, *, is_logged: bool = False
-    ) -> bool:
-        """Write what a batch changed, and how far it has brought the view.
-
-        Args:
-            view: the view.
-            log: its change log.
-            number: of the batch.
-            outcome: how far it has brought the view.
-            staging: the table in PostgreSQL that tasks have brought the changes to, if its rows stand there.
-            is_logged: whether they are in the change log.
-
-        Returns:
-            False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
-        """
-        name = view.relation.name
-        try:
-            with self._storage.transaction():
-                if not is_logged and self._has_readers(name):
-                    return False
-                if self._queries.change_log(name) != log:
-                    return True  # the view was dropped meanwhile, and there is another of its name
-                for reader in self._streams.readers(name) if is_logged else ():
-                    for file in log.share(number, self._queries.received(reader)):
-                        self._mail.post(reader, ChangeFile(name, file.name, view.ids))
-                if staging is None or name in self._deliveries.followed():
-                    delta = self._collected(view, log.changes(number), is_kept=staging is None)
-                    self._deliveries.fill({} if delta is None else {name: delta})
-                if staging is not None:
-                    assert self._deliveries.served is not None
-                    self._deliveries.served.merge(view, number, staging)
-                self._mail.took_directly(name, number, outcome.before.text(), outcome.after.text())
-                self._show_watermarks(view, outcome)
-        except BaseException:
-            self._clock.reload()
-            raise
-        return True
-
-    def _show_watermarks(self, view: ViewInfo, outcome: Outcome) -> None:
-        """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
-        for source in self._streams.own_sources(view):
-            mark, name = self._streams.tables[source].watermark, _clock_name(source, view.relation.name)
-            if mark is not None and source in outcome.after.reached:
-                micros = instant_sql(str(outcome.after.reached[source]), mark.type)
-                self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
-            self._clock.count_late(name, outcome.late.get(source, 0))
-
-    def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
-        """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
-        from windowpane.spark.queries.batch_query import write_by_tasks
-
-        served = self._deliveries.served
-        assert served is not None
-        staging = served.stage(view, number)
-        write_by_tasks(batch, ToStaging(served.url, staging, dict(view.ids)))
-        return staging
-
-    def _computed(self, view: ViewInfo, letter: Received) -> str | None:
-        """Run the operators of a view on a letter, here on the driver."""
-        changes = {name: self._storage.temporary_of(tables) for name, tables in letter.changes.items()}
-        changed = {name: rows for name, rows in changes.items() if rows is not None}
-        with self._clock.at(letter.clock), self._storage.trying() if view.job.tries else nullcontext():
-            return self._changes.keep(view, view.job.run(changed, initial=letter.initial))
-
-    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
-        """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.
-
-        Args:
-            view: the view.
-            changes: what they gave.
-            is_kept: whether the store holds the rows of the view.
-        """
-        kinds = dict(column_types(view.job.node.columns))
-        delta = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
-        if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
-            delta = Inserts(delta)
-        if is_kept:
-            return self._changes.keep_stored(view, delta)
-        return None if delta is None else self._changes.settled(view, delta)
-
-
-def _clock_name(source: str, view: str) -> str:
-    """Return the name of the watermark that a view has of a source it reads itself."""
-    return f"{source} in {view}"
 
 
 def _rounds(views: Sequence[ViewInfo]) -> list[list[ViewInfo]]:

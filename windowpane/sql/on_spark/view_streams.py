@@ -179,6 +179,11 @@ class ViewStreams:
         return stream.clock.get(base) if stream.done == stream.sent else None  # a letter that failed has told nothing
 
 
+def clock_name(source: str, view: str) -> str:
+    """Return the name of the watermark that a view has of a source it reads itself."""
+    return f"{source} in {view}"
+
+
 def plan_text(node: Node) -> str:
     """Return what is kept of a plan."""
     return "\n".join(explain_plan(node))

@@ -1,0 +1,98 @@
+"""What sessions of Spark Connect refuse: whatever lets rows pass the process of the session, for batches run on the server.
+
+- The rows of a table with a connector, or of a source that something reads in the store, are stored: a classic session inserts
+  them batch by batch.
+- A view runs on the driver, under SET streaming_parallelism = 1, or was made without Spark.
+- A store holds one of these.
+- The folder beside the store is one that the server does not see: tasks write there what the session takes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
+from windowpane.sql.catalog.entries import Catalog, TableInfo
+from windowpane.sql.embedded.storage import Storage
+
+_WAY_OUT = "Open a classic one, or make views of a source, whose rows are not stored."
+
+
+@dataclass(frozen=True)
+class ConnectLimits:
+    """Refuses what a session cannot do on Spark Connect.
+
+    Args:
+        is_remote: whether the session is one of Spark Connect; a classic one is refused nothing.
+    """
+
+    is_remote: bool
+
+    def check_storing(self, tables: Iterable[TableInfo]) -> None:
+        """Refuse to store the rows of tables with a connector.
+
+        Raises:
+            UnsupportedSqlError: there are some; it names the first.
+        """
+        names = [table.relation.name for table in tables]
+        if names and self.is_remote:
+            message = f"storing the rows of {names[0]!r} on Spark Connect is not supported: they pass the process "
+            raise UnsupportedSqlError(f"{message}of the session, and its batches run on the server. {_WAY_OUT}", 1, 1)
+
+    def check_running_here(self) -> None:
+        """Refuse a view whose operators would run in the process of the session.
+
+        Raises:
+            UnsupportedSqlError: always, on Spark Connect.
+        """
+        if self.is_remote:
+            message = "streaming_parallelism = 1 on Spark Connect is not supported: batches run on the server, and not in the "
+            raise UnsupportedSqlError(f"{message}process of the session. SET streaming_parallelism = 0.", 1, 1)
+
+    def check_store(self, storage: Storage, catalog: Catalog, stored: Iterable[TableInfo]) -> None:
+        """Refuse a store with what only a classic session runs.
+
+        Args:
+            storage: the store.
+            catalog: what it holds.
+            stored: tables with a connector whose rows are stored; asked for only if all views may go on.
+
+        Raises:
+            UnsupportedStoreError: naming the views, or else the tables.
+        """
+        if not self.is_remote:
+            return
+        held = {row[0] for row in storage.run("SELECT name FROM windowpane.streams WHERE spread")}
+        names = [view.relation.name for view in catalog.views() if view.relation.name not in held]
+        if names := names or [table.relation.name for table in stored]:
+            raise UnsupportedStoreError(
+                storage.path,
+                f"{', '.join(names)} need a classic SparkSession: rows of a table with a connector, and of a view made without "
+                f"Spark or under SET streaming_parallelism = 1, pass the process of the session. {_WAY_OUT}",
+            )
+
+
+def check_folder(spark: Any, folder: Path) -> None:
+    """Refuse a folder that the server of Spark Connect does not see.
+
+    Raises:
+        UnsupportedStoreError: saying which.
+    """
+    from windowpane.spark.queries.batch_query import sees
+
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f"probe-{uuid.uuid4().hex}.txt"
+    probe.write_text(probe.name)
+    try:
+        if not sees(spark, probe):
+            raise UnsupportedStoreError(
+                str(folder),
+                "the server of Spark Connect does not see this folder, where its tasks write and the session reads. Put the "
+                "store into one that both share, under the same path.",
+            )
+    finally:
+        probe.unlink()

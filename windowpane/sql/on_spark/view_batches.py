@@ -1,0 +1,245 @@
+"""The batches of views: how the query of a view starts, and what each batch brings to the store and to who reads the view.
+
+A batch is taken in one transaction: the rows of the view, what is posted to the views that read it, its sinks, the state of
+operators that run here, and the number of the batch. A batch that is repeated after a crash is passed over by its number. What
+tasks wrote stands in the change log of the view until then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windowpane.sql.catalog.entries import Catalog, ViewInfo
+from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
+from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
+from windowpane.sql.on_spark.ingest import Ingest
+from windowpane.sql.on_spark.letters import ChangeFile, Received, receive
+from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.programs.query import streamed_changes
+from windowpane.sql.on_spark.queries import ViewQueries
+from windowpane.sql.on_spark.rowwise import typed
+from windowpane.sql.on_spark.spread_plan import Direct, spread
+from windowpane.sql.on_spark.stages import column_types
+from windowpane.sql.on_spark.view_streams import ViewStreams, clock_name
+from windowpane.sql.streaming.clock import Watermarks
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts
+from windowpane.sql.upkeep.deliveries import Deliveries
+from windowpane.sql.upkeep.stored_changes import StoredChanges
+from windowpane.sql.windows.time_functions import instant_sql
+
+if TYPE_CHECKING:
+    from windowpane.spark.queries.batch_query import BatchExchange
+
+PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
+"""So much of what changed in the store is in memory at once."""
+
+
+@dataclass(frozen=True)
+class HeldViews:
+    """What holds the rows of views, and hands them on.
+
+    Args:
+        storage: the store.
+        catalog: the views in it.
+        clock: the watermarks.
+        deliveries: the sinks, and the server that views stand on.
+        changes: writes what changes.
+    """
+
+    storage: Storage
+    catalog: Catalog
+    clock: Watermarks
+    deliveries: Deliveries
+    changes: StoredChanges
+
+
+class ViewBatches:
+    """Starts the queries of views, and takes their batches."""
+
+    def __init__(self, spark: Any, held: HeldViews, mail: Mail, streams: ViewStreams, ingest: Ingest) -> None:
+        """Take the batches of queries on ``spark``; ``ingest`` has the rows of sources."""
+        self._spark, self._mail, self._streams, self._ingest = spark, mail, streams, ingest
+        self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
+        self._deliveries, self._changes = held.deliveries, held.changes
+        self.queries = ViewQueries(spark, held.storage.path, mail, self.answer, ingest.take)
+        self.has_posted = False
+        self._taking: dict[str, threading.Lock] = {}
+
+    def post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
+        """Write changes in the store to a file that waits for the views that read them."""
+        self.has_posted = True
+        paths = [self.queries.received(reader) / f"{file}.parquet" for reader in readers]
+        if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
+            ids = {column.name: column.name for column in self._catalog.relation(source).columns}
+            for reader, path in zip(readers, paths, strict=True):
+                self._mail.post(reader, ChangeFile(source, path.name, ids))
+
+    def by_tasks(self) -> set[str]:
+        """Return the views that tasks write to PostgreSQL."""
+        served = self._deliveries.served
+        return set() if served is None else served.by_tasks()
+
+    def has_readers(self, name: str) -> bool:
+        """Whether views or sinks take the changes of a view."""
+        readers = [view for view in self._catalog.views() if name in view.reads]
+        return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
+
+    def start(self, view: ViewInfo) -> None:
+        """Start the query of a view that is spread over Spark, if it does not run, at where the store left it."""
+        if self._streams.is_program(view.relation.name):
+            self._start_program(view)
+        else:
+            self._start_nodes(view)
+
+    def _start_program(self, view: ViewInfo) -> None:
+        """Start the query of a view that is a window or OVER program."""
+        exchange, plan = self._exchange(view), self._streams.program_of(view)
+        source = self._streams.tables[plan.scan.relation]
+        self._start(view, exchange, lambda spark: streamed_changes(plan, source, self._ingest.rows(source, spark), exchange))
+
+    def _start_nodes(self, view: ViewInfo) -> None:
+        """Start the query of a view that runs on the nodes of SQL."""
+        name, exchange, plan = view.relation.name, self._exchange(view), self._streams.spread_of(view)
+        tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
+        direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
+        self._start(view, exchange, lambda spark: spread(plan.node, direct, self.queries.letters(name, spark), files))
+
+    def _exchange(self, view: ViewInfo) -> BatchExchange:
+        """Return how driver and tasks of a view tell each other, once its table is where it must be."""
+        from windowpane.spark.queries.batch_query import BatchExchange
+
+        name = view.relation.name
+        if name in self.by_tasks():
+            assert self._deliveries.served is not None
+            self._deliveries.served.make_table(view)
+        return BatchExchange(self.queries.exchange_folder(name))
+
+    def _start(self, view: ViewInfo, exchange: BatchExchange, changes: Callable[[Any], Any]) -> None:
+        """Start the query of a view from what makes its changes in a session."""
+        name = view.relation.name
+        logged, stream = LogWriter(self.queries.change_log(name), exchange), self._mail.stream(name)
+        if logged.log.last() < stream.batch:
+            logged.log.note(stream.batch, Outcome(*self._streams.progress(name), {}).text())
+        writer: LogWriter | ServerWriter = logged
+        if name in self.by_tasks() and not self.queries.is_remote:
+            took = partial(self._took, view, logged.log)
+            writer = ServerWriter(logged, partial(self.has_readers, name), partial(self._stage, view), took)
+        self.queries.start_spread(name, changes, writer, partial(self.take, name))
+
+    # --- in a batch, on a thread of its own ------------------------------------------------------------
+
+    def answer(self, name: str, batch: pa.Table, number: int) -> None:
+        """Run a view on a letter, here, and write what it comes to; a batch that was written before changes nothing."""
+        view = self._streams.view(name)
+        try:
+            with self._storage.transaction():
+                stream = self._mail.stream(name)
+                if number > stream.batch:
+                    delta = self._computed(view, receive(batch, self.queries.received(name)))
+                    if delta is not None:
+                        self.post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
+                        self._deliveries.fill({name: delta})
+                    self._mail.took(name, number)
+        except BaseException:
+            view.job.forget()
+            raise
+
+    def take(self, name: str) -> None:
+        """Bring the batches that are in the change log of a view to the store, in their order, and trim it."""
+        with self._taking.setdefault(name, threading.Lock()):
+            view, log = self._streams.view(name), self.queries.change_log(name)
+            for number in log.numbers():
+                if number > self._mail.stream(name).batch:
+                    staging = self._stage(view, log.rows(self._spark, number), number) if name in self.by_tasks() else None
+                    self._took(view, log, number, Outcome.of(log.outcome(number)), staging, is_logged=True)
+            log.trim(self._mail.stream(name).batch)
+
+    def _took(
+        self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome, staging: str | None, *, is_logged: bool = False
+    ) -> bool:
+        """Write what a batch changed, and how far it has brought the view.
+
+        Args:
+            view: the view.
+            log: its change log.
+            number: of the batch.
+            outcome: how far it has brought the view.
+            staging: the table in PostgreSQL that tasks have brought the changes to, if its rows stand there.
+            is_logged: whether they are in the change log.
+
+        Returns:
+            False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
+        """
+        name = view.relation.name
+        try:
+            with self._storage.transaction():
+                if not is_logged and self.has_readers(name):
+                    return False
+                if self.queries.change_log(name) != log:
+                    return True  # the view was dropped meanwhile, and there is another of its name
+                for reader in self._streams.readers(name) if is_logged else ():
+                    for file in log.share(number, self.queries.received(reader)):
+                        self._mail.post(reader, ChangeFile(name, file.name, view.ids))
+                if staging is None or name in self._deliveries.followed():
+                    delta = self._collected(view, log.changes(number), is_kept=staging is None)
+                    self._deliveries.fill({} if delta is None else {name: delta})
+                if staging is not None:
+                    assert self._deliveries.served is not None
+                    self._deliveries.served.merge(view, number, staging)
+                self._mail.took_directly(name, number, outcome.before.text(), outcome.after.text())
+                self._show_watermarks(view, outcome)
+        except BaseException:
+            self._clock.reload()
+            raise
+        return True
+
+    def _show_watermarks(self, view: ViewInfo, outcome: Outcome) -> None:
+        """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
+        for source in self._streams.own_sources(view):
+            mark, name = self._streams.tables[source].watermark, clock_name(source, view.relation.name)
+            if mark is not None and source in outcome.after.reached:
+                micros = instant_sql(str(outcome.after.reached[source]), mark.type)
+                self._clock.raise_to(name, self._storage.value(f"SELECT CAST({micros} AS VARCHAR)"), mark.type)
+            self._clock.count_late(name, outcome.late.get(source, 0))
+
+    def _stage(self, view: ViewInfo, batch: Any, number: int) -> str:
+        """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
+        from windowpane.spark.queries.batch_query import write_by_tasks
+
+        served = self._deliveries.served
+        assert served is not None
+        staging = served.stage(view, number)
+        write_by_tasks(batch, ToStaging(served.url, staging, dict(view.ids)))
+        return staging
+
+    def _computed(self, view: ViewInfo, letter: Received) -> str | None:
+        """Run the operators of a view on a letter, here on the driver."""
+        changes = {name: self._storage.temporary_of(tables) for name, tables in letter.changes.items()}
+        changed = {name: rows for name, rows in changes.items() if rows is not None}
+        with self._clock.at(letter.clock), self._storage.trying() if view.job.tries else nullcontext():
+            return self._changes.keep(view, view.job.run(changed, initial=letter.initial))
+
+    def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
+        """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.
+
+        Args:
+            view: the view.
+            changes: what they gave.
+            is_kept: whether the store holds the rows of the view.
+        """
+        kinds = dict(column_types(view.job.node.columns))
+        delta = typed(self._storage, changes, [(identity, kinds[identity]) for identity in view.ids.values()], list(view.ids))
+        if delta is not None and not self._storage.run(f"SELECT 1 FROM {delta} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1"):
+            delta = Inserts(delta)
+        if is_kept:
+            return self._changes.keep_stored(view, delta)
+        return None if delta is None else self._changes.settled(view, delta)
