@@ -71,7 +71,7 @@ class ViewBatches:
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
         self._deliveries, self._changes = held.deliveries, held.changes
         self.queries = ViewQueries(spark, held.storage.path, mail, self.answer, ingest.take)
-        self.has_posted = False
+        self.has_posted = False  # files since the last round, whose names may be rolled back
         self._taking: dict[str, threading.Lock] = {}
 
     def post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:

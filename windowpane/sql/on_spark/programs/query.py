@@ -45,15 +45,15 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
         rows: the streaming DataFrame of the source.
         exchange: the ``BatchExchange`` by which driver and tasks tell each other.
     """
-    return _operated(plan, table, rows, exchange)._built.mapped(Leaving(plan))
+    return _program_result(plan, table, rows, exchange)._built.mapped(Leaving(plan))
 
 
 def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
     """Return the changes of groups under further nodes, and the watermarks, as ``mapped_with_reports`` has them; see above."""
-    return _operated(plan, table, rows, exchange)._built.mapped_with_reports(Leaving(plan))
+    return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(Leaving(plan))
 
 
-def _operated(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
+def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
     from windowpane.spark.sources.arrow_rows import mapped, read_columns
 
     source = SourceRows(table, exchange)
