@@ -177,13 +177,16 @@ class ScalarBinder:
         if len(found) == 1:
             return column_expr(found[0].id, found[0].type, name)
         shown = name if table is None else f"{table}.{name}"
+        if found and (table is not None or len(self.scope.tables()) == 1):
+            raise self.text.name_error(tree, f"column {shown!r} is ambiguous: its table has it twice. Give each a name with AS.")
         if found:
             raise self.text.name_error(tree, f"column {shown!r} is ambiguous: several tables have it. Write it as table.{name}.")
         raise self.text.name_error(tree, f"there is no column {shown!r} here{self._nearest(table)}")
 
     def _nearest(self, table: str | None) -> str:
-        if table is not None and table not in self.scope.tables():
-            return f": there is no table {table!r} in FROM; there are {', '.join(self.scope.tables()) or 'none'}."
+        tables = self.scope.tables()
+        if table is not None and tables and table not in tables:
+            return f": there is no table {table!r} in FROM; there are {', '.join(tables)}."
         names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
         return f"; there are {names}." if names else f": {self.clause} can name no column."
 

@@ -73,9 +73,10 @@ def _common(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:
     """Return a comparison, ``IS [NOT] DISTINCT FROM`` included."""
     try:
-        one, other = comparables(left, right)
+        _common((left, right), comparison_type)
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
+    one, other = comparables(left, right)
     if one.type == JSONB:
         one, other = (comparable_jsonb(operator, side) for side in (one, other))
     return combined(operator, one, other)

@@ -61,6 +61,7 @@ _WORDS = {
     "all": ("GROUP BY ALL", "List the columns."),
     "locks": ("FOR UPDATE", "Leave it out: a statement sees one state of all tables."),
     "by_name": ("BY NAME", "List the columns of both sides in one order."),
+    "db": ("a schema before the name of a column", "Write table.column."),
     "percent": ("FETCH FIRST ... PERCENT", "FETCH FIRST n ROWS is."),
 }
 _INSTEAD = "Nothing here does the same; the SQL reference has what there is."
