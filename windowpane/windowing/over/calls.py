@@ -72,11 +72,25 @@ class Windowable(Expression, ABC):
             start: a number, an interval as text (``"-1 hour"``, ``"-1 month -2 days"``) or a ``timedelta``, below zero before the
                 current row in the direction of the order; ``None`` is the start of the partition, 0 the first of the row's peers.
             end: likewise; ``None`` is the end of the partition, 0 the last of the peers.
+
+        Raises:
+            InvalidFrameError: the bounds cannot be combined, or one is neither a number nor an interval.
+
+        Example:
+            >>> from windowpane.windowing.aggregates import count
+            >>> count().range("-1 hour", 0)
+            count().range('1 hour' PRECEDING, CURRENT ROW)
         """
         return self._framed(Frame.range_(*_bounds(start, end)))
 
     def groups(self, start: Any = None, end: Any = 0) -> WindowCall:
-        """Set a frame that counts groups of peers; the arguments are those of ``rows``."""
+        """Set a frame that counts groups of peers; arguments and errors are those of ``rows``.
+
+        Example:
+            >>> from windowpane.windowing.aggregates import count
+            >>> count().groups(-1, 0)
+            count().groups(1 PRECEDING, CURRENT ROW)
+        """
         return self._framed(Frame.groups(*_bounds(start, end)))
 
     def session(self, gap: Any) -> WindowCall:
@@ -84,7 +98,16 @@ class Windowable(Expression, ABC):
         return self._framed(Frame.session(Interval.of(gap) if isinstance(gap, str) else gap))
 
     def exclude(self, what: str | Exclude) -> WindowCall:
-        """Take rows out of the frame: ``"current row"``, its whole ``"group"`` of peers, its ``"ties"``, or ``"no others"``."""
+        """Take rows out of the frame: ``"current row"``, its whole ``"group"`` of peers, its ``"ties"``, or ``"no others"``.
+
+        Raises:
+            InvalidFrameError: ``what`` is none of these.
+
+        Example:
+            >>> from windowpane.windowing.aggregates import avg
+            >>> avg("price").rows(-10, 10).exclude("current row")
+            avg('price').rows(10 PRECEDING, 10 FOLLOWING).exclude('current row')
+        """
         try:
             excluded = what if isinstance(what, Exclude) else Exclude(what.replace("_", " ").upper())
         except (AttributeError, ValueError) as error:
