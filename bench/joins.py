@@ -70,7 +70,7 @@ def run(system: str, folder: Path, kind: str, how: str, delay: int) -> None:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         progress = list(query.recentProgress)
-    # Where files are read by Arrow, numInputRows counts files. The last batch with rows makes all before it final.
+    # The last batch with rows makes all before it final.
     *seconds, _ = [each.durationMs["triggerExecution"] / 1000 for each in progress if each.numInputRows]
     steady = statistics.median(seconds[len(seconds) // 2 :])
     found = sum(each.observedMetrics["joined"].n for each in progress if "joined" in each.observedMetrics)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyspark.sql import types as T
 import windowpane as wp
 from tests.spark.helpers import failure, run
 from windowpane.spark.internals.file_relation import file_relation
-from windowpane.spark.sources.parquet_files import SWITCH, ParquetColumns, local_path
+from windowpane.spark.sources.parquet_reader import SWITCH, ParquetColumns, local_path
 from windowpane.spark.stages.types import arrow_schema
 
 pytestmark = pytest.mark.spark
@@ -145,12 +146,70 @@ def test_columns_have_the_values_that_spark_reads(spark, tmp_path, int96):
         assert isinstance(types, T.StructType)
         reader = ParquetColumns(arrow_schema(types, "test"))
         assert reader.refusal(str(path), reader.schema.names) is None
-        found = pa.concat_tables(reader(iter([pa.record_batch({"path": [f"file:{path}"]})])))
+        found = pa.concat_tables(reader(iter([pa.record_batch({"path": [f"file:{path}"], "row": [0]})])))
         assert found.schema.names == expected.schema.names
         for name in found.schema.names:
             assert found[name].cast(expected[name].type).to_pylist().__repr__() == expected[name].to_pylist().__repr__(), name
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def parted(path: Path, sizes: list[int]) -> None:
+    """Write a file of numbers with row groups of these sizes."""
+    first = np.cumsum([0, *sizes])
+    with pq.ParquetWriter(path, pa.schema([("v", pa.int64()), ("t", pa.timestamp("us", "UTC"))])) as writer:
+        for begins, ends in itertools.pairwise(first):
+            numbers = np.arange(begins, ends)
+            writer.write_table(pa.table({"v": numbers, "t": pa.array(numbers * 100).cast(pa.timestamp("us", "UTC"))}))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "read"),
+    [
+        ([10, 20], {0: [0, 1]}),
+        ([100_000, 100_000], {0: [0], 131_072: [1]}),
+        ([65_536, 65_536, 1], {0: [0], 65_536: [1], 131_072: [2]}),
+        ([60_000, 5_000, 5_000, 70_000, 10, 300_000], {0: [0, 1], 65_536: [2], 131_072: [3, 4], 196_608: [5]}),
+    ],
+)
+def test_a_row_group_is_read_where_its_first_place_is(spark, tmp_path, sizes, read):
+    # Places are the rows 0, 65,536, 131,072 and so on; a group without one goes with the place before it.
+    parted(tmp_path / "one.parquet", sizes)
+    reader = ParquetColumns(pa.schema([("v", pa.int64())]))
+    told = list(range(0, sum(sizes), 65_536))
+    found = {}
+    for place in told:
+        batch = pa.record_batch({"path": [f"file:{tmp_path}/one.parquet"], "row": [place]})
+        found[place] = [table["v"][0].as_py() for table in reader(iter([batch]))]
+    begins = np.cumsum([0, *sizes])
+    assert found == {place: [int(begins[group]) for group in read.get(place, [])] for place in told}
+
+
+def test_tasks_share_the_row_groups_of_a_file_and_progress_counts_its_rows(spark, tmp_path, by_spark):
+    (tmp_path / "in").mkdir()
+    sizes = [70_000, 3, 100_000, 20_000, 66_000]
+    parted(tmp_path / "in" / "one.parquet", sizes)
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "200k")
+    try:
+        split = spark.read.schema("v bigint").parquet(str(tmp_path / "in"))
+        assert split.rdd.getNumPartitions() > 3
+        found = []
+        for reader in ("arrow", "spark"):
+            if reader == "spark":
+                by_spark()
+            rows = wp.stream(stream(spark, tmp_path / "in", "v bigint, t timestamp"), event_time="t", watermark="0 seconds")
+            result = rows.window_all(wp.TumblingEventTimeWindows.of("1 second")).aggregate(n=wp.count(), s=wp.sum("v"))
+            assert how(result) == (BY_ARROW if reader == "arrow" else "")
+            got = run(result, checkpoint=tmp_path / reader)
+            assert sum(each["numInputRows"] for each in got.progress) == sum(sizes)
+            found.append(got.rows())
+        # Ten thousand numbers a second; the last one may still grow.
+        whole = [(10_000, sum(range(10_000 * second, 10_000 * (second + 1)))) for second in range(25)]
+        assert [row[-2:] for row in sorted(found[0])] == whole
+        assert found[0] == found[1]
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
 
 
 def test_names_of_files_are_those_that_the_file_system_has(spark, tmp_path):

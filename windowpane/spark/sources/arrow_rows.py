@@ -19,7 +19,8 @@ from pyspark.sql import types as T
 from windowpane.errors import ArrowResultError
 from windowpane.spark.queries.settings import MANY_ROWS
 from windowpane.spark.sources.latest_time import Batches, LatestTime, encoded
-from windowpane.spark.sources.parquet_files import ParquetColumns, parquet_stream
+from windowpane.spark.sources.parquet_files import parquet_stream
+from windowpane.spark.sources.parquet_reader import ParquetColumns
 from windowpane.spark.stages import encode
 from windowpane.spark.stages.project import quoted
 from windowpane.spark.stages.types import arrow_schema, declared_schema

@@ -1,0 +1,226 @@
+"""Arrow reads row groups of Parquet files, each in the task that Spark would have read it.
+
+Spark cuts large files, and its tasks read the row groups that their part begins: it knows how many rows there are, and reads
+none of their columns. Of every ``_ROWS_A_PLACE`` rows it tells Python one, by its file and number; that place stands for the row
+groups around it, so every one is read, and once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from windowpane.errors import UnreadableFileError
+from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+SWITCH = "spark.windowpane.files.readInArrow"
+"""Setting of the session; ``false`` leaves all files to Spark."""
+
+_ROWS_A_PLACE = 1 << 16
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+def places(spark: Any, path: str, options: Mapping[str, str]) -> Any:
+    """Return the places in a stream of files, as (``path``, ``row``): a row in so many, by its number in its file.
+
+    Args:
+        spark: the session.
+        path: the folder.
+        options: of the file source.
+    """
+    # A column that no file has: none is read, and none may be called _metadata.
+    files = spark.readStream.format("parquet").schema("none boolean").options(**options).load(path)
+    row = F.col("_metadata.row_index")
+    return files.where(row % _ROWS_A_PLACE == 0).select(F.col("_metadata.file_path").alias("path"), row.alias("row"))
+
+
+@dataclass(frozen=True)
+class ParquetColumns:
+    """Reads columns of Parquet files, given places in them.
+
+    Args:
+        schema: the columns.
+    """
+
+    schema: pa.Schema
+
+    def narrowed(self, columns: Sequence[str]) -> ParquetColumns:
+        """Return a reader of some of the columns."""
+        return dataclasses.replace(self, schema=pa.schema([self.schema.field(name) for name in columns]))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Read the row groups of one partition; the next is read while one is encoded.
+
+        Raises:
+            UnreadableFileError: a file is no Parquet, or Spark would read it otherwise; the message says what to set.
+        """
+        with ThreadPoolExecutor(1) as ahead:
+            waiting: Future[pa.Table] | None = None
+            for read in self._groups(batches):
+                following = ahead.submit(read)
+                if waiting is not None:
+                    yield waiting.result()
+                waiting = following
+            if waiting is not None:
+                yield waiting.result()
+
+    def _groups(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Callable[[], pa.Table]]:
+        file: _File | None = None
+        for batch in batches:
+            for encoded, row in zip(batch["path"].to_pylist(), batch["row"].to_pylist(), strict=True):
+                path = unquote(encoded)  # Spark writes a URI
+                if file is None or file.path != path:
+                    with _said_of(path):
+                        file = _File.opened(path, self.schema)
+                for group in file.groups_at[row]:
+                    yield partial(file.read, group)
+
+    def refusal(self, sample: str, columns: Sequence[str]) -> str | None:
+        """Return why Spark reads files like ``sample`` otherwise, ``None`` if it does not."""
+        try:
+            _names(_parquet(sample), self.narrowed(columns).schema)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            return f"in {sample}, {error}"
+        return None
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file that a task reads.
+
+    Args:
+        path: as Hadoop writes it.
+        file: it, opened.
+        schema: the columns to read.
+        names: the name in the file of each, ``None`` if it has none.
+    """
+
+    path: str
+    file: ParquetFile
+    schema: pa.Schema
+    names: Mapping[str, str | None]
+
+    @classmethod
+    def opened(cls, path: str, schema: pa.Schema) -> _File:
+        """Open a file.
+
+        Raises:
+            ValueError: Spark would read a column otherwise than Arrow.
+        """
+        file = _parquet(local_path(path))
+        if "=" in path.rpartition("/")[0]:
+            raise ValueError("a folder with '=' in its name holds values of a column, which Spark reads")
+        return cls(path, file, schema, _names(file, schema))
+
+    @cached_property
+    def groups_at(self) -> Mapping[int, Sequence[int]]:
+        """Return which row groups a place stands for: those whose first place it is, and those behind it without one."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        begins = 0
+        for group in range(self.file.num_row_groups):
+            ends = begins + self.file.metadata.row_group(group).num_rows
+            before, first = begins // _ROWS_A_PLACE, -(-begins // _ROWS_A_PLACE)
+            found[_ROWS_A_PLACE * (first if first * _ROWS_A_PLACE < ends else before)].append(group)
+            begins = ends
+        return found
+
+    def read(self, group: int) -> pa.Table:
+        """Read a row group."""
+        with _said_of(self.path):
+            table = self.file.read_row_group(group, [name for name in self.names.values() if name is not None])
+            rows = self.file.metadata.row_group(group).num_rows
+            columns = [_column(table, self.names[field.name], field.type, rows) for field in self.schema]
+            return pa.table(columns, schema=self.schema)
+
+
+def local_path(path: str) -> str:
+    """Return the path of a file on the local file system, given as Hadoop writes it: ``file:/a`` or ``file:///a``."""
+    return path.removeprefix("file:").removeprefix("//")
+
+
+@contextmanager
+def _said_of(path: str) -> Iterator[None]:
+    """Tell which file could not be read, and the way out."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        said = ValueError(f"{error} (with {SWITCH}=false, Spark reads the files)")
+        raise UnreadableFileError(path, "parquet", said) from error
+
+
+def _names(file: ParquetFile, schema: pa.Schema) -> dict[str, str | None]:
+    """Return the name in the file of each column, ``None`` if it has none.
+
+    Raises:
+        ValueError: Spark would read a column otherwise than Arrow.
+    """
+    found: dict[str, str | None] = {}
+    refused = _refused_file(file)
+    if refused is not None:
+        raise ValueError(refused)
+    for field in schema:
+        alike = [name for name in file.schema_arrow.names if name.lower() == field.name.lower()]
+        if len(alike) > 1:
+            raise ValueError(f"the columns {alike} differ in case only")
+        if alike and _way(_file_type(file, alike[0]), field.type) is None:
+            raise ValueError(f"column {alike[0]!r} is {_file_type(file, alike[0])} there, {field.type} in the schema")
+        found[field.name] = alike[0] if alike else None
+    return found
+
+
+def _column(table: pa.Table, name: str | None, kind: pa.DataType, rows: int) -> pa.ChunkedArray | pa.Array:
+    if name is None:
+        return pa.nulls(rows, kind)
+    column = table[name]
+    for step in _way(column.type, kind) or ():
+        column = column.cast(step)
+    return column
+
+
+def _parquet(path: str) -> ParquetFile:
+    from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads no Parquet need not wait
+
+    return ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True)
+
+
+def _refused_file(file: ParquetFile) -> str | None:
+    """Return what in the file's own description Spark minds and Arrow does not."""
+    described = file.metadata.metadata or {}
+    if any(key in described for key in _LEGACY) or described.get(b"org.apache.spark.version", b"9").startswith((b"2.", b"3.0")):
+        return "a Spark before 3.1, or its calendar, wrote the file"
+    return None
+
+
+def _file_type(file: ParquetFile, name: str) -> pa.DataType:
+    """Return the type that Arrow reads a column as; instants of 96 bits are in UTC."""
+    return file.schema_arrow.field(name).type
+
+
+def _way(found: pa.DataType, wanted: pa.DataType) -> tuple[pa.DataType, ...] | None:
+    """Return the casts that give Spark's values of a column, ``None`` where Spark reads it otherwise, or refuses it."""
+    if found == wanted and not pa.types.is_nested(found):
+        return ()
+    if pa.types.is_dictionary(found) or pa.types.is_large_string(found):
+        inner = found.value_type if pa.types.is_dictionary(found) else found
+        return (wanted,) if wanted == pa.string() and inner in (pa.string(), pa.large_string()) else None
+    if pa.types.is_timestamp(found) and found.unit in ("ms", "us"):
+        if wanted == TIMESTAMP:
+            return (pa.timestamp("us", found.tz), pa.int64(), TIMESTAMP)  # Spark takes wall times as they are in UTC
+        return (TIMESTAMP_NTZ,) if wanted == TIMESTAMP_NTZ and found.tz is None else None
+    if found in _INTEGERS and wanted in _INTEGERS:
+        return (wanted,) if _INTEGERS.index(found) < _INTEGERS.index(wanted) else None
+    return (wanted,) if (found, wanted) == (pa.float32(), pa.float64()) else None
