@@ -304,3 +304,42 @@ def test_a_later_file_that_spark_reads_otherwise_is_refused_and_the_query_goes_o
     query = query.trigger(availableNow=True).start()
     query.awaitTermination()
     assert query.exception() is None
+
+
+def test_a_watermark_that_the_dataframe_has_already_is_as_one_given_here(spark, tmp_path, by_spark):
+    for number, first in enumerate((0, 3, 1, 6)):
+        os.rename(written(tmp_path / "made", first), written(tmp_path / "in", number))
+        os.utime(tmp_path / "in" / f"{number:03}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    found = {}
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            by_spark()
+        files = stream(spark, tmp_path / "in")
+        for said in ("DataFrame", "stream"):
+            rows = wp.stream(files.withWatermark("t", "12 seconds"), event_time="t")
+            if said == "stream":
+                rows = wp.stream(files, event_time="t", watermark="12 seconds")
+            result = rows.key_by("k").window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(n=wp.count(), s=wp.sum("v"))
+            assert how(result) == (BY_ARROW if reader == "arrow" else "")
+            assert "watermark       the latest t less 12 seconds; made by Spark" in result.explain()
+            got = run(result, checkpoint=tmp_path / f"{reader} {said}")
+            found[reader, said] = (got.rows(), got.counted("late_dropped"))
+    assert len(found) == 4
+    made, late = found["arrow", "stream"]
+    assert (len(made), sum(late)) == (2 * 2 * 5, 40)  # of five keys; the third file is behind the watermark of the second
+    assert all(each == found["arrow", "stream"] for each in found.values())
+
+
+def test_a_watermark_on_another_column_or_below_other_steps_stays_where_it_is(spark, tmp_path):
+    written(tmp_path / "in", 0)
+    files = stream(spark, tmp_path / "in", f"{SCHEMA}, u timestamp")
+    below = files.withWatermark("t", "1 second").where("v > 3")
+    other = files.withWatermark("u", "1 second")
+    for rows in (below, other):
+        result = (
+            wp.stream(rows, event_time="t")
+            .key_by("k")
+            .window(wp.TumblingEventTimeWindows.of("5 seconds"))
+            .aggregate(n=wp.count())
+        )
+        assert "watermark       that of the DataFrame; made by Spark" in result.explain()

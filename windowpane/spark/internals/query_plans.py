@@ -6,6 +6,12 @@ import re
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from windowpane.spark.internals.session import is_classic
+
+WATERMARK = "spark.watermarkDelayMs"
+"""Metadata of a column that Spark makes a watermark of: the delay, in milliseconds."""
 
 _NO_IDEA = 1 << 50
 """Spark multiplies by the largest long where it knows nothing of an input."""
@@ -31,6 +37,28 @@ def estimated_bytes(dataframe: Any) -> int | None:
     except (AttributeError, TypeError, ValueError, Py4JError):
         return None
     return size if size < _NO_IDEA else None
+
+
+def without_watermark(dataframe: Any, column: str) -> tuple[Any, int] | None:
+    """Return the rows that ``withWatermark(column, ...)`` was called on last, and the delay in milliseconds.
+
+    ``None`` where that was not the last thing done to them, or the plan cannot be read (Connect).
+    """
+    if not getattr(dataframe, "isStreaming", False) or not is_classic(dataframe.sparkSession):
+        return None
+    delays = {field.name: field.metadata[WATERMARK] for field in dataframe.schema.fields if WATERMARK in field.metadata}
+    if delays.keys() != {column}:
+        return None
+    try:
+        plan = dataframe._jdf.queryExecution().analyzed()
+        if plan.nodeName() != "EventTimeWatermark":
+            return None
+        spark = dataframe.sparkSession
+        below = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan.child())
+        rows = DataFrame(below, spark)
+    except (AttributeError, TypeError, Py4JError):
+        return None
+    return rows, int(delays[column])
 
 
 def _nodes(plan: Any) -> list[Any]:

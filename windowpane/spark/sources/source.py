@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import hidden
-from windowpane.spark.internals.query_plans import metrics_names
+from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.queries.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
@@ -42,7 +42,6 @@ OWN_WATERMARK = "windowpane.own_watermark"
 
 NAME = "windowpane"
 """Name of the counters of an operator that is given none."""
-_WATERMARK = "spark.watermarkDelayMs"
 _PUNCTUATION = hidden("punctuation")
 
 
@@ -72,12 +71,19 @@ class Source:
     def of(cls, rows: Any, event_time: str | None, watermark: Any, heartbeat: str | None, name: str) -> Source:
         """Return the source of a DataFrame, or of rows that are made in Python, checked.
 
+        A watermark that the DataFrame got last (``df.withWatermark(event_time, ...)``) counts as given here, where it costs less
+        than in front of the rows.
+
         Raises:
             UnknownColumnError: it has no such event time or heartbeat.
             InvalidSpecError: something else was given than names, or no watermark can be made as it was said.
             InvalidDurationError: the watermark is neither a strategy nor a duration.
         """
         _check_names(event_time, heartbeat)
+        given = None if event_time is None or watermark is not None else without_watermark(rows, event_time)
+        if given is not None:
+            rows, milliseconds = given
+            watermark = f"{milliseconds} milliseconds"
         strategy = None if watermark is None else Watermarks.of(watermark)
         made = rows if isinstance(rows, ArrowRows) else read_in_arrow(rows)
         dataframe = rows.df if isinstance(rows, ArrowRows) else rows
@@ -211,7 +217,7 @@ class Source:
             return self.upstream.has_watermark
         if self.is_passed_on or (self.watermark is not None and self.is_streaming):
             return True
-        return any(_WATERMARK in field.metadata for field in self.dataframe.schema.fields)
+        return any(WATERMARK in field.metadata for field in self.dataframe.schema.fields)
 
     @property
     def delay(self) -> int:
