@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
-from windowpane.engines.common.rows import python_keys
+from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.keys.codes import is_nested
@@ -62,18 +62,27 @@ class Elements:
             yield self.keys[self.codes[found[start]]], found[start:end]
 
 
-def elements_of(rows: pa.Table, key_columns: Sequence[str], values: Sequence[Any], first: int) -> Elements:
+def elements_of(rows: pa.Table, key_columns: Sequence[str], seen: pa.Table, first: int) -> Elements:
     """Return the rows of a table as elements.
 
     Args:
         rows: the table, in order of arrival.
         key_columns: names of its key columns.
-        values: what functions see of each row.
+        seen: what functions see of each row.
         first: the number of the first row among those of the batch.
     """
     keys, codes = _numbered(rows, key_columns)
     filled = pc.fill_null(rows[TIME], MIN).to_numpy()
-    return Elements(keys, codes, values, filled, filled.tolist(), first)
+    return Elements(keys, codes, _made_by_key(seen, codes), filled, filled.tolist(), first)
+
+
+def _made_by_key(seen: pa.Table, codes: Integers) -> list[Any]:
+    """Return the rows in their order, made key by key: those of a key lie together in memory, where the cache finds them."""
+    order = stable_order(codes)
+    made = np.empty(len(codes), object)
+    made[order] = python_rows(seen.take(pa.array(order)))
+    values: list[Any] = made.tolist()
+    return values
 
 
 def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[list[Key], Integers]:

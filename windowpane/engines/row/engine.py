@@ -107,13 +107,13 @@ class _Batch:
 
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         if rows is not None:
-            values = python_rows(self._spelled(rows.select(self._program.values)))
+            seen = self._spelled(rows.select(self._program.values))
             operator = self._operator
             if isinstance(operator, GroupedOperator) and rows.num_rows >= FEWEST_ROWS.value and self._have_times(rows):
                 with self._collector.in_row_order():
-                    operator.take(elements_of(rows, self._program.key_columns, values, start))
+                    operator.take(elements_of(rows, self._program.key_columns, seen, start))
             else:
-                self._take_one_by_one(rows, values, start)
+                self._take_one_by_one(rows, python_rows(seen), start)
         self._operator.finish_batch()
 
     def _have_times(self, rows: pa.Table) -> bool:
