@@ -134,7 +134,7 @@ def all_cases() -> tuple[Case, ...]:
         _state_growth(),
         _open_sessions(),
         *_over_close(),
-        _over_lag(),
+        *_over_lag(),
         _over_growth(),
         _over_kernel(),
         *(_sql(name, view) for name, view in VIEWS.items()),
@@ -279,21 +279,27 @@ def _over_close() -> tuple[Case, ...]:
     parts = (Part(Feed(1_000, 1_000_000, "turns"), 0, 32),)
     peers = (*_both(runs=1), Contender(systems.FLINK_SQL, 3, 1))
 
-    def case(name: str, program: Program, ratio: float) -> Case:
+    by_text = (Contender(systems.WINDOWPANE, runs=1), peers[-1])
+
+    def case(name: str, program: Program, ratio: float, peers: tuple[Contender, ...] = peers) -> Case:
         goals = (Goal("flink-sql", "rows_per_s", ratio),)
         return Case(name, program, parts, peers, goals, format="csv", emit="close", batch_files=4)
 
     return (
         case("OVER ROWS 10 PRECEDING, sum and max", Program("over", preceding=10), 10),
         case("LAG per key", Program("lag"), 3),
+        case("OVER ROWS 10 PRECEDING by text, sum and max", Program("over", preceding=10, text_keys=True), 10, by_text),
     )
 
 
-def _over_lag() -> Case:
+def _over_lag() -> tuple[Case, ...]:
     parts = (Part(Feed(100_000, 1_000_000, "sequence"), 0, 24),)
-    peers = (*_both(runs=1), Contender(systems.TWS, 1, 1))
-    goals = (Goal("tws", "rows_per_s", 30),)
-    return Case("LAG per key, rows in order", Program("lag"), parts, peers, goals, emit="update")
+    tws, goals = Contender(systems.TWS, 1, 1), (Goal("tws", "rows_per_s", 30),)
+    by_text, program = (Contender(systems.WINDOWPANE, runs=1), tws), Program("lag", text_keys=True)
+    return (
+        Case("LAG per key, rows in order", Program("lag"), parts, (*_both(runs=1), tws), goals, emit="update"),
+        Case("LAG by text, rows in order", program, parts, by_text, goals, emit="update"),
+    )
 
 
 def _over_growth() -> Case:

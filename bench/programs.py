@@ -37,6 +37,11 @@ class Program:
     view: str = ""
     text_keys: bool = False
 
+    @property
+    def key(self) -> str:
+        """The column that OVER windows are partitioned by."""
+        return "name" if self.text_keys else "k"
+
 
 @dataclass(frozen=True)
 class Task:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-from bench.programs import CHECK, Program, Task
+from bench.programs import CHECK, TEXT_KEY, Program, Task
 from bench.systems.task_folder import read_task, write_figures
 
 CORES = 2
@@ -54,10 +54,11 @@ def query(program: Program) -> str:
             SELECT k, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000, COUNT(*), SUM(price), MAX(price)
             FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '{program.size}' SECOND))
             GROUP BY k, window_start, window_end"""
+    key = f"'{TEXT_KEY}' || CAST(k AS STRING)" if program.text_keys else "k"
     if program.kind == "over":
-        frame = f"PARTITION BY k ORDER BY ts ROWS BETWEEN {program.preceding} PRECEDING AND CURRENT ROW"
+        frame = f"PARTITION BY {key} ORDER BY ts ROWS BETWEEN {program.preceding} PRECEDING AND CURRENT ROW"
         return f"INSERT INTO results SELECT k, ms, 0, SUM(price) OVER ({frame}), MAX(price) OVER ({frame}) FROM bids"
-    lag = "LAG(price) OVER (PARTITION BY k ORDER BY ts)"
+    lag = f"LAG(price) OVER (PARTITION BY {key} ORDER BY ts)"
     return f"INSERT INTO results SELECT k, ms, 0, price, COALESCE({lag}, 0) FROM bids"
 
 

@@ -67,7 +67,7 @@ class Lag(StatefulProcessor):
         held = self._last.get()
         last = held[0] if held is not None else 0
         for row in sorted(rows, key=lambda row: row.ts):
-            yield Row(k=key[0], window_end=row.ts, n=0, s=row.price, m=last)
+            yield Row(k=row.k, window_end=row.ts, n=0, s=row.price, m=last)
             last = row.price
         self._last.update((last,))
 
@@ -78,7 +78,7 @@ class Lag(StatefulProcessor):
 def main() -> None:
     task: Task = read_task()
     if task.program.kind == "lag":
-        grouped = read(session(), task).groupBy("k")
+        grouped = read(session(), task).groupBy(task.program.key)
         run(task, grouped.transformWithState(Lag(), _SCHEMA, "append", "None"))
         return
     rows = read(session(), task).withWatermark("ts", delay(task)).selectExpr("k", "price", "ts", "unix_millis(ts) AS ms")

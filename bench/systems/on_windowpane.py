@@ -33,7 +33,7 @@ def over(task: Task, rows: Any) -> Any:
     Rows have an id.
     """
     clock = {"watermark": delay(task)} if task.emit == "close" or task.program.kind == "lag" else {}
-    stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by("k").order_by("ts")
+    stream = wp.over(rows, event_time="ts", key="id", **clock).partition_by(task.program.key).order_by("ts")
     if task.program.kind == "lag":
         calls = {"s": wp.col("price"), "m": wp.lag("price")}
     else:

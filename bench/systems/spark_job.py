@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.programs import CHECK, Task
+from bench.programs import CHECK, TEXT_KEY, Task
 from bench.systems.task_folder import write_figures
 
 CORES = 2
@@ -64,13 +64,15 @@ def input_folder(task: Task) -> str:
 
 
 def read(spark: SparkSession, task: Task) -> DataFrame:
-    """Return the task's rows (k, price, ts) as a stream, with as many files a batch as the task says."""
+    """Return the task's rows (k, price, ts; name where keys are texts) as a stream, with as many files a batch as it says."""
     folder = input_folder(task)
     files = spark.readStream.option("maxFilesPerTrigger", task.batch_files)
     if task.format == "csv":
         rows = files.schema("k bigint, price bigint, ms bigint").csv(folder)
-        return rows.select("k", "price", F.timestamp_millis("ms").alias("ts"))
-    return files.schema("k bigint, price bigint, ts timestamp").parquet(folder)
+        rows = rows.select("k", "price", F.timestamp_millis("ms").alias("ts"))
+    else:
+        rows = files.schema("k bigint, price bigint, ts timestamp").parquet(folder)
+    return rows.withColumn("name", F.concat(F.lit(TEXT_KEY), "k")) if task.program.text_keys else rows
 
 
 def _copy(file: Path, to: Path, number: int) -> None:
