@@ -10,7 +10,6 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.sql.streaming.map_state_client import MapStateClient
 from pyspark.sql.streaming.proto import StateMessage_pb2
 from pyspark.sql.streaming.stateful_processor import MapState
-from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient
 
 from windowpane.spark.stages.blob_state import SparkBlobStore
 
@@ -33,11 +32,6 @@ class Server:
     def _send_proto_message(self, message):
         request = StateMessage_pb2.StateRequest()
         request.ParseFromString(message)
-        if request.HasField("statefulProcessorCall"):
-            timer = request.statefulProcessorCall.timerStateCall.register.expiryTimestampMs
-            self.calls.append(("registerTimer", timer))
-            self.answers.append((1, "no clock", b"") if timer < 0 else (0, "", b""))
-            return
         call = request.stateVariableRequest.mapStateCall
         self.calls.append(kind := call.WhichOneof("method"))
         if kind == "updateValue" and FAILS in call.updateValue.value:
@@ -54,8 +48,6 @@ class Server:
 
     def _receive_proto_message(self):
         return self.answers.popleft()
-
-    register_timer = StatefulProcessorApiClient.register_timer
 
 
 @pytest.fixture
@@ -94,7 +86,7 @@ def test_a_read_and_a_removal_see_the_writes_before(server, store):
 def test_what_could_not_be_written_is_said_with_the_next_question_and_no_answer_is_left(server, store, asked):
     store.put("a", FAILS)
     store.put("b", b"2")
-    with pytest.raises(PySparkRuntimeError, match="Error in a state call: the disk is full"):
+    with pytest.raises(PySparkRuntimeError, match="Error in a call to map state: the disk is full"):
         asked(store)
     assert not server.answers
     assert store.get("b") == b"2"
@@ -130,25 +122,8 @@ def test_the_next_bucket_sees_its_own_blobs(server, store):
     assert store.get("a") is None
 
 
-def test_a_timer_is_registered_among_the_writes_and_nobody_waits_for_it(server, store):
-    store.put("a", b"1")
-    store.register_timer(None, 7)
-    assert server.calls == ["updateValue", ("registerTimer", 7)]
-    assert len(server.answers) == 2
-    store.settle()
-    assert not server.answers
-    store.register_timer(None, -1)
-    with pytest.raises(PySparkRuntimeError, match="Error in a state call: no clock"):
-        store.settle()
-    assert (store.get("a"), list(server.answers)) == (b"1", [])
-
-
 def test_a_map_without_such_a_client_is_asked_at_once():
-    written: dict[object, object] = {}
-
-    class Handle:
-        def registerTimer(self, milliseconds):  # noqa: N802
-            written["timer"] = milliseconds
+    written = {}
 
     class Map:
         def updateValue(self, key, value):  # noqa: N802
@@ -168,5 +143,3 @@ def test_a_map_without_such_a_client_is_asked_at_once():
     assert (store.get("a"), store.get("b")) == (b"1", None)
     store.remove("a")
     assert not written
-    store.register_timer(Handle(), 7)
-    assert written == {"timer": 7}

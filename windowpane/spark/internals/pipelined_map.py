@@ -69,18 +69,6 @@ class PipelinedMap:
         self._map.removeKey(key)
         self._settle_from(_MOST_UNANSWERED)
 
-    def register_timer(self, handle: Any, milliseconds: int) -> None:
-        """Have Spark call the bucket when its clock is past an instant, which is ``handle.registerTimer``.
-
-        Raises:
-            PySparkRuntimeError: the server could not carry out this call, or a write before it.
-        """
-        if self._server is None:
-            handle.registerTimer(milliseconds)
-        else:
-            self._server.register_timer(milliseconds)
-            self._settle_from(_MOST_UNANSWERED)
-
     def settle(self) -> None:
         """Read the answers to all writes.
 
@@ -108,15 +96,11 @@ class _Deferring:
         self.unanswered += 1
         return _DONE, "", b""
 
-    def register_timer(self, milliseconds: int) -> None:
-        """Send what the client sends, and do not wait: the server makes encoders for timers in every task."""
-        type(self._server).register_timer(self, milliseconds)
-
     def answers(self) -> list[Any]:
         """Return the value that each unanswered call was answered with, ``None`` where there is none."""
         answers = [self._server._receive_proto_message() for _ in range(self.unanswered)]
         self.unanswered = 0
         failures = [answer[1] for answer in answers if answer[0] != _DONE]
         if failures:
-            raise PySparkRuntimeError(f"Error in a state call: {failures[0]}")
+            raise PySparkRuntimeError(f"Error in a call to map state: {failures[0]}")
         return [self._server._deserialize_from_bytes(answer[2]) if answer[2] else None for answer in answers]

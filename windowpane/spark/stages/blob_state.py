@@ -48,10 +48,6 @@ class SparkBlobStore:
         self._fetched.pop(key, None)
         self._map.remove((key,))
 
-    def register_timer(self, handle: Any, milliseconds: int) -> None:
-        """Have Spark call the bucket again; whether it could be said, ``settle`` tells."""
-        self._map.register_timer(handle, milliseconds)
-
     def settle(self) -> None:
         """Wait until everything is stored: the last thing before Spark is asked for anything else, or for another bucket.
 

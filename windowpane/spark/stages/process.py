@@ -100,21 +100,22 @@ class BucketProcessor(StatefulProcessor):
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
         """Keep the state that a bucket begins with, in the first batch of a query, and have its timer call it."""
         self._compare_layouts(key)
-        tick = self._tick(timerValues)
         for name, blob in zip(initialState["name"], initialState["blob"], strict=True):
             self._store.put(name, bytes(blob))
-        if tick is not None:
-            self._store.register_timer(self._handle, tick + 1)
         self._store.settle()
+        if self._time_mode != _NO_TIMERS:
+            is_clock = self._time_mode == _PROCESSING_TIME
+            tick = self._now(timerValues) if is_clock else timerValues.getCurrentWatermarkInMs()
+            self._handle.registerTimer(tick + 1)
 
     def close(self) -> None:
         """Nothing to release."""
 
     def _run(self, key: Any, tables: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
-        """Yield what the batch of a bucket gives; Spark takes it while the last of the state and the timer are written."""
+        """Yield what the batch of a bucket gives; Spark takes it while the last of the state is written."""
         self._called.add(key)
         spark_watermark = timer_values.getCurrentWatermarkInMs() if self._time_mode != _NO_TIMERS else 0
-        now, tick = self._now(timer_values), self._tick(timer_values)
+        now = self._now(timer_values)
         marks = [table for table in tables if is_mark(table)]
         reports = [each for each in map(reported, tables) if each is not None]
         rows, passed = parted([table for table in tables if not is_mark(table) and reported(table) is None])
@@ -135,13 +136,14 @@ class BucketProcessor(StatefulProcessor):
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)
-            if tick is not None and (self._own is not None or not output.is_idle):
-                self._store.register_timer(self._handle, tick + 1)
             yield from map(pandas_of, self._wire.frames(output, passed, standing))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:
             self._store.settle()
+        if self._time_mode != _NO_TIMERS and (self._own is not None or not output.is_idle):
+            tick = now if self._time_mode == _PROCESSING_TIME else spark_watermark
+            self._handle.registerTimer(tick + 1)
 
     def _engine_output(self, rows: list[pa.Table], moves: Moves, now: int) -> BucketOutput:
         """Return what the engine emits: of rows, then of the watermark that they have made, if that is in force at once."""
@@ -160,12 +162,6 @@ class BucketProcessor(StatefulProcessor):
 
     def _watermark(self, spark_watermark: int) -> int:
         return MIN if spark_watermark <= 0 else spark_watermark * 1000 - 1
-
-    def _tick(self, timer_values: Any) -> int | None:
-        """Return the time that timers go by, ``None`` without timers."""
-        if self._time_mode == _NO_TIMERS:
-            return None
-        return self._now(timer_values) if self._time_mode == _PROCESSING_TIME else timer_values.getCurrentWatermarkInMs()
 
     def _now(self, timer_values: Any) -> int:
         now = int(timer_values.getCurrentProcessingTimeInMs()) if self._time_mode != _NO_TIMERS else -1
