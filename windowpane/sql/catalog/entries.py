@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,15 +10,13 @@ from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.streaming.job import Job
-from windowpane.windowing.intervals import MICROS_PER_DAY
+from windowpane.sql.values.intervals import length, of_sql
 
 ROW_ID = "_row_id"
 """The hidden key of a table that declares none."""
 
 
 _OF_SINK = "query of sink "
-_BEHIND = re.compile(r"\(to_months\(0\) \+ to_days\((\d+)\) \+ to_microseconds\((\d+)\)\)")
-"""An interval without months, as ``interval_sql`` writes it."""
 
 
 def query_of_sink(sink: str) -> str:
@@ -51,8 +48,8 @@ class TableWatermark:
         """Microseconds that it stays behind the column, ``None`` where it is made in another way."""
         if self.sql == quoted(self.column):
             return 0
-        found = _BEHIND.fullmatch(self.sql.removeprefix(f"({quoted(self.column)} - ").removesuffix(")"))
-        return None if found is None else int(found[1]) * MICROS_PER_DAY + int(found[2])
+        behind = of_sql(self.sql.removeprefix(f"({quoted(self.column)} - ").removesuffix(")"))
+        return None if behind is None or behind.days < 0 or behind.micros < 0 else length(behind)
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,12 @@ _ISO = re.compile(
 )
 _ISO_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DAYS_A_MONTH = 30
+_SQL = re.compile(r"\(to_months\((-?\d+)\) \+ to_days\((-?\d+)\) \+ to_microseconds\((-?\d+)\)\)")
 
 
 def interval_sql(interval: Interval) -> str:
     """Return a DuckDB expression for an interval."""
     return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
-
-
-_SQL = re.compile(r"\(to_months\((-?\d+)\) \+ to_days\((-?\d+)\) \+ to_microseconds\((-?\d+)\)\)")
 
 
 def of_sql(sql: str) -> Interval | None:
