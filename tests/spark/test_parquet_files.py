@@ -27,10 +27,12 @@ SCHEMA = "k string, v bigint, t timestamp"
 BY_ARROW = "files read by Arrow, where they are encoded"
 
 
-def written(folder: Path, number: int, columns: dict[str, pa.Array] | None = None, name: str | None = None) -> Path:
-    """Write a file of forty rows; files follow one another in time."""
+def written(
+    folder: Path, number: int, columns: dict[str, pa.Array] | None = None, name: str | None = None, place: int | None = None
+) -> Path:
+    """Write a file of forty rows; files follow one another in time, but for one that has another ``place`` there."""
     folder.mkdir(exist_ok=True, parents=True)
-    seconds = np.arange(40) % 7 + 10 * number
+    seconds = np.arange(40) % 7 + 10 * (number if place is None else place)
     made = columns or {
         "v": pa.array(np.arange(40)),
         "k": pa.array([f"key {each % 5}" if each % 5 else None for each in range(40)]),
@@ -222,9 +224,8 @@ def test_names_of_files_are_those_that_the_file_system_has(spark, tmp_path):
 
 
 def test_late_rows_are_data_as_they_are_of_rows_from_spark(spark, tmp_path, by_spark):
-    for number, first in enumerate((3, 4, 0, 6)):
-        os.rename(written(tmp_path / "made", first), written(tmp_path / "in", number))
-        os.utime(tmp_path / "in" / f"{number:03}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    for number, place in enumerate((3, 4, 0, 6)):
+        written(tmp_path / "in", number, place=place)
     found = {}
     for reader in ("arrow", "spark"):
         if reader == "spark":
@@ -307,18 +308,18 @@ def test_a_later_file_that_spark_reads_otherwise_is_refused_and_the_query_goes_o
 
 
 def test_a_watermark_that_the_dataframe_has_already_is_as_one_given_here(spark, tmp_path, by_spark):
-    for number, first in enumerate((0, 3, 1, 6)):
-        os.rename(written(tmp_path / "made", first), written(tmp_path / "in", number))
-        os.utime(tmp_path / "in" / f"{number:03}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    for number, place in enumerate((0, 3, 1, 6)):
+        written(tmp_path / "in", number, place=place)
     found = {}
     for reader in ("arrow", "spark"):
         if reader == "spark":
             by_spark()
         files = stream(spark, tmp_path / "in")
-        for said in ("DataFrame", "stream"):
-            rows = wp.stream(files.withWatermark("t", "12 seconds"), event_time="t")
-            if said == "stream":
-                rows = wp.stream(files, event_time="t", watermark="12 seconds")
+        given = {
+            "DataFrame": wp.stream(files.withWatermark("t", "12 seconds"), event_time="t"),
+            "stream": wp.stream(files, event_time="t", watermark="12 seconds"),
+        }
+        for said, rows in given.items():
             result = rows.key_by("k").window(wp.TumblingEventTimeWindows.of("5 seconds")).aggregate(n=wp.count(), s=wp.sum("v"))
             assert how(result) == (BY_ARROW if reader == "arrow" else "")
             assert "watermark       the latest t less 12 seconds; made by Spark" in result.explain()

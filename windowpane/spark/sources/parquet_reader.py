@@ -86,7 +86,7 @@ class ParquetColumns:
                 if file is None or file.path != path:
                     with _said_of(path):
                         file = _File.opened(path, self.schema)
-                for group in file.groups_at[row]:
+                for group in file.groups_at.get(row, ()):
                     yield partial(file.read, group)
 
     def refusal(self, sample: str, columns: Sequence[str]) -> str | None:
