@@ -14,7 +14,7 @@ import pytest
 from windowpane.kernels.keys.codes import NULL_CODE, canonical, equality_codes, order_codes
 from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, plain_bits, ranked_codes, validity
 from windowpane.kernels.keys.partition_hash import partition_hash
-from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.keys.row_differences import differing, written_differently
 from windowpane.kernels.keys.splitmix import GAMMA, mixed, stepped
 from windowpane.kernels.keys.texts_by_length import texts_by_length
 from windowpane.kernels.sorting.sort_keys import SortKeys
@@ -90,6 +90,32 @@ def test_equal_values_get_one_spelling() -> None:
 )
 def test_where_columns_differ(kind: pa.DataType, left: list, right: list, expected: list[bool]) -> None:
     assert differing(pa.array(left, kind), pa.array(right, kind)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "expected"),
+    [
+        (pa.float64(), [0.0, -0.0, NAN, -NAN, None, 0.0, 1.0], [-0.0, -0.0, -NAN, NAN, -0.0, None, -1.0], [1, 0, 0, 0, 1, 1, 1]),
+        (pa.float32(), [0.0, -0.0, None], [-0.0, -0.0, None], [1, 0, 0]),
+        (
+            pa.list_(pa.float64()),
+            [[0.0], [None, -0.0], [NAN], [], None],
+            [[-0.0], [None, -0.0], [-NAN], None, None],
+            [1, 0, 0, 1, 0],
+        ),
+        (pa.struct([("x", pa.float64())]), [{"x": 0.0}, {"x": None}], [{"x": -0.0}, {"x": None}], [1, 0]),
+        (
+            pa.map_(pa.string(), pa.float64()),
+            [[("b", 1.0), ("a", 0.0)]] * 2,
+            [[("a", 0.0), ("b", 1.0)], [("a", -0.0), ("b", 1.0)]],
+            [0, 1],
+        ),
+        (pa.int64(), [0, None], [0, 1], [0, 1]),
+    ],
+    ids=str,
+)
+def test_where_columns_are_written_differently(kind: pa.DataType, left: list, right: list, expected: list[int]) -> None:
+    assert written_differently(pa.array(left, kind), pa.array(right, kind)).tolist() == [bool(each) for each in expected]
 
 
 def test_splitmix_draws_the_published_numbers_of_seed_0() -> None:

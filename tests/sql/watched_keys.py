@@ -15,7 +15,6 @@ import pytest
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import is_float
 from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.job import Job
@@ -25,9 +24,8 @@ Row = tuple[str, str]
 
 
 def _as_text(column: Column) -> str:
-    """Return a value as text: the same for equal values, so 0.0 for -0.0."""
-    value = f"({quoted(column.id)} + 0)" if is_float(column.type) else quoted(column.id)
-    return f"CAST({value} AS VARCHAR)"
+    """Return a value as it is written."""
+    return f"replace(CAST({quoted(column.id)} AS VARCHAR), '-nan', 'nan')"
 
 
 class Watch:

@@ -15,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
@@ -78,11 +78,11 @@ def _differ(program: OverProgram, spans: Spans, source: Integers, before: Intege
     """Return which rows are not what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
     for name in program.outputs.names:
-        found |= differing(was[name], current[name])
+        found |= written_differently(was[name], current[name])
     rows = np.flatnonzero((before >= 0) & (source != before))
     for name in program.columns.names if len(rows) else ():
         column = spans.table[name].combine_chunks()
-        found[rows] |= differing(column.take(pa.array(before[rows])), column.take(pa.array(source[rows])))
+        found[rows] |= written_differently(column.take(pa.array(before[rows])), column.take(pa.array(source[rows])))
     return found
 
 

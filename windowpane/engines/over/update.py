@@ -35,7 +35,7 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import JUDGING_WATERMARK, SORT_KEY, TIME
-from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
 from windowpane.kernels.over.calls.call import CallKernel
@@ -326,7 +326,7 @@ class _Batch:
         found = np.zeros(len(at), np.bool_)
         for name, new in zip(self._engine.window.carries.names, values.carries, strict=True):
             old = spans.table[name].take(pa.array(source)).combine_chunks()
-            found |= differing(old, new.take(pa.array(at)))
+            found |= written_differently(old, new.take(pa.array(at)))
         return found
 
     # --- what comes out -------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class _Batch:
         runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
         # Equal values may look different (a map's order): what was emitted stays as it was.
-        differs = {name: affected[name] & differing(stored[name], fresh[name]) for name in names}
+        differs = {name: affected[name] & written_differently(stored[name], fresh[name]) for name in names}
         taken = {name: differs[name] if name in runs else affected[name] for name in names}
         current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
         emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))

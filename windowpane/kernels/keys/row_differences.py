@@ -1,4 +1,7 @@
-"""Where two columns differ, as Spark SQL compares values: NaN equals NaN, -0.0 equals 0.0, NULL equals NULL only."""
+"""Where two columns differ.
+
+As Spark SQL compares values NaN equals NaN, -0.0 equals 0.0, NULL equals NULL only; as they are written, -0.0 differs from 0.0.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Mask
+from windowpane.arrays import Doubles, Mask
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
-from windowpane.windowing.aggregates.canonical import form_of
+from windowpane.windowing.aggregates.canonical import Form, form_of, written_form_of
 
 _COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
 
@@ -23,11 +26,25 @@ def differing(left: pa.Array, right: pa.Array) -> Mask:
     if any(test(left.type) for test in _COMPARED):
         different: Mask = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
         return uneven | different
-    return _by_form(left, right)
+    return _by_form(left, right, form_of(left.type))
 
 
-def _by_form(left: pa.Array, right: pa.Array) -> Mask:
-    form = form_of(left.type)
+def written_differently(left: pa.Array, right: pa.Array) -> Mask:
+    """Return where two columns of one type are not the same as written: where they differ, and where zeros have other signs."""
+    if pa.types.is_floating(left.type):
+        one, other = _doubles(left), _doubles(right)
+        signs: Mask = (one == 0) & (other == 0) & (np.signbit(one) != np.signbit(other))
+        return differing(left, right) | signs
+    if pa.types.is_nested(left.type):
+        return _by_form(left, right, written_form_of(left.type))
+    return differing(left, right)
+
+
+def _doubles(column: pa.Array) -> Doubles:
+    return column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _by_form(left: pa.Array, right: pa.Array, form: Form) -> Mask:
     pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
     same = [a is b if a is None or b is None else form.freeze(a) == form.freeze(b) for a, b in pairs]
     return ~np.array(same, np.bool_) if same else np.zeros(0, np.bool_)

@@ -51,6 +51,11 @@ class Relation:
         """The columns that users see."""
         return tuple(column for column in self.columns if not column.hidden)
 
+    @property
+    def types(self) -> dict[str, SqlType]:
+        """The types of its columns by name."""
+        return {column.name: column.type for column in self.columns}
+
 
 @dataclass(frozen=True)
 class PlainView:

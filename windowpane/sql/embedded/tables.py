@@ -402,7 +402,7 @@ def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
         if storage.is_empty(f"{info.pending} WHERE {quoted(WEIGHT)} < 0"):
             changes = Inserts(info.pending)
         else:
-            changes = netted(storage, f"SELECT * FROM {info.pending}", [column.name for column in relation.columns])
+            changes = netted(storage, f"SELECT * FROM {info.pending}", relation.types)
     if new is None or changes is None:
         return new or changes
     names = ", ".join(quoted(name) for name in [*(column.name for column in relation.columns), WEIGHT])

@@ -58,9 +58,8 @@ class StaleViews:
         waiting = {}
         for name, relation in relations.items():
             if self._storage.has_state(_name(view, name)):
-                columns = [column.name for column in relation.columns]
-                items = ", ".join(map(quoted, [*columns, WEIGHT]))
-                delta = netted(self._storage, f"SELECT {items} FROM {_table(view, name)}", columns)
+                items = ", ".join(map(quoted, [*relation.types, WEIGHT]))
+                delta = netted(self._storage, f"SELECT {items} FROM {_table(view, name)}", relation.types)
                 if delta is not None:
                     waiting[name] = delta
         self.drop(view, relations)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.written import in_one_spelling
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, listed
 
 
@@ -47,10 +48,20 @@ class Aggregate(Unary):
 
     def sql(self, *relations: str, extra: str = "") -> str:
         pairs = zip(self.calls, self.columns[len(self.groups) :], strict=True)
-        items = [quoted(group) for group in self.groups]
-        items += [f"{call} AS {quoted(column.id)}" for call, column in pairs]
-        by = f" GROUP BY {listed(self.groups)}" if self.groups else ""
+        items = [*self.shown_groups, *(f"{call} AS {quoted(column.id)}" for call, column in pairs)]
+        by = f" GROUP BY {', '.join(self.group_values)}" if self.groups else ""
         return f"SELECT {', '.join(items) or '1'} FROM {relations[0]}{by}"
+
+    @property
+    def group_values(self) -> list[str]:
+        """What its rows are grouped by as SQL: one value for all that are equal."""
+        return [in_one_spelling(quoted(group), self.input.column(group).type) for group in self.groups]
+
+    @property
+    def shown_groups(self) -> list[str]:
+        """The columns of the groups as SQL, named."""
+        pairs = zip(self.group_values, map(quoted, self.groups), strict=True)
+        return [value if value == name else f"{value} AS {name}" for value, name in pairs]
 
     @property
     def detail(self) -> str:
@@ -173,8 +184,9 @@ class SetOperation(Node):
         width = len(self.columns)
         parts = []
         for node, relation in zip(self.inputs, relations, strict=True):
-            items = zip(node.columns[:width], self.columns, strict=True)
-            parts.append(f"SELECT {', '.join(f'{quoted(a.id)} AS {quoted(b.id)}' for a, b in items)} FROM {relation}")
+            pairs = zip(node.columns[:width], self.columns, strict=True)
+            items = (f"{in_one_spelling(quoted(one.id), one.type)} AS {quoted(other.id)}" for one, other in pairs)
+            parts.append(f"SELECT {', '.join(items)} FROM {relation}")
         return f" {self.kind.upper()} ".join(parts)
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import is_float
+from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
 from windowpane.sql.on_spark.letters import CLOCK
 from windowpane.sql.streaming.deltas import WEIGHT
@@ -122,5 +122,11 @@ def hash_sql(keys: Sequence[Column]) -> str:
     """Return a hash of columns as SQL: equal keys have equal hashes, under any version of DuckDB; NULL is a value."""
     if not keys:
         return "0::UBIGINT"
-    texts = (f"CAST({f'({quoted(key.id)} + 0)' if is_float(key.type) else quoted(key.id)} AS VARCHAR)" for key in keys)
+    texts = (_hashed_text(key) for key in keys)
     return f"md5_number_lower(concat_ws(chr(31), {', '.join(f'coalesce({text}, chr(0))' for text in texts)}))"
+
+
+def _hashed_text(key: Column) -> str:
+    value = in_one_spelling(quoted(key.id), key.type)
+    text = f"CAST({value} AS VARCHAR)"
+    return f"replace({text}, '-nan', 'nan')" if has_spellings(key.type) else text

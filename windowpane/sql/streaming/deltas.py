@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,33 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers
 from windowpane.engines.over.program import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.kernels.over.sorting import partition_numbers
+from windowpane.sql.bind.scope import Column
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.written import has_spellings, spelling
 from windowpane.sql.values.far_instants import cells
 
 WEIGHT = "windowpane_w"
+
+Types = Mapping[str, SqlType]
+"""The columns of a batch, with their types."""
+
+
+def types_of(columns: Iterable[Column]) -> Types:
+    """Return columns of a plan as those of a batch."""
+    return {column.id: column.type for column in columns}
 
 
 def same(one: str, other: str, names: Sequence[str]) -> str:
     """Return the condition that two aliased relations agree on columns, NULLs included."""
     return " AND ".join(f"{one}.{quoted(name)} IS NOT DISTINCT FROM {other}.{quoted(name)}" for name in names) or "TRUE"
+
+
+def differing(one: str, other: str, kind: SqlType) -> str:
+    """Return the condition that two values are not the same as written."""
+    differ = f"{one} IS DISTINCT FROM {other}"
+    return f"({differ} OR {spelling(one, kind)} <> {spelling(other, kind)})" if has_spellings(kind) else differ
 
 
 def distinct_items(alias: str, names: Sequence[str]) -> str:
@@ -55,22 +73,26 @@ def kept(storage: Storage, delta: str) -> str | None:
     return None if storage.is_empty(delta) else delta
 
 
-def settled(storage: Storage, delta: str, columns: Sequence[str]) -> str | None:
+def settled(storage: Storage, delta: str, columns: Types) -> str | None:
     """Return a batch in which every row counts once, ``None`` if nothing is left of it; one that is so already stays as it is."""
     return delta if isinstance(delta, Inserts | Netted) else netted(storage, f"SELECT * FROM {delta}", columns)
 
 
-def netted(storage: Storage, query: str, columns: Sequence[str]) -> str | None:
-    """Return the changes of a query as a batch in which every row counts once, ``None`` if nothing is left of it."""
+def netted(storage: Storage, query: str, columns: Types) -> str | None:
+    """Return the changes of a query as a batch in which every row counts once, ``None`` if nothing is left of it.
+
+    Rows cancel that are the same as written, see ``written``.
+    """
     names = ", ".join(map(quoted, columns))
     weight = quoted(WEIGHT)
-    by = f"GROUP BY {names} " if names else ""
+    spellings = [spelling(quoted(name), kind) for name, kind in columns.items() if has_spellings(kind)]
+    by = f"GROUP BY {', '.join([names, *spellings])} " if names else ""
     items = f"{names}, " if names else ""
     name = storage.temporary(f"SELECT {items}sum({weight})::INTEGER AS {weight} FROM ({query}) {by}HAVING sum({weight}) <> 0")
     return None if storage.is_empty(name) else Netted(name)
 
 
-def difference(storage: Storage, old: str | None, new: str, columns: Sequence[str]) -> str | None:
+def difference(storage: Storage, old: str | None, new: str, columns: Types) -> str | None:
     """Return the batch that turns the result of one query into that of another."""
     if old is None or storage.is_empty(old):
         return kept(storage, Inserts(f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM {new})"))
@@ -110,8 +132,17 @@ def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
 def _key_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
     """Return a number for the key of each row, dense from 0."""
     if any(pa.types.is_nested(column.type) or pa.types.is_interval(column.type) for column in columns):
-        columns = [pa.array([repr(cell) for cell in cells(column)]) for column in columns]
+        columns = [pa.array([repr(_value(cell)) for cell in cells(column)]) for column in columns]
     return np.unique(partition_numbers(columns, rows), return_inverse=True)[1].reshape(-1)
+
+
+def _value(cell: Any) -> Any:
+    """Return what is the same for equal cells."""
+    if isinstance(cell, list):
+        return [_value(each) for each in cell]
+    if isinstance(cell, pa.MonthDayNano):
+        return (cell.months * 30 + cell.days) * 86_400_000_000_000 + cell.nanoseconds
+    return cell + 0.0 if isinstance(cell, float) else cell
 
 
 def to_weights(table: pa.Table) -> pa.Table:

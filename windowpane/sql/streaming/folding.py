@@ -16,7 +16,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Fold, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, same
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, differing, same
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas
 
@@ -85,7 +85,8 @@ class Folded:
     def _changed_sql(self, merged: str) -> str:
         """Return the rows of the result that a batch changed, as they were and as they are; without GROUP BY there is one."""
         was, now = self._values(_OLD), self._values("")
-        differs = [f"{old} IS DISTINCT FROM {new}" for old, new in zip(was, now, strict=True) if old != new]
+        values = zip(was, now, self._node.columns, strict=True)
+        differs = [differing(old, new, column.type) for old, new, column in values if old != new]
         if not self._node.groups:
             return f"SELECT {self._row('', 1)} FROM {merged} WHERE FALSE" if not differs else self._both(merged, differs, "", "")
         differs.append(f"({_OLD}{ROWS} > 0) <> ({ROWS} > 0)")
@@ -109,11 +110,10 @@ class Folded:
         return ", ".join([*items, f"{weight} AS {quoted(WEIGHT)}"])
 
     def _batch_sql(self, batch: str) -> str:
-        items = [quoted(group) for group in self._node.groups]
-        items.append(f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {ROWS}")
+        items = [*self._node.shown_groups, f"coalesce(sum({quoted(WEIGHT)}), 0)::BIGINT AS {ROWS}"]
         for index, fold in enumerate(self._folds):
             items += [f"CAST({_partial(fold)} AS {fold.kept}) AS a{index}", f"{_seen(fold)}::BIGINT AS n{index}"]
-        by = f" GROUP BY {', '.join(map(quoted, self._node.groups))}" if self._node.groups else ""
+        by = f" GROUP BY {', '.join(self._node.group_values)}" if self._node.groups else ""
         return f"SELECT {', '.join(items)} FROM {batch}{by}"
 
     def _merged_sql(self, batch: str) -> str:

@@ -10,7 +10,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, Node
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, distinct_items, kept, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, distinct_items, kept, same, settled, types_of
 from windowpane.sql.streaming.folding import ROWS, Folded
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
@@ -47,7 +47,7 @@ class FoldedWithRows(Folded):
 
     def _taken(self, batch: str, initial: bool) -> str | None:
         names, key = [column.id for column in self._node.input.columns], self._node.input.key
-        counted = settled(self._storage, batch, names)
+        counted = settled(self._storage, batch, types_of(self._node.input.columns))
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
         if initial or not self._had_rows:
             if counted is not None:
@@ -77,7 +77,7 @@ class FoldedWithRows(Folded):
         groups = [quoted(group) for group in self._node.groups]
         gone = f"(SELECT {', '.join([*groups, *values])} FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         lost = " OR ".join(f"d.v{index} = s.a{index}" for index in extremes)
-        items, condition = distinct_items("d", self._node.groups), same("d", "s", self._node.groups)
+        items, condition = distinct_items("s", self._node.groups), same("d", "s", self._node.groups)
         query = f"SELECT DISTINCT {items} FROM {gone} AS d JOIN {self.tables[0]} AS s ON {condition} WHERE {lost}"
         found = self._storage.temporary(query)
         return None if self._storage.is_empty(found) else found

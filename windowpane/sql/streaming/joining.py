@@ -22,7 +22,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Join
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, kept, same, settled, types_of
 from windowpane.sql.streaming.freeing import free, frees_rows
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
@@ -52,8 +52,8 @@ class Joined:
 
     def _taken(self, deltas: Deltas, initial: bool) -> str | None:
         batches = [
-            None if delta is None else settled(self._storage, delta, columns)
-            for delta, columns in zip(deltas, self.state_columns, strict=True)
+            None if delta is None else settled(self._storage, delta, types_of(source.columns))
+            for delta, source in zip(deltas, self._node.inputs, strict=True)
         ]
         if self._node.by_arrival:
             return self._met(batches)

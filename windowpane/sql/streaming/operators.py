@@ -30,7 +30,7 @@ from windowpane.sql.nodes import (
     Unnest,
 )
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, difference, kept, like, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, Netted, apply_to, difference, kept, like, same, settled, types_of
 from windowpane.sql.streaming.freeing import free
 
 Deltas = Sequence[str | None]
@@ -136,7 +136,7 @@ class Keyed:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the touched keys."""
         batches = [
-            None if delta is None else settled(self._storage, delta, [column.id for column in source.columns])
+            None if delta is None else settled(self._storage, delta, types_of(source.columns))
             for delta, source in zip(deltas, self._node.inputs, strict=True)
         ]
         if initial or self._is_first:
@@ -149,7 +149,7 @@ class Keyed:
         old = self._storage.temporary(self._node.sql(*self._restricted(touched)))
         self._take(batches)
         new = f"({self._node.sql(*self._restricted(touched))})"
-        changes = difference(self._storage, old, new, [column.id for column in self._node.columns])
+        changes = difference(self._storage, old, new, types_of(self._node.columns))
         self._trim(touched)
         self._free()
         return changes
@@ -165,7 +165,7 @@ class Keyed:
     def _filled(self, batches: Sequence[str | None]) -> str | None:
         """Return the result of the first batch, which is all of the state."""
         self._take(batches)
-        changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", [])
+        changes = difference(self._storage, None, f"({self._node.sql(*self.tables)})", {})
         self._trim(None)
         self._free()
         return changes
@@ -253,7 +253,7 @@ class CloseSorter:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch in, and let out what the watermark has passed."""
         if deltas[0] is not None:
-            batch = settled(self._storage, self._open(deltas[0]), self._columns)
+            batch = settled(self._storage, self._open(deltas[0]), types_of(self._node.columns))
             if batch is not None:
                 apply_to(self._storage, self.tables[0], batch, self._columns, self._node.input.key)
         limits = [(name, self._clock.of(self._node.watermarks[name])) for name in self._node.by]

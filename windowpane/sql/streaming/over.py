@@ -23,7 +23,7 @@ from windowpane.sql.embedded.storage import DuckBlobs, Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Over
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, with_words
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, settled, to_weights, types_of, with_words
 from windowpane.sql.streaming.operators import Deltas, Keyed, Operator
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.over.spec import NUMBERING, OFFSET_FUNCTIONS, OrderColumn, OverCall, OverSpec
@@ -137,8 +137,7 @@ class EngineOver:
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch of changes, and return those of the result."""
-        names = [column.id for column in self._node.input.columns]
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], names)
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
             return None
         changes = with_words(self._storage.arrow(f"SELECT * FROM {batch}"), self._node.input.key)

@@ -10,7 +10,7 @@ from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import ClockStamp, TemporalFilter
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, netted, same, settled
+from windowpane.sql.streaming.deltas import WEIGHT, Inserts, netted, same, settled, types_of
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 
@@ -37,7 +37,7 @@ class TemporalFilterer:
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Take a batch in, and return which rows of the result came and went, with the batch or with the clock."""
         before, now = self._moments()
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.columns))
         parts = []
         if batch is not None:
             parts.append(self._rows(batch, f"{quoted(WEIGHT)} > 0", 1, now))
@@ -46,7 +46,7 @@ class TemporalFilterer:
                 self._forget_deleted(batch)
         if before is not None and before != now:
             parts += [self._rows(self.tables[0], "TRUE", 1, now), self._rows(self.tables[0], "TRUE", -1, before)]
-        changes = netted(self._storage, " UNION ALL ".join(parts), self._columns) if parts else None
+        changes = netted(self._storage, " UNION ALL ".join(parts), types_of(self._node.columns)) if parts else None
         self._keep(batch, now)
         return changes
 
@@ -107,7 +107,7 @@ class ClockStamper:
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the batch with the times of its rows."""
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         if batch is None:
             return None
         names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)

@@ -13,7 +13,18 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, TopN
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import WEIGHT, Inserts, apply_to, difference, distinct_items, kept, netted, same, settled
+from windowpane.sql.streaming.deltas import (
+    WEIGHT,
+    Inserts,
+    apply_to,
+    difference,
+    distinct_items,
+    kept,
+    netted,
+    same,
+    settled,
+    types_of,
+)
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
@@ -40,7 +51,7 @@ class TopRows:
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
         """Return the changes of the result."""
-        batch = None if deltas[0] is None else settled(self._storage, deltas[0], self._columns)
+        batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.input.columns))
         self._had_rows = self._had_rows or not self._storage.is_empty(self._rows)
         changes = None
         if batch is not None and (initial or not self._had_rows):
@@ -56,7 +67,7 @@ class TopRows:
         """Return the result of the first batch, which is all of the state."""
         apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
         self._storage.run(f"INSERT INTO {self._top} SELECT * FROM {self._rows} {self._first}")
-        return difference(self._storage, None, f"({self._node.sql(self._top)})", [])
+        return difference(self._storage, None, f"({self._node.sql(self._top)})", {})
 
     def _changed(self, batch: str) -> str | None:
         partition = self._node.partition
@@ -65,7 +76,7 @@ class TopRows:
         reopened = self._reopened(batch, old)
         apply_to(self._storage, self._rows, batch, self._columns, self._node.input.key)
         new = self._storage.temporary(f"SELECT * FROM ({self._candidates(batch, old, reopened)}) {self._first}")
-        moved = difference(self._storage, old, new, self._columns)
+        moved = difference(self._storage, old, new, types_of(self._node.input.columns))
         if moved is not None:
             apply_to(self._storage, self._top, moved, self._columns, self._node.input.key)
         if self._node.number is None and self._node.offset == 0:
@@ -73,7 +84,7 @@ class TopRows:
         was, now = (
             f"SELECT *, {weight} AS {quoted(WEIGHT)} FROM ({self._node.sql(top)})" for top, weight in ((old, -1), (new, 1))
         )
-        return netted(self._storage, f"{was} UNION ALL {now}", [column.id for column in self._node.columns])
+        return netted(self._storage, f"{was} UNION ALL {now}", types_of(self._node.columns))
 
     def _reopened(self, batch: str, old: str) -> str | None:
         """Return the partitions that lose a row of their top, ``None`` if none does."""

@@ -90,7 +90,7 @@ class StoredChanges:
 
     def settled(self, view: ViewInfo, delta: str) -> str | None:
         """Return a batch of a view in stored names with each row once; ``None`` if nothing is left of it."""
-        batch = settled(self._storage, delta, [column.name for column in view.relation.columns])
+        batch = settled(self._storage, delta, view.relation.types)
         return None if batch is None else kept(self._storage, batch)
 
     def _is_unfilled(self, relation: Relation) -> bool:

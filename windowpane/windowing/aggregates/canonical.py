@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import copysign
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -89,6 +90,17 @@ class FloatForm:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFloatForm:
+    """Floating point as it is written: one NaN, and two zeros."""
+
+    def freeze(self, value: float) -> tuple[float | _Largest, bool]:
+        return (value, copysign(1.0, value) < 0) if value == value else (NAN, False)
+
+    def thaw(self, frozen: tuple[float | _Largest, bool]) -> float:
+        return float("nan") if isinstance(frozen[0], _Largest) else frozen[0]
+
+
+@dataclass(frozen=True, slots=True)
 class _NullableForm:
     """An element of an array, a field of a struct, a value of a map: may be NULL."""
 
@@ -144,14 +156,23 @@ class MapForm:
 
 def form_of(value_type: pa.DataType) -> Form:
     """Return the canonical form of the values of an Arrow type."""
+    return _form_of(value_type, FloatForm())
+
+
+def written_form_of(value_type: pa.DataType) -> Form:
+    """Return a form that tells values of an Arrow type apart as they are written: 0.0 and -0.0 differ."""
+    return _form_of(value_type, WrittenFloatForm())
+
+
+def _form_of(value_type: pa.DataType, floats: Form) -> Form:
     if pa.types.is_floating(value_type):
-        return FloatForm()
+        return floats
     if pa.types.is_map(value_type):
-        return MapForm(form_of(value_type.key_type), _NullableForm(form_of(value_type.item_type)))
+        return MapForm(_form_of(value_type.key_type, floats), _NullableForm(_form_of(value_type.item_type, floats)))
     if is_array(value_type):
-        return ArrayForm(_NullableForm(form_of(value_type.value_type)))
+        return ArrayForm(_NullableForm(_form_of(value_type.value_type, floats)))
     if pa.types.is_struct(value_type):
-        return StructForm(tuple((field.name, _NullableForm(form_of(field.type))) for field in value_type))
+        return StructForm(tuple((field.name, _NullableForm(_form_of(field.type, floats))) for field in value_type))
     return PlainForm()
 
 
