@@ -108,6 +108,11 @@ def key_value(value: Expr) -> Expr:
     return comparable_jsonb("=", value) if value.type == JSONB else value
 
 
+def interval_length(value: Expr) -> Expr:
+    """Return a text that is the same for equal intervals."""
+    return build(VARCHAR, "CAST(windowpane_interval_length({0}) AS VARCHAR)", value)
+
+
 def sortable(value: Expr) -> Expr:
     """Return what rows are ordered by."""
     return comparable_jsonb("<", value) if value.type == JSONB else value

@@ -15,8 +15,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from windowpane.errors import InvalidSpecError
-from windowpane.sql.bind.build_plan import close_sort
+from windowpane.sql.bind.build_plan import Computed, close_sort
 from windowpane.sql.bind.scope import Ids
+from windowpane.sql.expressions.expr import column_expr
+from windowpane.sql.expressions.operators import interval_length
+from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.nodes import Filter, Join, Node, Over, Project, Unary, UnionAll, Unnest, Watermark
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.streaming.over import over_spec
@@ -40,7 +43,7 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
         SqlError: the plan cannot emit on window close, with the place of what prevents it.
     """
     if _has_over(node):
-        return _with_closing_windows(node, text, query, places)
+        return _with_closing_windows(node, text, query, places, ids)
     by = [column.id for column in node.columns if column.id in node.watermarks]
     if by:
         return close_sort(node, by)
@@ -54,15 +57,15 @@ def _has_over(node: Node) -> bool:
     return isinstance(node, Over) or any(_has_over(source) for source in node.inputs)
 
 
-def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr]) -> Node:
+def _with_closing_windows(node: Node, text: Text, query: exp.Expr, places: Mapping[str, exp.Expr], ids: Ids) -> Node:
     if isinstance(node, Over):
-        source = _with_closing_windows(node.input, text, query, places) if _has_over(node.input) else node.input
-        return _closing(replace(node, input=source), text, places.get(node.columns[-1].id, query))
+        source = _with_closing_windows(node.input, text, query, places, ids) if _has_over(node.input) else node.input
+        return _closing(replace(node, input=source), text, places.get(node.columns[-1].id, query), ids)
     if isinstance(node, Project):
-        closed = _with_closing_windows(node.input, text, query, places)
+        closed = _with_closing_windows(node.input, text, query, places, ids)
         return replace(node, input=closed, append_only=closed.append_only, watermarks=_kept(node, closed))
     if isinstance(node, Filter | Unnest):
-        closed = _with_closing_windows(node.input, text, query, places)
+        closed = _with_closing_windows(node.input, text, query, places, ids)
         return replace(node, input=closed, append_only=closed.append_only, watermarks=closed.watermarks)
     if isinstance(node, Unary | UnionAll | Join) and _has_over(node):
         instead = "Make the window a materialized view of its own that emits on window close, and read that."
@@ -74,7 +77,8 @@ def _kept(node: Project, closed: Node) -> dict[str, Watermark]:
     return {name: watermark for name, watermark in node.watermarks.items() if name in closed.watermarks}
 
 
-def _closing(node: Over, text: Text, place: exp.Expr) -> Over:
+def _closing(node: Over, text: Text, place: exp.Expr, ids: Ids) -> Over:
+    node = _by_length(node, ids)
     source = node.input
     if not source.append_only:
         raise text.unsupported(place, "EMIT ON WINDOW CLOSE over rows that change", "The rows must be APPEND ONLY.")
@@ -91,8 +95,32 @@ def _closing(node: Over, text: Text, place: exp.Expr) -> Over:
         check_closes(over_spec(node))
     except InvalidSpecError as error:
         raise text.unsupported(place, "this window with EMIT ON WINDOW CLOSE", str(error)) from None
+    _check_sorted(node, text, place)
     column = node.order[0].column
     if column not in source.watermarks:
         name = source.column(column).name
         raise text.unsupported(place, f"EMIT ON WINDOW CLOSE ordered by {name!r}, which has no watermark", _NEEDED)
     return replace(node, input=close_sort(source, [column]), append_only=True, watermarks={}, closes=True)
+
+
+def _by_length(node: Over, ids: Ids) -> Over:
+    """Return a window with intervals of PARTITION BY as a text of their length: the engine does not sort intervals."""
+    computed, source = Computed(ids), node.input
+    lengths = {
+        each.id: computed.column(interval_length(column_expr(each.id, INTERVAL, each.name))).id
+        for each in map(source.column, node.partition)
+        if each.type == INTERVAL
+    }
+    partition, key = (tuple(lengths.get(name, name) for name in names) for names in (node.partition, node.key))
+    widened = computed.apply(source)
+    calls = node.columns[len(source.columns) :]
+    return replace(node, input=widened, columns=(*widened.columns, *calls), partition=partition, key=key)
+
+
+def _check_sorted(node: Over, text: Text, place: exp.Expr) -> None:
+    """Refuse keys that the engine does not sort."""
+    for names, where in ((node.partition, "in PARTITION BY"), (node.input.key, "in the key of the rows of a window")):
+        for column in map(node.input.column, names):
+            if column.type == INTERVAL or column.type.element is not None:
+                instead = "Take a text of it in its place, or leave out EMIT ON WINDOW CLOSE."
+                raise text.unsupported(place, f"{column.name!r} of type {column.type} {where} with EMIT ON WINDOW CLOSE", instead)
