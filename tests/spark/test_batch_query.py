@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace as Object
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries import followed_query
@@ -112,6 +112,35 @@ class Far:
 
     def stop(self) -> None:
         """It has stopped."""
+
+
+class Server:
+    """Starts queries: what it raises comes first, one a start."""
+
+    def __init__(self, *errors: str) -> None:
+        self.started, self._errors = 0, list(errors)
+
+    def start(self) -> Object:
+        self.started += 1
+        if self._errors:
+            raise PySparkException(self._errors.pop(0))
+        return Object(isActive=True, stop=lambda: None)
+
+
+def test_a_query_whose_worker_was_too_slow_on_a_server_is_started_again_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def query(server: Server) -> FollowedQuery:
+        monkeypatch.setattr(BatchQuery, "_started", lambda _: server.start())
+        return FollowedQuery(None, "q", Path(), lambda _: None, lambda *_: None, Elsewhere(lambda: -1, lambda: None))
+
+    slow, never, broken = Server(TOO_SLOW, TOO_SLOW), Server(TOO_SLOW, TOO_SLOW, TOO_SLOW), Server("no such folder")
+    started = query(slow)
+    started.start()
+    started.stop()
+    with pytest.raises(SqlRunError, match=r"q does not start: .*failed to connect back"):
+        query(never).start()
+    with pytest.raises(SqlRunError, match=r"q does not start: no such folder"):
+        query(broken).start()
+    assert (slow.started, never.started, broken.started) == (3, 3, 1)
 
 
 def test_a_query_of_a_server_is_done_once_its_last_batch_is_seen() -> None:

@@ -66,19 +66,27 @@ class Run:
 
     def __init__(self, folder: Path, store: Path, url: str, master: str) -> None:
         """Start it."""
-        self._streams = store.parent
+        self._streams, self._log = store.parent, store.parent / "log"
         command = [sys.executable, "-m", "tests.sql.killed_streams", str(folder), str(store), url, master]
-        with (store.parent / "log").open("a") as log:
+        with self._log.open("a") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=log, start_new_session=True)
 
     def wait(self, batches: int, seconds: float) -> None:
         """Wait until so many batches are committed, and a while longer."""
         until = time.monotonic() + PATIENCE
         while self.committed < batches:
-            assert self.process.poll() is None
-            assert time.monotonic() < until
+            assert self.process.poll() is None, self._said()
+            assert time.monotonic() < until, self._said()
             time.sleep(0.05)
         time.sleep(seconds)
+
+    def end(self) -> None:
+        """Wait until it is done."""
+        assert self.process.wait(timeout=PATIENCE) == 0, self._said()
+
+    def _said(self) -> str:
+        """Return the end of what the runs of the program said."""
+        return self._log.read_text()[-5000:]
 
     @property
     def committed(self) -> int:
@@ -138,13 +146,13 @@ def test_a_view_over_killed_drivers_and_executors_has_each_row_once(tmp_path: Pa
         run.kill_executor()
         run.wait(2 * FILES + 4, rng.random())
     with begun("local[2]") as run:
-        assert run.process.wait(timeout=PATIENCE) == 0
+        run.end()
     committed = run.committed
     for path in later:
         (tmp_path / path.name).rename(path)
     with begun("local[2]") as run:
         run.wait(committed + 3, rng.random())
     with begun("local[2]") as run:
-        assert run.process.wait(timeout=PATIENCE) == 0
+        run.end()
 
     check_stores(store, postgres_url, expected)

@@ -80,13 +80,13 @@ def test_a_view_over_killed_clients_and_servers_has_each_row_once(tmp_path: Path
             run.wait(2 * FILES + 2, rng.random())
     with server(tmp_path) as address:
         with Run(folder, store, postgres_url, address) as run:
-            assert run.process.wait(timeout=PATIENCE) == 0
+            run.end()
         committed = run.committed
         for path in later:
             (tmp_path / path.name).rename(path)
         with Run(folder, store, postgres_url, address) as run:
             run.wait(committed + 3, rng.random())
         with Run(folder, store, postgres_url, address) as run:
-            assert run.process.wait(timeout=PATIENCE) == 0
+            run.end()
 
     check_stores(store, postgres_url, expected)

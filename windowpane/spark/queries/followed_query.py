@@ -16,6 +16,8 @@ from typing import Any
 
 from windowpane.errors import SqlRunError
 from windowpane.spark.queries.batch_query import BatchQuery, Take
+from windowpane.spark.queries.reasons import SPARK_ERRORS, reason
+from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
 
 _FOLLOWING = 0.2
 """Seconds from one look for batches that were written elsewhere to the next."""
@@ -99,6 +101,21 @@ class FollowedQuery(BatchQuery):
         """Wait until nothing of a query that was stopped is taken any more; the store must not be locked here."""
         if self._follower is not None:
             self._follower.join()
+
+    def _started(self) -> Any:
+        """Return the query, started again where the server's Python worker for batches did not connect back in time.
+
+        Raises:
+            SqlRunError: the server does not start it.
+        """
+        for further in reversed(range(STARTS)):
+            try:
+                return super()._started()
+            except SPARK_ERRORS as error:
+                if not further or not was_too_slow(error):
+                    raise SqlRunError(f"{self._name} does not start: {reason(error)}") from error
+                warn()
+        raise AssertionError("the last start returns, or raises")
 
     def _handed(self) -> Take:
         return self._take
