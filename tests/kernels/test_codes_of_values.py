@@ -169,3 +169,23 @@ def test_bits_of_doubles_know_one_zero_and_one_nan() -> None:
     # IEEE 754: the exponent of 1.0 is 1023, that of infinity and NaN is all ones.
     expected = [0, 0, *[0x7FF8000000000000] * 3, 0x3FF0000000000000, 0xFFF0000000000000]
     assert plain_bits(numbers).view(np.uint64).tolist() == expected
+
+
+PLAIN = pa.struct([("x", pa.float64()), ("y", pa.struct([("z", pa.string())]))])
+WITH_A_LIST = pa.struct([*PLAIN, ("l", pa.list_(pa.int8()))])
+
+
+@pytest.mark.parametrize("kind", [PLAIN, WITH_A_LIST], ids=["plain", "with a list"])
+def test_structs_have_one_code_where_all_their_fields_are_equal(kind):
+    spellings = [(None, 0), (0.0, 1), (-0.0, 1), (NAN, 2), (-NAN, 2)]
+    inner = [None, {"z": None}, {"z": "a"}]
+    rows: list[tuple[Any, Any]] = [
+        (None, None),
+        *(({"x": x, "y": y, "l": []}, (same, str(y))) for x, same in spellings for y in inner),
+        (None, None),
+    ]
+    codes = equality_codes(pa.array([row and {name: row[name] for name in kind.names} for row, _ in rows], kind)).tolist()
+    assert codes[0] == codes[-1] == NULL_CODE
+    known = [known for _, known in rows]
+    assert len(set(codes)) == len(set(known)) == 1 + 3 * 3
+    assert len(set(zip(codes, known, strict=True))) == len(set(known))

@@ -130,7 +130,8 @@ def decode_int64(data: bytes) -> int:
 _LONG = 255
 
 
-def _length(count: int) -> bytes:
+def encode_length(count: int) -> bytes:
+    """Return how the length of a content, or the number of its items, is written before it."""
     return bytes((count,)) if count < _LONG else b"\xff" + _UINT64.pack(count)
 
 
@@ -192,7 +193,7 @@ def _encode_int(value: int) -> bytes:
         return _INT64.pack(b"i", value)
     except struct.error:
         digits = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
-        return b"I" + _length(len(digits)) + digits
+        return b"I" + encode_length(len(digits)) + digits
 
 
 def _encode_float(value: float) -> bytes:
@@ -207,16 +208,16 @@ def _encode_str(value: str) -> bytes:
     except UnicodeEncodeError:
         text = value.encode("utf-8", "surrogatepass")
     count = len(text)
-    return _STR_HEADS[count] + text if count < _LONG else b"s" + _length(count) + text
+    return _STR_HEADS[count] + text if count < _LONG else b"s" + encode_length(count) + text
 
 
 def _encode_bytes(value: bytes) -> bytes:
-    return b"b" + _length(len(value)) + value
+    return b"b" + encode_length(len(value)) + value
 
 
 def _encode_decimal(value: Decimal) -> bytes:
     text = _decimal_text(value).encode("ascii")
-    return b"D" + _length(len(text)) + text
+    return b"D" + encode_length(len(text)) + text
 
 
 def _decimal_text(value: Decimal) -> str:
@@ -271,12 +272,12 @@ def _encode_timedelta(value: timedelta) -> bytes:
 
 
 def _encode_list(value: list[object]) -> bytes:
-    return b"[" + _length(len(value)) + b"".join(map(encode_key, value))
+    return b"[" + encode_length(len(value)) + b"".join(map(encode_key, value))
 
 
 def _encode_tuple(value: tuple[object, ...]) -> bytes:
     """As for lists, with the two types that keys are made of dispatched in place."""
-    parts = [b"(" + _length(len(value))]
+    parts = [b"(" + encode_length(len(value))]
     for item in value:
         kind = type(item)
         if kind is str:
@@ -292,7 +293,7 @@ def _encode_dict(value: dict[object, object]) -> bytes:
     entries = {encode_key(key): encode_key(item) for key, item in value.items()}
     if len(entries) < len(value):
         raise UnencodableKeyError(value, "several of its keys have one encoding, as two NaNs do")
-    return b"{" + _length(len(entries)) + b"".join(key + entries[key] for key in sorted(entries))
+    return b"{" + encode_length(len(entries)) + b"".join(key + entries[key] for key in sorted(entries))
 
 
 def _encode_subclass(value: object) -> bytes:

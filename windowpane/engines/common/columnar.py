@@ -9,16 +9,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.common.rows import python_keys, python_rows, python_values
+from windowpane.engines.common.rows import python_keys, python_rows
+from windowpane.engines.nested_keys.reading import decoded_keys
+from windowpane.engines.nested_keys.writing import encoded_keys
 from windowpane.engines.program import Program
 from windowpane.errors import MissingTimestampError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.aggregates import is_scalar
 from windowpane.kernels.aggregates.user_code import KeptRows, UserAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.codes import canonical, is_nested
-from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
-from windowpane.state.codec import decode_key, encode_key
 from windowpane.windowing.aggregates.canonical import is_array
 from windowpane.windowing.arrow.functions import ArrowWindowFunction
 from windowpane.windowing.panes import NO_PANES
@@ -102,28 +103,17 @@ def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
     """
     for name, column in zip(program.key_columns, group_columns(program), strict=True):
         if column != name and column not in rows.column_names:
-            rows = rows.append_column(column, _encoded(name, rows[name]))
+            rows = rows.append_column(column, encoded_keys(name, rows[name]))
     return rows
-
-
-def _encoded(name: str, keys: pa.ChunkedArray) -> pa.Array:
-    """Return the encoding of each key, made once for equal structs."""
-    leaves = struct_leaves(keys)
-    if leaves is None:
-        return pa.array(map(encode_key, python_values(name, keys)), pa.binary())
-    codes, firsts = dense_codes(leaves, len(keys))
-    return pa.array(map(encode_key, python_values(name, keys.take(pa.array(firsts)))), pa.binary()).take(pa.array(codes))
 
 
 def key_arrays(program: Program, table: pa.Table) -> list[pa.Array]:
     """Return the keys of a table with the columns of ``group_columns``, as the output has them."""
-    return [_decoded(table[name], field.type) for name, field in zip(group_columns(program), program.keys, strict=True)]
+    return [_key(table[name], field.type) for name, field in zip(group_columns(program), program.keys, strict=True)]
 
 
-def _decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    if is_nested(kind):
-        return pa.array(map(decode_key, column.to_pylist()), kind)
-    return column.combine_chunks().cast(kind)
+def _key(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    return decoded_keys(column, kind) if is_nested(kind) else flat(column).cast(kind)
 
 
 def _is_encoded(kind: pa.DataType) -> bool:

@@ -31,12 +31,9 @@ def _culprit(column: pa.ChunkedArray) -> object:
         try:
             scalar.as_py()
         except (OverflowError, ValueError):
-            return f"{scalar.cast(pa.int64()).as_py()} of type {column.type}" if _is_time(column.type) else scalar
+            found = scalar.value if pa.types.is_temporal(column.type) else "a value"
+            return f"{found} of type {column.type}"
     return column.type
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind))
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:

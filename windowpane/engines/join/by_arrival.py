@@ -17,19 +17,18 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.join.pairs import passing, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
+from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
-from windowpane.kernels.keys.codes import canonical, comparable, is_nested
+from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import encode_key
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE
 from windowpane.windowing.expressions import Side
@@ -102,7 +101,7 @@ class _Batch:
             rows = pa.concat_tables(filled).sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
             rows = rows.select(wanted.names).cast(wanted)
         rows = versions_among(rows) if side == "right" else rows
-        hashed = key_hashes([_hashable(rows, name) for name in of.keys], rows.num_rows)
+        hashed = key_hashes([hashable_key(name, rows[name]) for name in of.keys], rows.num_rows)
         return rows.add_column(0, _HASH, pa.array(hashed, pa.uint64())).combine_chunks()
 
     def _meets(self, rows: pa.Table, side: Side) -> Mask:
@@ -149,12 +148,6 @@ class _Batch:
             self._counts[name] += left.num_rows
             system = {TIME: left[TIME], JUDGING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
             self._out.append(results(self._program, left, right, system, left.num_rows))
-
-
-def _hashable(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    if is_nested(rows[name].type):
-        return pa.chunked_array([pa.array(map(encode_key, python_keys(rows, [name])), pa.binary())])
-    return pa.chunked_array([canonical(rows[name])])
 
 
 def _is_live(versions: pa.Table) -> Mask:

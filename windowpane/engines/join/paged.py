@@ -20,14 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.engines.common.rows import python_keys
 from windowpane.engines.join.batch import JoinBatch, integers
+from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.hidden_columns import TIME, hidden
-from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import encode_key
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.expressions import Side
 
@@ -47,15 +45,9 @@ _HASH_BITS, _MIDDLE = 23, 1 << 39
 
 def hashed(table: pa.Table, keys: Sequence[str]) -> Integers:
     """Return the hash of the key of each row, as it stands in ORDER."""
-    columns = [pa.chunked_array([_plain(table, name)]) for name in keys]
+    columns = [hashable_key(name, table[name]) for name in keys]
     hashes = key_hashes(columns, table.num_rows) >> np.uint64(64 - _HASH_BITS)
     return hashes.astype(np.int64)
-
-
-def _plain(table: pa.Table, name: str) -> pa.Array:
-    if is_nested(table[name].type):
-        return pa.array(map(encode_key, python_keys(table, [name])), pa.binary())
-    return canonical(table[name])
 
 
 def hashes_of(orders: Integers) -> Integers:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.common.rows import python_keys
+from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, check_label_times
@@ -29,11 +29,9 @@ from windowpane.engines.rolling.program import IS_LABEL, LATE, PointInTimeProgra
 from windowpane.engines.rolling.reference import in_order_of_arrival
 from windowpane.errors import TimestampOverflowError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME, hidden
-from windowpane.kernels.keys.codes import canonical, is_nested
 from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.codec import encode_key
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MAX, MIN
@@ -119,11 +117,8 @@ class _Batch:
         return max(self._watermark - reach - self._patience, MIN)
 
     def _hashed(self, rows: pa.Table) -> Unsigned:
-        columns = [
-            pa.array(map(encode_key, python_keys(rows, [name])), pa.binary()) if is_nested(kind) else canonical(rows[name])
-            for name, kind in zip(self._program.keys.names, self._program.keys.types, strict=True)
-        ]
-        return key_hashes([pa.chunked_array([column]) for column in columns], rows.num_rows)
+        keys = [hashable_key(name, rows[name]) for name in self._program.keys.names]
+        return key_hashes(keys, rows.num_rows)
 
     def _step(self, positions: Sequence[int], rows: pa.Table | None, numbers: Integers, is_run: bool) -> None:
         """Answer the labels that are due in some pages, and write what is held then."""

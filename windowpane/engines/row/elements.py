@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.engines.common.rows import python_keys, python_rows
+from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.grouping.running_positions import run_ends
-from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.dense_codes import dense_codes
-from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.codec import encode_key
 from windowpane.windowing.times import MIN
@@ -86,21 +85,6 @@ def _made_by_key(seen: pa.Table, codes: Integers) -> list[Any]:
 
 
 def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[list[Key], Integers]:
-    if any(is_nested(rows[name].type) for name in names):
-        return _numbered_one_by_one(python_keys(rows, names))
-    codes, firsts = dense_codes([plain_key(rows[name]) for name in names], rows.num_rows)
+    codes, firsts = dense_codes([hashable_key(name, rows[name]) for name in names], rows.num_rows)
     keys = python_keys(rows.select(list(names)).take(pa.array(firsts)), names) if names else [None]
     return [Key(key, encode_key(key)) for key in keys], codes
-
-
-def _numbered_one_by_one(keys: Sequence[Any]) -> tuple[list[Key], Integers]:
-    known: dict[bytes, int] = {}
-    found: list[Key] = []
-    codes = np.zeros(len(keys), np.int64)
-    for number, key in enumerate(keys):
-        encoded = encode_key(key)
-        code = known.setdefault(encoded, len(found))
-        if code == len(found):
-            found.append(Key(key, encoded))
-        codes[number] = code
-    return found, codes

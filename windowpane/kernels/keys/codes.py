@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.kernels.grouping.segments import flat
+from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.windowing.aggregates.canonical import form_of, is_array
 
 NULL_CODE = -1
@@ -40,6 +41,10 @@ def canonical(column: Any) -> pa.Array:
 def equality_codes(column: Any) -> Integers:
     """Return codes that are equal exactly where the values are; ``NULL_CODE`` for null."""
     values = flat(column)
+    leaves = struct_leaves(pa.chunked_array([values])) if pa.types.is_struct(values.type) else None
+    if leaves is not None:
+        found = dense_codes([pa.chunked_array([canonical(leaf)]) for leaf in leaves], len(values)).codes
+        return np.where(leaves[0].to_numpy(), found, NULL_CODE)
     if is_nested(values.type):
         form, seen = form_of(values.type), dict[Any, int]()
         frozen = (None if value is None else form.freeze(value) for value in values.to_pylist())

@@ -1,0 +1,164 @@
+"""Keys -> bytes: ``encode_key`` of whole columns.
+
+Arrow does not group, sort or hash nested values; engines and state know them by their canonical encoding. Columns of a struct are
+written one by one and then joined row by row, the items of an array likewise. What has no form here (maps, instants in other
+zones, days that Python does not know) is written value by value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.engines.common.rows import python_keys
+from windowpane.kernels.grouping.segments import flat
+from windowpane.kernels.keys.codes import is_nested
+from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.state.codec import encode_key, encode_length
+from windowpane.windowing.aggregates.canonical import is_array
+
+_NULL = encode_key(None)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_FIRST_INSTANT, _LAST_INSTANT = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
+"""The years 1 to 9999, which are all that Python knows."""
+UTC_ZONE = b"+" + bytes(8)
+
+
+def hashable_key(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a key column that Arrow groups and hashes: nested values as bytes, others with one spelling for equal keys.
+
+    Args:
+        name: the name of the column, for messages.
+        column: the keys.
+
+    Raises:
+        UnrepresentableValueError: a nested key that Python has no type for.
+    """
+    return pa.chunked_array([encoded_keys(name, column)]) if is_nested(column.type) else plain_key(column)
+
+
+def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Return ``encode_key`` of each value of a column.
+
+    Args:
+        name: the name of the column, for messages.
+        column: the keys, of any type.
+
+    Raises:
+        UnrepresentableValueError: a key that Python has no type for (a timestamp after the year 9999).
+
+    Example:
+        >>> encoded_keys("k", pa.chunked_array([["a", None]])).to_pylist() == [encode_key("a"), encode_key(None)]
+        True
+    """
+    return _joined(_written(name, flat(column)))
+
+
+def _written(name: str, values: pa.Array) -> list[Any]:
+    """Return the bytes of each value in parts, columns and what stands between them in every row: they are joined once."""
+    kind = values.type
+    nested = _structs if pa.types.is_struct(kind) else _arrays if is_array(kind) else None
+    parts = _scalars(values) if nested is None else nested(name, values)
+    if parts is None:
+        return [pa.array(map(encode_key, python_keys(pa.table({name: values}), [name])), pa.binary())]
+    return [pc.if_else(values.is_valid(), _joined(parts), _NULL)] if values.null_count else parts
+
+
+def _structs(name: str, values: pa.Array) -> list[Any] | None:
+    labels = {encode_key(field.name): place for place, field in enumerate(values.type)}
+    if not labels or len(labels) < values.type.num_fields:
+        return None
+    parts: list[Any] = []
+    before = b"{" + encode_length(len(labels))
+    for label in sorted(labels):
+        parts += [before + label, *_written(name, pc.struct_field(values, [labels[label]]))]
+        before = b""
+    return parts
+
+
+def _arrays(name: str, values: pa.Array) -> list[Any]:
+    lengths = pc.list_value_length(values)
+    offsets = np.concatenate([[0], np.cumsum(pc.fill_null(lengths, 0).to_numpy())])
+    items = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), _joined(_written(name, values.flatten())))
+    return [_heads(b"[", lengths), pc.binary_join(items, b"")]
+
+
+def _scalars(values: pa.Array) -> list[Any] | None:
+    """Return the bytes of values that hold no others, anything for NULL; ``None`` where they have no form here."""
+    kind, types = values.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _content(b"s", values)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return _content(b"b", values)
+    if types.is_signed_integer(kind):
+        return _words(b"i", _numbers(values, pa.int64()).astype(">i8"))
+    if types.is_floating(kind):
+        doubles = _numbers(values, pa.float64())
+        return _words(b"f", np.where(np.isnan(doubles), np.nan, doubles + 0.0).astype(">f8"))  # -0.0 + 0.0 is 0.0
+    if types.is_boolean(kind):
+        return [pc.if_else(values, b"T", b"F")]
+    if types.is_decimal128(kind):
+        return _content(b"D", _decimal_texts(values))
+    if types.is_date32(kind):
+        days = _numbers(values, pa.int32())
+        are_known = _lie_within(days, _FIRST_DAY, _LAST_DAY)
+        return _words(b"d", (days - (_FIRST_DAY - 1)).astype(">u4")) if are_known else None
+    if kind == pa.duration("us"):
+        return _words(b"pi", _numbers(values, pa.int64()).astype(">i8"))
+    if kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        instants = _numbers(values, pa.int64())
+        head, tail = (b"t", b"") if kind.tz is None else (b"z", UTC_ZONE)
+        are_known = _lie_within(instants, _FIRST_INSTANT, _LAST_INSTANT)
+        return _words(head, instants.astype(">i8"), tail) if are_known else None
+    return None
+
+
+def _numbers(values: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
+    numbers: npt.NDArray[Any] = pc.fill_null(values.cast(kind), 0).to_numpy()
+    return numbers
+
+
+def _lie_within(numbers: npt.NDArray[Any], first: int, last: int) -> bool:
+    return not len(numbers) or (first <= int(numbers.min()) and int(numbers.max()) <= last)
+
+
+def _words(head: bytes, words: npt.NDArray[Any], tail: bytes = b"") -> list[Any]:
+    """Return words of one width, each between the same bytes."""
+    width, first = words.dtype.itemsize, len(head)
+    rows = np.empty((len(words), first + width + len(tail)), np.uint8)
+    rows[:, :first] = np.frombuffer(head, np.uint8)
+    rows[:, first : first + width] = words.view(np.uint8).reshape(len(words), width)
+    rows[:, first + width :] = np.frombuffer(tail, np.uint8)
+    buffers = [None, pa.py_buffer(rows)]
+    return [pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), buffers).cast(pa.binary())]
+
+
+def _content(tag: bytes, values: pa.Array) -> list[Any]:
+    """Return bytes or texts behind their lengths."""
+    content = values.cast(pa.binary())
+    return [_heads(tag, pc.binary_length(content)), content]
+
+
+def _heads(tag: bytes, lengths: pa.Array) -> pa.Array:
+    """Return the tag with each length after it."""
+    coded = lengths.dictionary_encode()
+    heads = pa.array([tag + encode_length(length) for length in coded.dictionary.to_pylist()], pa.binary())
+    return heads.take(coded.indices)
+
+
+def _decimal_texts(values: pa.Array) -> pa.Array:
+    """Return the one text of each decimal: its digits up to the last that is not zero, and a power of ten."""
+    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset)
+    digits = whole.cast(pa.string())
+    significant = pc.utf8_rtrim(digits, "0")
+    powers = pc.subtract(pc.subtract(pc.utf8_length(digits), pc.utf8_length(significant)), values.type.scale)
+    texts = pc.binary_join_element_wise(significant, powers.cast(pa.string()), "E")
+    return pc.if_else(pc.equal(significant, ""), "0", texts)
+
+
+def _joined(parts: list[Any]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
