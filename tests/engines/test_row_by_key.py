@@ -6,8 +6,11 @@ from random import Random
 
 import pytest
 
+import windowpane as wp
+from tests.engines import columnar_programs
+from windowpane.engines.protocol import Clock
 from windowpane.engines.row.cells import CellOperator
-from windowpane.engines.row.engine import FEWEST_ROWS
+from windowpane.engines.row.engine import FEWEST_ROWS, RowEngine
 from windowpane.engines.row.runs import RunOperator
 from windowpane.engines.row.sessions import SessionOperator
 from windowpane.errors import MissingTimestampError, TimestampOverflowError, UserFunctionError
@@ -151,3 +154,14 @@ def test_an_element_between_two_windows_is_in_none():
     with given_sizes(BY_KEY):
         run_batch(program, store, Batch(-1, 0, rows))
         assert results_of(run_batch(program, store, Batch(9, 0, ()))) == [("a", 0, 2, "[2, 10]")]
+
+
+def test_rows_of_which_functions_see_no_column_are_counted():
+    program = columnar_programs.program_of(TEN, late=False, aggregates={"n": wp.count()})
+    assert program.values == ()
+    rows = columnar_programs.table_of(Batch(MAX, 0, (("a", 1, 0), ("b", 1, 0), ("a", 1, 5))))
+    store = MemoryBlobStore()
+    with given_sizes(BY_KEY):
+        RowEngine(program).run(store, [rows], Clock(-1, 0))
+        fired = RowEngine(program).run(store, [], Clock(MAX, 0))
+    assert [(row["k"], row["n"]) for _, table in fired.tables for row in table.to_pylist()] == [("a", 2), ("b", 1)]

@@ -77,6 +77,8 @@ def elements_of(rows: pa.Table, key_columns: Sequence[str], seen: pa.Table, firs
 
 def _made_by_key(seen: pa.Table, codes: Integers) -> list[Any]:
     """Return the rows in their order, made key by key: those of a key lie together in memory, where the cache finds them."""
+    if not seen.num_columns:
+        return python_rows(seen)  # such a table forgets how many rows it has when some are taken
     order = stable_order(codes)
     made = np.empty(len(codes), object)
     made[order] = python_rows(seen.take(pa.array(order)))
