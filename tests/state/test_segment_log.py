@@ -77,3 +77,13 @@ def test_an_unknown_format_is_refused_by_name():
     store.put("s.i", frame("segment-log-index", 9, b""))
     with pytest.raises(UnknownStateFormatError, match="segment-log-index"):
         SegmentLog(store, "s")
+
+
+def test_a_large_chunk_takes_fewer_bytes_in_state_than_its_texts_and_reads_back() -> None:
+    store = MemoryBlobStore()
+    log = SegmentLog(store, "s")
+    persons = pa.table({"person": [f"person {number % 100:>40}" for number in range(5000)]})
+    log.append(0, persons)
+    log.flush()
+    assert log.byte_size * 4 < persons.nbytes
+    assert SegmentLog(store, "s").read(0)[0].equals(persons)

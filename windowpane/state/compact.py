@@ -21,7 +21,7 @@ _FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
 
 
 def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
-    """Return a table as a compact Arrow IPC stream, compressed as Arrow names it (``lz4``) where that pays."""
+    """Return a table as a compact Arrow IPC stream, compressed as Arrow names it (``lz4``, ``zstd``)."""
     stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:

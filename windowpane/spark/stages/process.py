@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import WindowpaneError
+from windowpane.spark.internals.arrow_frames import frame_of
 from windowpane.spark.internals.worker import hush_driver_worker, prepare_worker
 from windowpane.spark.queries.layout import Layout
 from windowpane.spark.queries.next_watermark import NextWatermark
@@ -27,7 +28,7 @@ from windowpane.spark.stages.between_operators import output_passed
 from windowpane.spark.stages.blob_state import SparkBlobStore
 from windowpane.spark.stages.blobs import is_heartbeat, is_probe, unpack
 from windowpane.spark.stages.own_watermark import Moves, OwnWatermark, is_mark, reported
-from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, pandas_of
+from windowpane.spark.stages.wire import WATERMARK_ROW, Wire
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Watermarks
@@ -136,7 +137,7 @@ class BucketProcessor(StatefulProcessor):
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)
-            yield from map(pandas_of, self._wire.frames(output, passed, standing))
+            yield from map(frame_of, self._wire.frames(output, passed, standing))
         except WindowpaneError as error:
             raise error.with_traceback(None) from None  # its message says it all, in the text of Spark's exception
         finally:

@@ -1,15 +1,16 @@
 """Wire: what an operator emitted, as rows of Spark's.
 
 A row carries the number of an output and a table of it as a blob; one row, ``COUNTER_ROW``, carries counters. Main rows travel
-as columns of their own where all their types have a plain form: then Spark reads them as they are, without another Python stage
-to unpack blobs. An instant's plain form is its microseconds, which PySpark's workers hand over untouched.
+as columns of their own where all their types have a plain form, arrays and structs of such types included: then Spark reads them
+as they are, without another Python stage to unpack blobs. The plain form of a column of instants is their microseconds, which
+PySpark's workers hand over untouched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,6 @@ from windowpane.spark.stages.blobs import pack
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.windowing.times import MIN
 from windowpane.windowing.watermarks import Standing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COUNTERS = (
     "late_elements",
@@ -45,7 +43,21 @@ LARGEST_BLOB = 16 << 20
 """Bytes of a table that travels as one blob, about: the JVM holds several copies of a blob on its heap."""
 
 _TAGGED = pa.schema([pa.field("output", pa.int32()), pa.field("blob", pa.binary())])
-_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32())
+_PLAIN = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +154,7 @@ def wire_of(arrow: pa.Schema, spark: T.StructType) -> Wire:
     """Return how main rows of these columns travel: as columns if each has a plain form and the type that Spark gives it."""
     natural = spark_schema(arrow)
     same = all(given.dataType == found.dataType for given, found in zip(spark.fields, natural.fields, strict=True))
-    return Wire(arrow if same and all(_has_plain(field.type) for field in arrow) else None)
+    return Wire(arrow if same and all(_has_plain(field.dataType) for field in spark) else None)
 
 
 def _counted(output: BucketOutput, names: Sequence[str], standing: Standing | None) -> str:
@@ -177,20 +189,16 @@ def _counter(number: int) -> Any:
     return F.when(F.col("output") == COUNTER_ROW, text)
 
 
-def pandas_of(table: pa.Table) -> pd.DataFrame:
-    """Return a table of single chunks as pandas holds Arrow arrays, so that PySpark's worker takes them without a copy."""
-    import pandas as pd  # half a second, which the worker that only looks at a program on the driver need not wait
-
-    arrays: dict[str, Any] = {name: pd.arrays.ArrowExtensionArray(table[name].chunk(0)) for name in table.column_names}
-    return pd.DataFrame(arrays, copy=False)
-
-
 def _column(index: int) -> str:
     return f"c{index}"
 
 
-def _has_plain(kind: pa.DataType) -> bool:
-    return kind in _PLAIN or kind == TIMESTAMP or pa.types.is_decimal128(kind)
+def _has_plain(kind: T.DataType) -> bool:
+    if isinstance(kind, T.ArrayType):
+        return _has_plain(kind.elementType)
+    if isinstance(kind, T.StructType):
+        return len(set(kind.names)) == len(kind) and all(_has_plain(field.dataType) for field in kind)
+    return isinstance(kind, _PLAIN)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
