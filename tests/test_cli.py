@@ -27,9 +27,9 @@ TERMINAL = {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "120", "PROMPT_TOOLKIT_
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), **TERMINAL}
 
 
-def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, stdin: str = "", seconds: int = 60) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=ENVIRONMENT, timeout=seconds, check=False)
 
 
 def run_here(*arguments: str, stdin: str = "") -> Result:
@@ -54,7 +54,8 @@ def test_a_script_prints_its_views() -> None:
 @pytest.mark.spark
 def test_a_script_runs_on_spark() -> None:
     view = "CREATE TABLE t (v int); CREATE MATERIALIZED VIEW m AS SELECT v + 1 AS w FROM t"
-    done = run("sql", "-", "--spark", "--json", stdin=f"{view}; INSERT INTO t VALUES (1); FLUSH; SELECT w FROM m")
+    script = f"{view}; INSERT INTO t VALUES (1); FLUSH; SELECT w FROM m"
+    done = run("sql", "-", "--spark", "--json", stdin=script, seconds=300)  # Spark starts, on a machine that may be busy
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == [["2"]], done.stderr
 
 
