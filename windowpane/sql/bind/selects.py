@@ -16,7 +16,9 @@ from windowpane.sql.expressions.aggregates import (
     Primitive,
     approx_percentile,
     distinct_arguments,
+    jsonb_by_value,
     percentile,
+    sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, convert, quoted, settled
@@ -236,7 +238,13 @@ class _AggregateCall:
         if self.name == "count" and len(self.arguments) == 1 and isinstance(self.arguments[0], exp.Star):
             return AGGREGATES["count"]([])
         arguments = [binder.bind(argument) for argument in self.arguments]
+        if self._sorts_jsonb(arguments):
+            return sorted_jsonb(arguments[0])
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
+
+    def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
+        """Whether it lists distinct values of jsonb in an order that somebody asked for."""
+        return self.distinct and bool(self.order) and self.name == "array_agg" and [each.type for each in arguments] == [JSONB]
 
     def _sorted_by(self) -> exp.Expr | None:
         """Return what a call sorts by although nobody says so: what it gives then does not depend on the order of its rows.
@@ -257,7 +265,7 @@ class _AggregateCall:
             if settled(binder.bind(item.this)).sql not in arguments:
                 instead = "It may be by an argument of the call; take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY in a call with DISTINCT by what is no argument of it", instead)
-            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED:
+            if settled(binder.bind(item.this)).type == JSONB and self.name in _SORTED and self.name != "array_agg":
                 instead = "Take the rows of SELECT DISTINCT in a subquery."
                 raise self.text.unsupported(item, "ORDER BY jsonb in a call with DISTINCT", instead)
         return self.order if self.name in _SORTED else []
@@ -268,6 +276,8 @@ class _AggregateCall:
         def column(tree: exp.Expr) -> str:
             # Distinct values are sorted by themselves alone: those of jsonb by their text, in an order that nobody asked for.
             value = settled(binder.bind(tree))
+            if self._sorts_jsonb([value]):
+                return computed.column(jsonb_by_value(value)).id
             return computed.column(by_value(value) if self.distinct else sortable(value)).id
 
         items = []

@@ -251,6 +251,19 @@ def _array_agg(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("array_agg", (value,), array_of(value.type)))
 
 
+def jsonb_by_value(value: Expr) -> Expr:
+    """Return a text of a jsonb that sorts as the value does, and has the value behind a tab."""
+    template = "(windowpane_jsonb_order(CAST({0} AS VARCHAR)) || chr(9) || windowpane_jsonb_value(CAST({0} AS VARCHAR)))"
+    return build(VARCHAR, template, value)
+
+
+def sorted_jsonb(value: Expr) -> Parts:
+    """Return ``array_agg(DISTINCT value ORDER BY value)`` of jsonb, as DuckDB sorts distinct values by themselves alone."""
+    values = "list_transform({0}, lambda item: CAST(split_part(item, chr(9), 2) AS JSON))"
+    texts = Primitive("array_agg", (jsonb_by_value(value),), array_of(VARCHAR))
+    return Parts((texts,), lambda results: build(array_of(JSONB), values, results[0], name="array_agg"))
+
+
 def _approx_count_distinct(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("approx_count_distinct", _only(arguments), BIGINT))
 
