@@ -35,13 +35,20 @@ class Combiner:
     Args:
         fold: rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either.
         folding: the first rows of a task -> how to fold it.
+        is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, which tell the order of arrival.
         punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
             rows are not asked for, so that any row may fold.
     """
 
     fold: Callable[[pa.Table], pa.Table]
     folding: Callable[[pa.Table], Folding] = always_together
+    is_ordered: bool = False
     punctual: Callable[[pa.Table, int], Mask] | None = None
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether rows must come with their numbers, be it for ``fold`` or because some stay whole."""
+        return self.is_ordered or self.punctual is not None
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows."""

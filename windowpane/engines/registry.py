@@ -101,6 +101,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
         state="a segment log: partial aggregates by slice and key",
         combining_refusal=slices.combining_refusal,
         folds_punctual=True,
+        folds_ordered=True,
         explains=_has_windows_of_fixed_size,
     ),
     EngineSpec(

@@ -41,6 +41,7 @@ class EngineSpec(Generic[P]):
         combining_refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if its
             ``combiner`` may fold them before the shuffle. Without it the engine has no combiner.
         folds_punctual: whether that ``combiner`` also tells which rows are late, so that those can come whole while others fold.
+        folds_ordered: whether it also folds aggregates that depend on the order of arrival.
         serves: which programs it is made for at all; it is not named for others.
         explains: of those, for which its refusal is told when the reference runs them instead.
     """
@@ -51,6 +52,7 @@ class EngineSpec(Generic[P]):
     state: str
     combining_refusal: Callable[[P], str | None] | None = None
     folds_punctual: bool = False
+    folds_ordered: bool = False
     serves: Callable[[P], bool] = _always
     explains: Callable[[P], bool] = _always
 

@@ -66,7 +66,7 @@ def combiner_refusal(program: Program) -> str | None:
     if isinstance(program.arrow, ArrowWindowFunction):
         return "the function is given whole rows"
     fold = fold_of(program)
-    if fold is not None and fold.is_ordered:
+    if fold is not None and fold.is_ordered and not engine.folds_ordered:
         return "an aggregate depends on the order of arrival"
     return engine.combining_refusal(program)
 

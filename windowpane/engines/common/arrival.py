@@ -7,10 +7,13 @@ batch, so it tells which of two rows of a bucket came first whatever slice or ta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays import Integers
 from windowpane.engines.program import Program, Upstream
 from windowpane.hidden_columns import ARRIVAL, JUDGING_WATERMARK, PARTITION, POSITION
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
@@ -45,6 +48,43 @@ def arrival_order(rows: pa.Table, order_by: Sequence[OrderColumn], before: Seque
 def numbered(rows: pa.Table, first: int) -> pa.Table:
     """Return rows that are in order with their arrival numbers, from ``first`` on."""
     return rows.append_column(ARRIVAL, pa.array(np.arange(first, first + rows.num_rows)))
+
+
+@dataclass(frozen=True)
+class TaskNumbers:
+    """Arrival numbers of rows of which some were folded by their task: a row's is that of its task plus its position there.
+
+    Numbers of rows that went to other buckets are left out, so there are gaps.
+
+    Args:
+        first: the number of the first row of the first task.
+        tasks: the input partitions, ascending.
+        span: more than any position.
+    """
+
+    first: int
+    tasks: Integers
+    span: int
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table], first: int) -> Self:
+        """Return the numbers, from ``first`` on, of tables that tell the input partition and the (last) position of each row."""
+        numbers = pa.concat_tables([table.select([PARTITION, POSITION]) for table in tables])
+        return cls(first, np.unique(numbers[PARTITION].to_numpy()), int(numbers[POSITION].to_numpy().max()) + 1)
+
+    def of_tasks(self, partitions: Integers) -> Integers:
+        """Return the number that the first row of each input partition has."""
+        return self.first + np.searchsorted(self.tasks, partitions).astype(np.int64) * self.span
+
+    @property
+    def following(self) -> int:
+        """The number after all of these."""
+        return self.first + len(self.tasks) * self.span
+
+    def numbered(self, rows: pa.Table) -> pa.Table:
+        """Return rows with their arrival numbers."""
+        numbers = self.of_tasks(rows[PARTITION].to_numpy()) + rows[POSITION].to_numpy()
+        return rows.append_column(ARRIVAL, pa.array(numbers))
 
 
 def _have_come_in_order(rows: pa.Table) -> bool:

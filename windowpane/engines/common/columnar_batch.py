@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.common.arrival import in_order, numbered
+from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
 from windowpane.engines.common.bucket_header import BucketHeader
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
@@ -77,14 +77,28 @@ class ColumnarBatch(ABC):
     def close(self) -> BucketOutput:
         """Write the state and return what came out, by ``output``."""
 
-    def arrived(self, tables: list[pa.Table], always_in_order: bool = False) -> pa.Table:
-        """Return rows together; in order of arrival if asked, and numbered as well where an aggregate asks for it."""
+    def arrived(self, tables: list[pa.Table], always_in_order: bool = False, among: TaskNumbers | None = None) -> pa.Table:
+        """Return rows together; in order of arrival if asked, and numbered as well where an aggregate asks for it.
+
+        Args:
+            tables: the rows.
+            always_in_order: whether their order is asked for.
+            among: their numbers, where others of the batch were folded before the shuffle.
+        """
         if not self.fold.is_ordered and not always_in_order:
             return pa.concat_tables(tables)
         ordered = in_order(self.program, tables)
         assert ordered is not None, "there are rows"
+        if among is not None:
+            return among.numbered(ordered)
         first, self._arrivals = self._arrivals, self._arrivals + ordered.num_rows
         return numbered(ordered, first) if self.fold.is_ordered else ordered
+
+    def task_numbers(self, tables: list[pa.Table]) -> TaskNumbers:
+        """Return the numbers of rows and of partials that were folded before the shuffle; those of later rows are greater."""
+        numbers = TaskNumbers.of(tables, self._arrivals)
+        self._arrivals = numbers.following
+        return numbers
 
     @property
     def clock(self) -> int:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Mask
 from windowpane.engines.combiner import Combiner, Folding
+from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
@@ -25,7 +26,7 @@ from windowpane.engines.common.staggering import slicing_refusal, staggered
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
-from windowpane.hidden_columns import PARTITION, ROWS, SLICE, TIME, hidden
+from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.kernels.grouping.cardinality import expected_groups
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
@@ -67,19 +68,23 @@ class SlicesEngine:
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
         asks_for_late = self.program.late_output is not None
-        return Combiner(self.fold_rows, self.folding, self.are_punctual if asks_for_late else None)
+        return Combiner(self.fold_rows, self.folding, self.fold.is_ordered, self.are_punctual if asks_for_late else None)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.
 
-        The slice of processing-time windows is not known yet, and is any for all.
+        The slice of processing-time windows is not known yet, and is any for all. Where an aggregate depends on the order of
+        arrival, rows are numbered by their position in the task, and partials tell their task and last position.
 
         Raises:
             MissingTimestampError: a row without an event time.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
         rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
-        return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
+        if not self.fold.is_ordered:
+            return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
+        rows = rows.append_column(ARRIVAL, rows[POSITION])
+        return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS, kept=[(PARTITION, "max"), (POSITION, "max")])
 
     def are_punctual(self, rows: pa.Table, watermark: int) -> Mask:
         """Return which rows have missed none of their windows, in no gap, under a watermark.
@@ -137,7 +142,10 @@ def refusal(program: Program) -> str | None:
 
 
 def combining_refusal(program: Program) -> str | None:
-    """Return why the windows of a row are not known outside its bucket, ``None`` if they are."""
+    """Return why the windows of a row are not known outside its bucket, or not its order; ``None`` if they are."""
+    fold = fold_of(program)
+    if fold is not None and fold.is_ordered and program.order_by:
+        return "order_by tells which row of a key comes first"
     return slicing_refusal(program.spec)
 
 
@@ -207,11 +215,12 @@ class _Batch(ColumnarBatch):
     def take(self, tables: list[pa.Table]) -> None:
         self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
         groups = [SLICE, *self._engine.groups]
-        whole = [table for table in tables if PARTITION in table.column_names]
-        combined = [table for table in tables if PARTITION not in table.column_names]
-        partials = [self._combined(combined)] if combined else []
+        whole = [table for table in tables if PARTITION in table.column_names and SLICE not in table.column_names]
+        combined = [table for table in tables if PARTITION not in table.column_names or SLICE in table.column_names]
+        numbers = self.task_numbers(tables) if combined and self.fold.is_ordered else None
+        partials = [self._combined(combined, numbers)] if combined else []
         if whole:
-            rows = self._engine.sliced(self.arrived(whole, self._engine.refines_each), self._slices, self.now)
+            rows = self._engine.sliced(self.arrived(whole, self._engine.refines_each, numbers), self._slices, self.now)
             if self.is_event_time:
                 self.missed.report(self._slices, rows, rows[SLICE].to_numpy(), self.watermark, self.is_late)
             rows = with_plain_keys(self.program, self._without_gaps(rows))
@@ -220,13 +229,16 @@ class _Batch(ColumnarBatch):
             partials.append(self.fold.fold(rows, groups))
         self._add(partials[0] if len(partials) == 1 else self.fold.merge(partials, groups))
 
-    def _combined(self, tables: list[pa.Table]) -> pa.Table:
+    def _combined(self, tables: list[pa.Table], numbers: TaskNumbers | None) -> pa.Table:
         """Return what the combiner sent, by slice and key: partials, and rows without numbers where folding did not pay."""
         partials = [table for table in tables if SLICE in table.column_names]
         rows = [table for table in tables if SLICE not in table.column_names]
         if rows:
             partials.append(self._engine.fold_rows(pa.concat_tables(rows)))
         folded = self._resliced(pa.concat_tables(partials))
+        if numbers is not None:
+            folded = self.fold.renumbered(folded, numbers.of_tasks(folded[PARTITION].to_numpy()))
+            folded = folded.drop_columns([PARTITION, POSITION])
         if self.is_event_time:
             self.missed.count(self._slices, folded[SLICE].to_numpy(), folded[ROWS].to_numpy(), self.is_late)
             assert self.program.late_output is None or not self.missed.elements, "late rows that are asked for come whole"

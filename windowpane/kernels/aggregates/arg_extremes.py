@@ -15,7 +15,9 @@ from windowpane.arrays import Integers
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat, take_or_null
-from windowpane.kernels.keys.codes import NULL_CODE, order_codes
+from windowpane.kernels.keys.codes import codes_and_validity
+
+_LEAST = np.iinfo(np.int64).min
 
 
 class ArgExtreme(SegmentAggregate):
@@ -36,17 +38,15 @@ class ArgExtreme(SegmentAggregate):
         return dict(zip(self.columns, (rows[value], rows[by], rows[ARRIVAL]), strict=True))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        gathered = [segments.gather(partials[name]) for name in self.columns]
-        codes = order_codes(gathered[1])
-        present = codes != NULL_CODE
-        codes = codes if self._is_max else -codes
-        codes[~present] = codes.min(initial=0) - 1
+        value, by, arrival = (flat(partials[name]) for name in self.columns)
+        codes, present = map(segments.picked, codes_and_validity(by))
+        codes = np.where(present, codes if self._is_max else ~codes, _LEAST)
         best = present & (codes == segments.greatest(codes)[segments.numbers])
-        arrivals = np.where(best, gathered[2].to_numpy(), NOWHERE)
+        arrivals = np.where(best, segments.picked(arrival.to_numpy()), NOWHERE)
         chosen = segments.last_where(best & (arrivals == segments.greatest(arrivals)[segments.numbers]))
-        merged = [take_or_null(column, chosen) for column in gathered[:2]]
+        rows = segments.rows_at(chosen)
         latest = pa.array(np.where(chosen == NOWHERE, 0, arrivals[chosen]))
-        return dict(zip(self.columns, (*merged, latest), strict=True))
+        return dict(zip(self.columns, (take_or_null(value, rows), take_or_null(by, rows), latest), strict=True))
 
     def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
         return {f"{self.prefix}a": pa.array(partials[f"{self.prefix}a"].to_numpy() + by)}

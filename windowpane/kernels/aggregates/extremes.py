@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
-from windowpane.kernels.grouping.segments import Segments, take_or_null
-from windowpane.kernels.keys.codes import NULL_CODE, canonical, order_codes
+from windowpane.kernels.grouping.segments import Segments, flat, take_or_null
+from windowpane.kernels.keys.codes import canonical, codes_and_validity
+
+_LEAST = np.iinfo(np.int64).min
 
 
 class PlainExtreme(KernelAggregate):
@@ -67,13 +70,11 @@ class OrderedExtreme(SegmentAggregate):
         return {f"{self.prefix}m": canonical(rows[self.slots[0]])}
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        values = segments.gather(partials[f"{self.prefix}m"])
-        codes = order_codes(values)
-        present = codes != NULL_CODE
-        codes = codes if self._is_max else -codes
-        codes[~present] = codes.min(initial=0) - 1
-        best = segments.greatest(codes)[segments.numbers]
-        return {f"{self.prefix}m": take_or_null(values, segments.last_where(present & (codes == best)))}
+        values = flat(partials[f"{self.prefix}m"])
+        codes, present = map(segments.picked, codes_and_validity(values))
+        codes = np.where(present, codes if self._is_max else ~codes, _LEAST)
+        best = segments.last_where(present & (codes == segments.greatest(codes)[segments.numbers]))
+        return {f"{self.prefix}m": take_or_null(values, segments.rows_at(best))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return partials[f"{self.prefix}m"].combine_chunks()

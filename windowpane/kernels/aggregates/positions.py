@@ -39,11 +39,11 @@ class Position(SegmentAggregate):
         return dict(zip(self.columns, (values, arrivals), strict=True))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        values, arrivals = (segments.gather(partials[name]) for name in self.columns)
-        at = arrivals.to_numpy()
+        values, arrivals = (flat(partials[name]) for name in self.columns)
+        at = segments.picked(arrivals.to_numpy())
         ranked = at if self._is_last else np.where(at == NEVER, np.iinfo(np.int64).min, -at)
-        chosen = segments.last_where(ranked == segments.greatest(ranked)[segments.numbers])
-        return dict(zip(self.columns, (take_or_null(values, chosen), take_or_null(arrivals, chosen)), strict=True))
+        rows = segments.rows_at(segments.last_where(ranked == segments.greatest(ranked)[segments.numbers]))
+        return dict(zip(self.columns, (take_or_null(values, rows), take_or_null(arrivals, rows)), strict=True))
 
     def renumbered(self, partials: pa.Table, by: Integers) -> Mapping[str, Any]:
         arrivals = partials[f"{self.prefix}a"].to_numpy()

@@ -100,6 +100,10 @@ class Segments:
         """Return values, one a row, with those of each group together."""
         return values[self.order]
 
+    def rows_at(self, places: Integers) -> Integers:
+        """Return the rows that stand at places of a gathered column; ``NOWHERE`` stays."""
+        return np.where(places == NOWHERE, NOWHERE, self.order[places])
+
     def least(self, values: Values) -> Values:
         """Return the smallest of the gathered values of each group."""
         return np.minimum.reduceat(values, self.offsets[:-1]) if self.count else values[:0]

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Mask
 from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
+from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.windowing.aggregates.canonical import form_of, is_array
 
 NULL_CODE = -1
@@ -60,6 +61,15 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     codes = equality_codes(column)
     return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])
+
+
+def codes_and_validity(column: Any) -> tuple[Integers, Mask]:
+    """Return codes in the order of the values, equal where those are, and where there is a value; of null they are any."""
+    values = flat(column)
+    if has_codes(values.type):
+        return ordered_codes(values), validity(values)
+    codes = order_codes(values)
+    return codes, codes != NULL_CODE
 
 
 def order_codes(column: Any) -> Integers:

@@ -119,7 +119,7 @@ class Encoder:
     def _prepared(self, table: pa.Table, partition: int, position: int, mark: Mark | None) -> pa.Table:
         rows = table.num_rows
         table = arriving(table)
-        if self.combiner is None or self.combiner.punctual is not None:
+        if self.combiner is None or self.combiner.needs_numbers:
             table = table.append_column(PARTITION, pa.array(np.full(rows, partition, np.int32)))
             table = table.append_column(POSITION, pa.array(np.arange(position, position + rows, dtype=np.int64)))
         if TIME not in table.column_names:

@@ -204,20 +204,27 @@ class _Race:
         return self._program.spec.merges and any(time <= batch.watermark for time in times)
 
     def _sent(self, parts: Sequence[pa.Table], combine: Combiner | None) -> list[pa.Table]:
-        """Return the parts as the encoder sends them: if folded, without the numbers of rows, and only where that may pay.
+        """Return the parts as the encoder sends them: if folded, without numbers of rows where no aggregate needs an order.
 
         Where late rows are asked for, rows keep their numbers, and those that may be late stay whole.
         """
         if combine is None:
             return list(parts)
+        parts = [each for part in parts for each in _by_task(part)] if combine.is_ordered else parts
         if combine.punctual is not None:
             bound = min(MAX, self._watermark + self._draw.choice([0, 0, 1, 10, 1000]))
             pieces = [combine.parted(part, bound) for part in parts]
             folded = [rows if self._draw.random() < 0.2 else combine(rows) for rows, _ in pieces if rows.num_rows]
             return [*folded, *(whole for _, whole in pieces if whole.num_rows)]
         stays = [combine.folding is not always_together and self._draw.random() < 0.5 for _ in parts]
-        rows = [part.drop_columns([PARTITION, POSITION]) for part in parts]
+        rows = parts if combine.is_ordered else [part.drop_columns([PARTITION, POSITION]) for part in parts]
         return [part if stay else combine(part) for part, stay in zip(rows, stays, strict=True) if part.num_rows]
+
+
+def _by_task(part: pa.Table) -> list[pa.Table]:
+    """Return the rows of each input partition, which a task of its own folds."""
+    partitions = sorted(set(part[PARTITION].to_pylist()))
+    return [part.filter(pc.equal(part[PARTITION], partition)).sort_by(POSITION) for partition in partitions]
 
 
 def _taken(parts: Sequence[pa.Table], by_time: bool) -> Sequence[pa.Table]:
