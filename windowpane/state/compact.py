@@ -9,6 +9,10 @@ Pure functions: nothing here mutates or needs recovery.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +22,8 @@ _BASE = b"windowpane.base"
 _STORED = ((2**8, pa.uint8()), (2**16, pa.uint16()), (2**32, pa.uint32()))
 _FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
 """Below so many rows there is nothing to gain."""
+SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
+"""So few that a call of Arrow's functions costs more than what it does."""
 
 
 def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
@@ -46,18 +52,37 @@ def _narrowed(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
-def _narrow(column: pa.ChunkedArray) -> tuple[int, pa.ChunkedArray] | None:
+def _narrow(column: pa.ChunkedArray) -> tuple[int, pa.Array | pa.ChunkedArray] | None:
     """Return the least value and the distances from it, ``None`` if they take 64 bits all the same."""
-    numbers = column.cast(pa.int64())
+    numbers = _whole(column)
+    if numbers is None:
+        return _narrow_with_nulls(column.cast(pa.int64()))
+    least, greatest = int(numbers.min()), int(numbers.max())
+    kind = _stored(greatest - least)
+    return None if kind is None else (least, pa.array((numbers - least).astype(kind.to_pandas_dtype())))
+
+
+def _narrow_with_nulls(numbers: pa.ChunkedArray) -> tuple[int, pa.ChunkedArray] | None:
     bounds = pc.min_max(numbers)
     least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
-    if least is None:
+    kind = None if least is None else _stored(greatest - least)
+    if kind is None:
         return None
-    for count, kind in _STORED:
-        if greatest - least < count:
-            distances = numbers if least == 0 else pc.subtract(numbers, least)
-            return least, distances.cast(kind, safe=False)
-    return None
+    distances = numbers if least == 0 else pc.subtract(numbers, least)
+    return least, distances.cast(kind, safe=False)
+
+
+def _whole(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
+    """Return a column of few rows as numpy sees it, ``None`` for others."""
+    if column.null_count or column.num_chunks != 1 or len(column) > SMALL.value:
+        return None
+    values = column.chunk(0)
+    return (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()  # type: ignore[no-any-return]
+
+
+def _stored(span: int) -> pa.DataType | None:
+    """Return the narrowest type that holds distances up to ``span``."""
+    return next((kind for count, kind in _STORED if span < count), None)
 
 
 def _widened(table: pa.Table) -> pa.Table:
@@ -68,16 +93,19 @@ def _widened(table: pa.Table) -> pa.Table:
         if field.metadata and _BASE in field.metadata:
             base, _, name = field.metadata[_BASE].decode().partition(" ")
             kind = _TYPES[name]
-            column = _widen(column, int(base)).cast(kind)
+            column = _widen(column, int(base), kind)
             field = pa.field(field.name, kind)
         fields.append(field)
         columns.append(column)
     return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
-def _widen(column: pa.ChunkedArray, base: int) -> pa.ChunkedArray:
-    numbers = column.cast(pa.int64())
-    return numbers if base == 0 else pc.add(numbers, base)
+def _widen(column: pa.ChunkedArray, base: int, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    distances = _whole(column)
+    if distances is None:
+        numbers = column.cast(pa.int64())
+        return (numbers if base == 0 else pc.add(numbers, base)).cast(kind)
+    return pa.array(np.add(distances, base, dtype=np.int64)).view(kind)
 
 
 _UNITS = ("s", "ms", "us", "ns")
