@@ -55,65 +55,67 @@ def encoded_keys(name: str, column: pa.ChunkedArray) -> pa.Array:
         >>> encoded_keys("k", pa.chunked_array([["a", None]])).to_pylist() == [encode_key("a"), encode_key(None)]
         True
     """
-    return _joined(_written(name, flat(column)))
+    return _joined(_written(name, flat(column), b""))
 
 
-def _written(name: str, values: pa.Array) -> list[Any]:
-    """Return the bytes of each value in parts, columns and what stands between them in every row: they are joined once."""
+def _written(name: str, values: pa.Array, before: bytes) -> list[Any]:
+    """Return ``before`` and the bytes of each value in parts, columns and what stands in every row: they are joined once."""
     kind = values.type
+    head = b"" if values.null_count else before
     nested = _structs if pa.types.is_struct(kind) else _arrays if is_array(kind) else None
-    parts = _scalars(values) if nested is None else nested(name, values)
+    parts = _scalars(values, head) if nested is None else nested(name, values, head)
     if parts is None:
-        return [pa.array(map(encode_key, python_keys(pa.table({name: values}), [name])), pa.binary())]
-    return [pc.if_else(values.is_valid(), _joined(parts), _NULL)] if values.null_count else parts
+        return [before, pa.array(map(encode_key, python_keys(pa.table({name: values}), [name])), pa.binary())]
+    return [before, pc.if_else(values.is_valid(), _joined(parts), _NULL)] if values.null_count else parts
 
 
-def _structs(name: str, values: pa.Array) -> list[Any] | None:
+def _structs(name: str, values: pa.Array, before: bytes) -> list[Any] | None:
     labels = {encode_key(field.name): place for place, field in enumerate(values.type)}
     if not labels or len(labels) < values.type.num_fields:
         return None
     parts: list[Any] = []
-    before = b"{" + encode_length(len(labels))
+    before += b"{" + encode_length(len(labels))
     for label in sorted(labels):
-        parts += [before + label, *_written(name, pc.struct_field(values, [labels[label]]))]
+        parts += _written(name, pc.struct_field(values, [labels[label]]), before + label)
         before = b""
     return parts
 
 
-def _arrays(name: str, values: pa.Array) -> list[Any]:
+def _arrays(name: str, values: pa.Array, before: bytes) -> list[Any]:
     lengths = pc.list_value_length(values)
     offsets = np.concatenate([[0], np.cumsum(pc.fill_null(lengths, 0).to_numpy())])
-    items = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), _joined(_written(name, values.flatten())))
-    return [_heads(b"[", lengths), pc.binary_join(items, b"")]
+    items = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), _joined(_written(name, values.flatten(), b"")))
+    return [_heads(before + b"[", lengths), pc.binary_join(items, b"")]
 
 
-def _scalars(values: pa.Array) -> list[Any] | None:
+def _scalars(values: pa.Array, before: bytes) -> list[Any] | None:
     """Return the bytes of values that hold no others, anything for NULL; ``None`` where they have no form here."""
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind):
-        return _content(b"s", values)
+        return _content(before + b"s", values)
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return _content(b"b", values)
+        return _content(before + b"b", values)
     if types.is_signed_integer(kind):
-        return _words(b"i", _numbers(values, pa.int64()).astype(">i8"))
+        return _words(before + b"i", _numbers(values, pa.int64()).astype(">i8"))
     if types.is_floating(kind):
         doubles = _numbers(values, pa.float64())
-        return _words(b"f", np.where(np.isnan(doubles), np.nan, doubles + 0.0).astype(">f8"))  # -0.0 + 0.0 is 0.0
+        spelled = np.where(np.isnan(doubles), np.nan, doubles + 0.0)  # -0.0 + 0.0 is 0.0
+        return _words(before + b"f", spelled.astype(">f8"))
     if types.is_boolean(kind):
-        return [pc.if_else(values, b"T", b"F")]
+        return [pc.if_else(values, before + b"T", before + b"F")]
     if types.is_decimal128(kind):
-        return _content(b"D", _decimal_texts(values))
+        return _content(before + b"D", _decimal_texts(values))
     if types.is_date32(kind):
         days = _numbers(values, pa.int32())
         are_known = _lie_within(days, _FIRST_DAY, _LAST_DAY)
-        return _words(b"d", (days - (_FIRST_DAY - 1)).astype(">u4")) if are_known else None
+        return _words(before + b"d", (days - (_FIRST_DAY - 1)).astype(">u4")) if are_known else None
     if kind == pa.duration("us"):
-        return _words(b"pi", _numbers(values, pa.int64()).astype(">i8"))
+        return _words(before + b"pi", _numbers(values, pa.int64()).astype(">i8"))
     if kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         instants = _numbers(values, pa.int64())
-        head, tail = (b"t", b"") if kind.tz is None else (b"z", UTC_ZONE)
+        tag, tail = (b"t", b"") if kind.tz is None else (b"z", UTC_ZONE)
         are_known = _lie_within(instants, _FIRST_INSTANT, _LAST_INSTANT)
-        return _words(head, instants.astype(">i8"), tail) if are_known else None
+        return _words(before + tag, instants.astype(">i8"), tail) if are_known else None
     return None
 
 
