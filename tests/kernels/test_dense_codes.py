@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.kernels.grouping.running_positions import grouped, run_starts
-from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, struct_leaves
+from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_of_pairs, struct_leaves
 from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.sizes import standing_in
 
 COLUMNS = [
     pa.array([3, None, -(2**40), 3]),
@@ -85,3 +86,12 @@ def test_positions_count_within_each_group(codes):
 
 def test_run_starts_of_nothing_is_nothing():
     assert run_starts(np.zeros(0, np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize("addressed", [0, 1000])
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60))
+def test_pairs_of_codes_are_found_where_they_stand_first(addressed, pairs):
+    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    expected = [row for row, pair in enumerate(pairs) if pair not in pairs[:row]]
+    with standing_in(lambda size: addressed if size.name == "possible pairs of codes a row that are addressed" else size.usual):
+        assert first_of_pairs(left, right).tolist() == expected

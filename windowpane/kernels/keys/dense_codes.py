@@ -13,6 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.sizes import Size
+
+_ADDRESSED = Size("possible pairs of codes a row that are addressed", 8, (0, 1000))
+_INT32 = 2**31
 
 
 class DenseCodes(NamedTuple):
@@ -68,6 +72,25 @@ def first_rows(codes: Integers) -> Integers:
     firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return firsts
+
+
+def first_of_pairs(left: Integers, right: Integers) -> Integers:
+    """Return, ascending, the rows where each different pair of codes stands first.
+
+    Example:
+        >>> import numpy as np
+        >>> first_of_pairs(np.array([0, 1, 0, 0]), np.array([2, 2, 2, 1])).tolist()
+        [0, 1, 3]
+    """
+    rows, width = len(left), int(right.max(initial=0)) + 1
+    pairs = (int(left.max(initial=0)) + 1) * width
+    if pairs > _ADDRESSED.value * rows:
+        return first_rows(combined(left, right))
+    firsts = np.zeros(pairs, np.int32 if rows < _INT32 else np.int64)
+    at = left * width + right
+    numbers = np.arange(rows, dtype=firsts.dtype)
+    firsts[at[::-1]] = numbers[::-1]
+    return np.flatnonzero(firsts[at] == numbers)
 
 
 def places_in(keys: pa.Table, others: pa.Table) -> Integers:

@@ -15,7 +15,7 @@ from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.aggregates.valued.distinct import first_of_each
 from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
 from windowpane.kernels.grouping.segments import Segments, flat
-from windowpane.kernels.keys.codes import canonical
+from windowpane.kernels.keys.codes import canonical, equality_codes
 
 
 class CollectList(SegmentAggregate):
@@ -71,7 +71,7 @@ class CollectSet(CollectList):
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         values, arrivals = by_arrival(*(gathered_lists(partials[name], segments) for name in self.columns))
-        firsts = first_of_each([values])
+        firsts = first_of_each(values.numbers, [equality_codes(values.values)])
         kept = values.chosen(firsts), arrivals.chosen(firsts)
         return dict(zip(self.columns, (lists.to_arrow() for lists in kept), strict=True))
 

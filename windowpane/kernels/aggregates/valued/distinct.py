@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
-from windowpane.kernels.aggregates.valued.lists import Lists, gathered_lists, list_array
+from windowpane.kernels.aggregates.valued.lists import Lists, list_array, offsets_of
 from windowpane.kernels.grouping.segments import Segments, flat
 from windowpane.kernels.keys.codes import equality_codes
-from windowpane.kernels.keys.dense_codes import combined, first_rows
+from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
 
 
 class CountDistinct(SegmentAggregate):
@@ -32,17 +32,20 @@ class CountDistinct(SegmentAggregate):
         return {name: list_array(offsets, flat(rows[slot]).filter(kept)) for name, slot in lifted}
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
-        joined = [gathered_lists(partials[name], segments) for name in self.columns]
-        firsts = first_of_each(joined)
-        return {name: lists.chosen(firsts).to_arrow() for name, lists in zip(self.columns, joined, strict=True)}
+        columns = [Lists.of(partials[name]) for name in self.columns]
+        places, offsets = columns[0].gathered(segments)
+        numbers = np.repeat(np.arange(segments.count), np.diff(offsets))
+        firsts = first_of_each(numbers, [equality_codes(lists.values)[places] for lists in columns])
+        kept, offsets = pa.array(places[firsts]), offsets_of(numbers[firsts], segments.count)
+        return {name: list_array(offsets, lists.values.take(kept)) for name, lists in zip(self.columns, columns, strict=True)}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return pc.list_value_length(flat(partials[self.columns[0]])).cast(pa.int64())
 
 
-def first_of_each(columns: list[Lists]) -> Integers:
-    """Return where each distinct combination of values first stands in each list, list by list."""
-    pairs = columns[0].numbers
-    for lists in columns:
-        pairs = combined(pairs, equality_codes(lists.values))
-    return first_rows(pairs)
+def first_of_each(numbers: Integers, columns: Sequence[Integers]) -> Integers:
+    """Return, ascending, where each combination of the codes in ``columns`` first stands in each of the numbered lists."""
+    *others, last = columns
+    for codes in others:
+        numbers = combined(numbers, codes)
+    return first_of_pairs(numbers, last)

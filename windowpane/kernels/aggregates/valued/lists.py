@@ -52,18 +52,24 @@ class Lists:
         """Return the lists of gathered rows joined by group."""
         return Lists(self.values, self.offsets[segments.offsets])
 
+    def gathered(self, segments: Segments) -> tuple[Integers, Integers]:
+        """Return where the values of each group stand, group by group, and where each group begins among those."""
+        lengths, starts = segments.picked(self.lengths), segments.picked(self.offsets[:-1])
+        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets[segments.offsets]
+
     def chosen(self, at: Integers) -> Lists:
         """Return the lists of only the values at these places; the places of a list must stand together."""
-        return Lists(self.values.take(pa.array(at)), self.offsets_of(at))
-
-    def offsets_of(self, at: Integers) -> Integers:
-        """Return where the lists begin among the values at these places."""
-        counts = np.bincount(self.numbers[at], minlength=len(self.offsets) - 1)
-        return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+        return Lists(self.values.take(pa.array(at)), offsets_of(self.numbers[at], len(self.offsets) - 1))
 
     def to_arrow(self) -> pa.ListArray:
         """Return the list column."""
         return list_array(self.offsets, self.values)
+
+
+def offsets_of(numbers: Integers, count: int) -> Integers:
+    """Return where each of ``count`` lists begins, given the list of each value."""
+    return np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count), dtype=np.int64)))
 
 
 def list_array(offsets: Integers, values: Any) -> pa.ListArray:
