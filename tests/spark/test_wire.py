@@ -40,3 +40,14 @@ def test_rows_of_the_main_output_become_the_blobs_that_a_function_makes_of_piece
 def test_a_function_may_make_nothing_of_all_rows() -> None:
     rows = wire.Wire(main_blobs=lambda table: []).rows(BucketOutput([(MAIN, pa.table({"n": [1]}))]))
     assert rows["output"].to_pylist() == [wire.COUNTER_ROW]
+
+
+def test_rows_that_travel_as_columns_do_so_in_pieces_and_in_order(monkeypatch) -> None:
+    monkeypatch.setattr(wire, "LARGEST_BLOB", 8_000)
+    table = pa.table({"names": [[f"{number:050}"] for number in range(1000)]})
+    frames = list(wire.Wire(table.schema).frames(BucketOutput([(MAIN, table)])))
+    assert len(frames) > 3
+    assert max(frame.nbytes for frame in frames) < 24_000
+    rows = pa.concat_tables(frames)
+    assert rows["output"].to_pylist() == [MAIN] * 1000 + [wire.COUNTER_ROW]
+    assert rows["c0"].to_pylist() == [*table["names"].to_pylist(), None]

@@ -103,9 +103,9 @@ class Wire:
         """
         waiting: list[pa.Table] = []
         size = 0
-        for number, table in output.tables:
-            waiting.append(self._main_rows(table) if self._is_plain(number) else self._blob_rows(self._packed([(number, table)])))
-            size += table.nbytes
+        for number, piece in ((number, piece) for number, table in output.tables for piece in _pieces(table)):
+            waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self._packed([(number, piece)])))
+            size += piece.nbytes
             if size >= LARGEST_BLOB:
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
