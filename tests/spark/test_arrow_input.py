@@ -163,6 +163,10 @@ def test_keys_are_hashed_as_by_spark(spark, schema):
     keys = given.select(*[F.col(field.name).cast(field.dataType) for field in types])
     found = keys.withColumn("hash", F.xxhash64(*types.names)).toArrow()
     assert spark_hashes(found.drop_columns(["hash"])).tolist() == found["hash"].to_pylist()
+    within = F.when(F.rand(8) < 0.7, F.struct(*types.names)).alias("in")
+    structs = keys.select(F.when(F.rand(7) < 0.7, F.struct(*types.names, within)).alias("s"))
+    found = structs.withColumn("hash", F.xxhash64("s")).toArrow()
+    assert spark_hashes(found.drop_columns(["hash"])).tolist() == found["hash"].to_pylist()
 
 
 TYPES = "i int, l long, d double, s string, b boolean, day date, amount decimal(10,2), at timestamp"

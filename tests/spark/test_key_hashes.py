@@ -63,3 +63,32 @@ def test_folded_rows_reach_the_bucket_of_sparks_hash(
                 found.setdefault(key, set()).add(bucket)
     ids = bucket_ids(BUCKETS)
     assert found == {each: {ids[hashed % BUCKETS]} for each, hashed in zip(values, hashes, strict=True)}
+
+
+PLACE = pa.struct([("city", pa.string()), ("at", pa.struct([("floor", pa.int32())]))])
+
+
+@pytest.mark.parametrize("window", [wp.TumblingEventTimeWindows.of("10 s"), wp.EventTimeSessionWindows.with_gap("1 s")])
+@pytest.mark.parametrize("rows", [KEYS, 100_000])
+@pytest.mark.parametrize("keys", [KEYS, 100_000])
+def test_structs_reach_the_bucket_of_sparks_hash_without_one_that_came(window: wp.WindowAssigner, rows: int, keys: int) -> None:
+    """Few rows fold together, many of few keys as they come, many of many keys do not."""
+    numbers = [row % keys for row in range(rows)]
+    values = [{"city": f"city {number}", "at": {"floor": number} if number % 3 else None} for number in numbers]
+    table = pa.table({"k": pa.array(values, PLACE), "v": pa.array([1] * rows), TIME: pa.array(range(0, 10 * rows, 10))})
+    made = encoder(PLACE, window, BUCKETS)
+    assert made.combiner is not None
+    found: dict[int, set[int]] = {}
+    for sent in made(table.to_batches()):
+        for bucket, blob in zip(sent["bucket"].to_pylist(), sent["blob"].to_pylist(), strict=True):
+            content = unpack(blob)
+            for key in made.combiner.keyed(content)["k"].to_pylist() if content.num_rows else []:
+                found.setdefault(int(key["city"].removeprefix("city ")), set()).add(bucket)
+    ids = bucket_ids(BUCKETS)
+    assert found == {number: {ids[of_place(number) % BUCKETS]} for number in set(numbers)}
+
+
+def of_place(number: int) -> int:
+    """Spark's rule: fields of structs are hashed one after the other, NULL leaves the hash as it is."""
+    hashed = xxhash.xxh64_intdigest(f"city {number}".encode(), 42)
+    return signed(xxhash.xxh64_intdigest(number.to_bytes(4, "little"), hashed) if number % 3 else hashed)

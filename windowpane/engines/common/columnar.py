@@ -107,6 +107,14 @@ def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
     return rows
 
 
+def with_key_columns(program: Program, table: pa.Table) -> pa.Table:
+    """Return a table that has the keys themselves, too, where only their encoding is there, as in partials."""
+    for name, column, kind in zip(program.key_columns, group_columns(program), program.keys.types, strict=True):
+        if name not in table.column_names:
+            table = table.append_column(name, decoded_keys(table[column], kind))
+    return table
+
+
 def key_arrays(program: Program, table: pa.Table) -> list[pa.Array]:
     """Return the keys of a table with the columns of ``group_columns``, as the output has them."""
     return [_key(table[name], field.type) for name, field in zip(group_columns(program), program.keys, strict=True)]

@@ -11,6 +11,7 @@ There are no timers: the windows of a slice follow from its start, and a window 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,15 @@ import pyarrow as pa
 from windowpane.arrays import Mask
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.common.arrival import TaskNumbers
-from windowpane.engines.common.columnar import common_refusal, fold_of, key_names, keyed, refuse_null_times, with_plain_keys
+from windowpane.engines.common.columnar import (
+    common_refusal,
+    fold_of,
+    key_names,
+    keyed,
+    refuse_null_times,
+    with_key_columns,
+    with_plain_keys,
+)
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.slicing import Slices, slices_of
@@ -67,8 +76,8 @@ class SlicesEngine:
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        asks_for_late = self.program.late_output is not None
-        return Combiner(self.fold_rows, self.folding, self.fold.is_ordered, self.are_punctual if asks_for_late else None)
+        punctual = None if self.program.late_output is None else self.are_punctual
+        return Combiner(self.fold_rows, partial(with_key_columns, self.program), self.folding, self.fold.is_ordered, punctual)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.

@@ -18,6 +18,7 @@ back the partials of the last one; ``d``, when the first timers of each segment 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_key_columns, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
@@ -91,7 +92,7 @@ class TriggersEngine(PanesEngine):
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_by_slice)
+        return Combiner(self.fold_by_slice, partial(with_key_columns, self.program))
 
 
 def refusal(program: Program) -> str | None:

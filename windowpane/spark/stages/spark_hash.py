@@ -1,7 +1,8 @@
 """Spark's ``xxhash64`` of key columns, for rows that Spark never sees: a key must find the bucket that holds its state.
 
-XXH64 with seed 42, each column hashed with the hash of those before it as its seed; NULL leaves the seed as it is. Whole columns
-are hashed at once: texts of one length together, a word of each at a time.
+XXH64 with seed 42, each column hashed with the hash of those before it as its seed; NULL leaves the seed as it is, and a struct
+is hashed as its fields are, one after the other. Whole columns are hashed at once: texts of one length together, a word of each
+at a time.
 
 Source of the rule: Spark's ``XxHash64``, and Yann Collet's specification of XXH64.
 """
@@ -32,6 +33,8 @@ _STRIPE = 32
 
 def is_hashed_alike(kind: pa.DataType) -> bool:
     """Whether ``spark_hashes`` knows how Spark hashes values of a type."""
+    if pa.types.is_struct(kind):
+        return all(is_hashed_alike(field.type) for field in kind)
     return _is_bytes(kind) or _integer_bytes(kind) is not None
 
 
@@ -39,11 +42,18 @@ def spark_hashes(keys: pa.Table) -> Integers:
     """Return ``xxhash64`` of each row of key columns."""
     hashes = np.full(keys.num_rows, _SEED, np.uint64)
     for column in keys.columns:
-        values = flat(column)
-        hashed = _of_bytes(values, hashes) if _is_bytes(values.type) else _of_integers(values, hashes)
-        missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-        hashes = hashed if missing is None else np.where(missing, hashes, hashed)
+        hashes = _hashed(flat(column), hashes)
     return hashes.view(np.int64)
+
+
+def _hashed(values: pa.Array, seeds: Unsigned) -> Unsigned:
+    """Return the hash of each value with a seed of its own."""
+    if pa.types.is_struct(values.type):
+        for place in range(values.type.num_fields):
+            seeds = _hashed(pc.struct_field(values, [place]), seeds)
+        return seeds
+    hashed = _of_bytes(values, seeds) if _is_bytes(values.type) else _of_integers(values, seeds)
+    return np.where(values.is_null().to_numpy(zero_copy_only=False), seeds, hashed) if values.null_count else hashed
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
