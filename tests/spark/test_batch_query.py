@@ -90,6 +90,8 @@ def test_a_query_whose_worker_was_too_slow_is_started_again_but_not_for_ever(mon
     made = query(TOO_SLOW, TOO_SLOW, TOO_SLOW, None)
     with pytest.raises(SqlRunError, match=r"q stopped: .*failed to connect back"):
         made.finish()
+    made = query("SqlRunError: the batch was given up: another run of it has begun.", None)
+    made.finish()
     made = query("a task failed", None)
     with pytest.raises(SqlRunError, match=r"q stopped: .*a task failed"):
         made.finish()

@@ -14,7 +14,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ Take = Callable[[Any, int], None]
 
 _TOLD, _REPORT = "told", ".report"
 """The files of an exchange: what a batch tells its tasks, and how the names of their reports end."""
+
+_GIVEN_UP = "the batch was given up: another run of it has begun."
+"""What a run says that another one has pushed aside: a query that a killed client left on a server may be at it for a moment."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -66,7 +69,8 @@ class BatchExchange:
     def tell(self, said: str, spark: Any) -> None:
         """Tell the tasks of the next batch, on the thread that runs it in a session."""
         for run in self._folder.glob("[!.]*"):
-            run.rename(run.with_name(f".{run.name}"))  # it is away at once, for a run that is still at it
+            with suppress(FileNotFoundError):  # another run has pushed it aside
+                run.rename(run.with_name(f".{run.name}"))  # it is away at once, for a run that is still at it
         for run in self._folder.glob(".*"):
             shutil.rmtree(run, ignore_errors=True)
         self._mark = uuid.uuid4().hex
@@ -118,7 +122,7 @@ class BatchExchange:
             found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
             (self._run / _TOLD).stat()
         except OSError:
-            raise SqlRunError("the batch was given up: another run of it has begun.") from None
+            raise SqlRunError(_GIVEN_UP) from None
         return found
 
 
@@ -161,9 +165,11 @@ class BatchQuery:
             except StreamingQueryException as error:
                 self._query = self._idle = None
                 failure, self._failure = self._failure, None
-                if failure is not None or not further or not was_too_slow(error):
+                is_given_up = _GIVEN_UP in str(error)
+                if failure is not None or not further or not (is_given_up or was_too_slow(error)):
                     raise failure or _raised_elsewhere(error) or SqlRunError(f"{self._name} stopped: {reason(error)}") from error
-                warn()
+                if not is_given_up:
+                    warn()
                 self.start()
             else:
                 break
