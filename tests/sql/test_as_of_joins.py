@@ -161,3 +161,28 @@ def test_other_conditions_are_refused(join: str, error: type[Exception], words: 
         session.run("; ".join(DECLARED))
         with pytest.raises(error, match=words):
             session.run(f"SELECT l.id FROM l {join}")
+
+
+GROUPS = """
+    CREATE TABLE l (id int PRIMARY KEY, k int, at timestamp);
+    CREATE TABLE r (id int PRIMARY KEY, k int, g int, at timestamp, v int);
+    CREATE MATERIALIZED VIEW sums AS SELECT k, g, at, sum(v) AS total FROM r GROUP BY k, g, at;
+    CREATE MATERIALIZED VIEW of_query AS SELECT id, g, total FROM l
+        ASOF LEFT JOIN (SELECT k, g, at, sum(v) AS total FROM r GROUP BY k, g, at) AS q
+        ON l.k = q.k AND l.at >= q.at;
+    CREATE MATERIALIZED VIEW of_view AS SELECT id, g, total FROM l ASOF LEFT JOIN sums ON l.k = sums.k AND l.at >= sums.at;
+"""
+
+
+@pytest.mark.parametrize("view", ["of_query", "of_view"])
+def test_of_right_rows_of_one_time_the_smallest_key_counts_and_null_is_the_largest(view: str) -> None:
+    with Session(":memory:") as session:
+        session.run(GROUPS)
+        session.run("""
+            INSERT INTO l VALUES (1, 1, '2024-01-01 00:00:10'), (2, 1, '2024-01-01 00:00:20');
+            INSERT INTO r VALUES (1, 1, NULL, '2024-01-01 00:00:05', 1), (2, 1, 7, '2024-01-01 00:00:05', 2),
+                (3, 1, -2147483648, '2024-01-01 00:00:05', 4), (4, 1, NULL, '2024-01-01 00:00:15', 8); FLUSH
+        """)
+        assert session.query(f"SELECT * FROM {view} ORDER BY id").rows() == [(1, -2147483648, 4), (2, None, 8)]
+        session.run("DELETE FROM r WHERE id = 3; FLUSH")
+        assert session.query(f"SELECT * FROM {view} ORDER BY id").rows() == [(1, 7, 2), (2, None, 8)]

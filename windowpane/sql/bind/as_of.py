@@ -23,7 +23,7 @@ from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, column_expr, quoted
 from windowpane.sql.expressions.operators import comparables
 from windowpane.sql.expressions.types import BOOLEAN, SqlType, is_instant, is_integer, is_number
-from windowpane.sql.nodes import Node, Order
+from windowpane.sql.nodes import Filter, Node, Order, Project, Scan
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.windows.over_calls import OverNodeCall
 from windowpane.windowing.over.frames import UNBOUNDED_PRECEDING, Frame
@@ -32,7 +32,7 @@ _BACKWARD = (exp.GTE, exp.GT)
 _STRICT = (exp.GT, exp.LT)
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
 _UPRIGHT = "tie"
-"""A part of a key that cannot be turned around, such as a text: the sort has to go the other way."""
+"""A part of a key that cannot be turned around, such as a text or what may be NULL: the sort has to go the other way."""
 _INSTEAD = (
     "Its condition is equalities, and one of >=, >, <=, < between a time of the left side and one of the right: "
     "ON l.k = r.k AND l.at >= r.at. What else a row must be, a subquery or WHERE says."
@@ -193,7 +193,7 @@ class _Joining:
         equal = [*(pair[1] for pair in self._nearness.keys), self._nearness.times[1]]
         if column.name == ROW_ID or any(each.is_column and each.column == column.id for each in equal):
             return self._part("number", kind, None, value)
-        if is_integer(kind):
+        if is_integer(kind) and _is_never_null(self._right):
             return self._part("turned", kind, None, build(kind, "(~ {0})", value))
         return self._part(_UPRIGHT, kind, None, value)
 
@@ -261,6 +261,13 @@ class _Joining:
     def _nearest(self, column: Column) -> OverNodeCall:
         frame = Frame.rows(UNBOUNDED_PRECEDING)
         return OverNodeCall("last_value", (column.id,), column.type, frame, over="last_value", ignore_nulls=True)
+
+
+def _is_never_null(right: Node) -> bool:
+    """Whether the key of a right side is that of a table, which has no NULL; NULL, the largest key, has no turned one."""
+    while isinstance(right, Filter | Project):
+        right = right.input
+    return isinstance(right, Scan) and right.keyed
 
 
 def _expr(column: Column) -> Expr:

@@ -252,6 +252,7 @@ class QueryBinder:
             stored=tuple(columns),
             storage=found.storage,
             small=found.small,
+            keyed=found.kind != "materialized view",
         )
         visible = tuple(Visible(found.name, columns[stored.name]) for stored in found.visible)
         return node, Scope(visible)

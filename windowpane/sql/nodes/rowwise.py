@@ -15,13 +15,15 @@ from windowpane.windowing.assigners.base import WindowAssigner
 class Scan(Node):
     """The rows of a stored relation; ``stored`` are the names of its columns there, in order of ``columns``.
 
-    ``small`` says that it has few rows and will: a join without keys may be made with it.
+    ``small`` says that it has few rows and will: a join without keys may be made with it. ``keyed`` says that its key is that of
+    a table, which has no NULL; that of a materialized view may have some.
     """
 
     relation: str = ""
     stored: tuple[str, ...] = ()
     storage: str = ""
     small: bool = False
+    keyed: bool = False
     label: ClassVar[str] = "Scan"
 
     def sql(self, *relations: str, extra: str = "") -> str:
