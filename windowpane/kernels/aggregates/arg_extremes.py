@@ -13,11 +13,9 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.hidden_columns import ARRIVAL
+from windowpane.kernels.aggregates.extremes import are_extreme
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat, take_or_null
-from windowpane.kernels.keys.codes import codes_and_validity
-
-_LEAST = np.iinfo(np.int64).min
 
 
 class ArgExtreme(SegmentAggregate):
@@ -39,9 +37,7 @@ class ArgExtreme(SegmentAggregate):
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         value, by, arrival = (flat(partials[name]) for name in self.columns)
-        codes, present = map(segments.picked, codes_and_validity(by))
-        codes = np.where(present, codes if self._is_max else ~codes, _LEAST)
-        best = present & (codes == segments.greatest(codes)[segments.numbers])
+        best = are_extreme(by, segments, self._is_max)
         arrivals = np.where(best, segments.picked(arrival.to_numpy()), NOWHERE)
         chosen = segments.last_where(best & (arrivals == segments.greatest(arrivals)[segments.numbers]))
         rows = segments.rows_at(chosen)

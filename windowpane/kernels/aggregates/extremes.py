@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays import Mask
 from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial, SegmentAggregate
 from windowpane.kernels.grouping.segments import Segments, flat, take_or_null
 from windowpane.kernels.keys.codes import canonical, codes_and_validity
@@ -71,10 +72,16 @@ class OrderedExtreme(SegmentAggregate):
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         values = flat(partials[f"{self.prefix}m"])
-        codes, present = map(segments.picked, codes_and_validity(values))
-        codes = np.where(present, codes if self._is_max else ~codes, _LEAST)
-        best = segments.last_where(present & (codes == segments.greatest(codes)[segments.numbers]))
+        best = segments.last_where(are_extreme(values, segments, self._is_max))
         return {f"{self.prefix}m": take_or_null(values, segments.rows_at(best))}
 
     def finish(self, partials: pa.Table) -> pa.Array:
         return partials[f"{self.prefix}m"].combine_chunks()
+
+
+def are_extreme(values: pa.Array, segments: Segments, is_max: bool) -> Mask:
+    """Return which gathered values are the largest, or the smallest, of their group; NULL is neither."""
+    codes, present = map(segments.picked, codes_and_validity(values))
+    codes = np.where(present, codes if is_max else ~codes, _LEAST)
+    extreme: Mask = present & (codes == segments.greatest(codes)[segments.numbers])
+    return extreme
