@@ -103,14 +103,14 @@ class Wire:
         """
         waiting: list[pa.Table] = []
         size = 0
-        for number, piece in ((number, piece) for number, table in output.tables for piece in _pieces(table)):
+        for number, piece in _cut(output.tables):
             waiting.append(self._main_rows(piece) if self._is_plain(number) else self._blob_rows(self._packed([(number, piece)])))
             size += piece.nbytes
             if size >= LARGEST_BLOB:
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
         counted = (COUNTER_ROW, _counted(output, self.counters, standing).encode())
-        yield pa.concat_tables([*waiting, self._blob_rows([*self._packed(passed), counted])]).combine_chunks()
+        yield pa.concat_tables([*waiting, self._blob_rows([*self._packed(_cut(passed)), counted])]).combine_chunks()
 
     def _is_plain(self, number: int) -> bool:
         return self.main is not None and number == MAIN
@@ -121,12 +121,11 @@ class Wire:
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
 
-    def _packed(self, tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
+    def _packed(self, pieces: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
         found: list[tuple[int, bytes]] = []
-        for number, table in tables:
-            for piece in _pieces(table):
-                blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
-                found += [(number, blob) for blob in blobs]
+        for number, piece in pieces:
+            blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
+            found += [(number, blob) for blob in blobs]
         return found
 
     def _blob_rows(self, rows: Sequence[tuple[int, bytes]]) -> pa.Table:
@@ -138,6 +137,11 @@ class Wire:
         """Return the Columns that read ``names`` of the main output from its columns."""
         assert self.main is not None, "the caller asked"
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
+
+
+def _cut(tables: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the tables of outputs in pieces, each with the number of its output."""
+    return ((number, piece) for number, table in tables for piece in _pieces(table))
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
