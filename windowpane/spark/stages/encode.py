@@ -167,11 +167,11 @@ class Encoder:
 
     def _parts(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the rows of each bucket that has some, with its number."""
-        numbers = bucket_numbers(rows if self.combiner is None else self.combiner.keyed(rows), self.keys, buckets)
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
         body = body if self.side is None else tagged(body, self.side)
         if buckets == 1 or not self.keys:
             return [(0, body)]
+        numbers = bucket_numbers(rows if self.combiner is None else self.combiner.keyed(rows), self.keys, buckets)
         order = np.argsort(numbers.astype(np.uint16) if buckets <= _RADIX_SORTED else numbers, kind="stable")
         counts = np.bincount(numbers, minlength=buckets)
         body, ends = body.take(pa.array(order)), np.cumsum(counts)
