@@ -56,13 +56,13 @@ def _narrow(column: pa.ChunkedArray) -> tuple[int, pa.Array | pa.ChunkedArray] |
     """Return the least value and the distances from it, ``None`` if they take 64 bits all the same."""
     numbers = _whole(column)
     if numbers is None:
-        return _narrow_with_nulls(column.cast(pa.int64()))
+        return _narrow_by_arrow(column.cast(pa.int64()))
     least, greatest = int(numbers.min()), int(numbers.max())
     kind = _stored(greatest - least)
     return None if kind is None else (least, pa.array((numbers - least).astype(kind.to_pandas_dtype())))
 
 
-def _narrow_with_nulls(numbers: pa.ChunkedArray) -> tuple[int, pa.ChunkedArray] | None:
+def _narrow_by_arrow(numbers: pa.ChunkedArray) -> tuple[int, pa.ChunkedArray] | None:
     bounds = pc.min_max(numbers)
     least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
     kind = None if least is None else _stored(greatest - least)

@@ -224,8 +224,8 @@ class _Batch(ColumnarBatch):
     def take(self, tables: list[pa.Table]) -> None:
         self._slices = staggered(self._engine.slices, self.program.spec.assigner, self.store, self.now)
         groups = [SLICE, *self._engine.groups]
-        whole = [table for table in tables if PARTITION in table.column_names and SLICE not in table.column_names]
-        combined = [table for table in tables if PARTITION not in table.column_names or SLICE in table.column_names]
+        whole = [table for table in tables if _is_whole(table)]
+        combined = [table for table in tables if not _is_whole(table)]
         numbers = self.task_numbers(tables) if combined and self.fold.is_ordered else None
         partials = [self._combined(combined, numbers)] if combined else []
         if whole:
@@ -346,6 +346,11 @@ class _Batch(ColumnarBatch):
         following = None if self.is_event_time else min(ends, default=None)
         size = self._log.byte_size + self._at_end.byte_size
         return self.output(len(ends), size, not ends and not self._log.segments(), following)
+
+
+def _is_whole(table: pa.Table) -> bool:
+    """Whether a table is of rows with their numbers: those of partials are of the last row in each."""
+    return PARTITION in table.column_names and SLICE not in table.column_names
 
 
 def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:

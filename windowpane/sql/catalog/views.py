@@ -127,7 +127,7 @@ def _names_of(join: Join) -> list[str]:
 def _check_window(node: Over, query: QueryBinder, statement: CreateView, text: Text) -> None:
     place = query.window_places.get(node.columns[-1].id, statement.query)
     if not node.partition and not _is_whole(node):
-        if node.columns[-1].id not in query.window_places:
+        if node.columns[-1].id not in query.window_places:  # no window that somebody wrote, but that of an ASOF JOIN
             raise text.unsupported(place, "ASOF JOIN without an equality in a materialized view", _ONE_KEY)
         raise text.unsupported(place, "OVER without PARTITION BY in a materialized view", _ONE_PARTITION)
     sessions = any(call.frame is not None and call.frame.units is Units.SESSION for call in node.calls)
