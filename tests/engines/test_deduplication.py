@@ -149,6 +149,18 @@ def test_a_row_without_a_time_is_refused_and_so_is_another_plan(engine: Any) -> 
         bucket.run([("a", 2, 2)])
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_that_is_equal_but_written_differently_replaces_the_last_one(engine: Any) -> None:
+    columns = pa.schema([("k", pa.float64()), ("t", pa.int64()), ("v", pa.int64())])
+    bucket = Bucket(engine, replace(LAST, columns=columns))
+    assert list(map(repr, rows_of(bucket.run([(0.0, 5, 1)])))) == ["(0.0, 5, 1, 'insert')"]
+    assert list(map(repr, rows_of(bucket.run([(-0.0, 5, 1)])))) == [
+        "(0.0, 5, 1, 'update_preimage')",
+        "(-0.0, 5, 1, 'update_postimage')",
+    ]
+    assert rows_of(bucket.run([(-0.0, 5, 1)])) == []
+
+
 # Random batches, beside the definition.
 
 

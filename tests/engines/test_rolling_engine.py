@@ -21,7 +21,7 @@ from windowpane.state.codec import unframe
 from windowpane.state.compact import from_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.sizes import given_sizes
-from windowpane.windowing.aggregates import Aggregate, arg_max, avg, collect_list, count, max, sum
+from windowpane.windowing.aggregates import Aggregate, arg_max, avg, collect_list, count, last, max, sum
 from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.rolling.spec import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.rolling.windows import RollingWindow
@@ -130,6 +130,22 @@ def test_a_key_of_nulls_is_deleted_too(engine: Any) -> None:
     program = program_of(call("total", sum("v"), 5), deletes=True)
     batches: Batches = [(MIN, [("a", 1, None)]), (9, [])]
     assert results(engine, program, batches) == [[("a", 1, None, INSERT)], [("a", 9, None, DELETE)]]
+
+
+def test_a_feature_that_is_equal_but_written_differently_has_changed() -> None:
+    spec = RollingSpec((call("last", last("v"), 20), call("lists", last("l"), 20)), 5, RollingEmit("changed"))
+    columns = pa.schema([("v", pa.float64()), ("l", pa.list_(pa.float64()))])
+    program, store = RollingProgram(spec, KEY, ("key",), columns, pa.int64()), MemoryBlobStore()
+    shown: list[str] = []
+    nan = float("nan")
+    for at, (value, values) in enumerate(
+        [(0.0, [nan]), (-0.0, [nan]), (-0.0, [nan]), (-0.0, [0.0]), (-0.0, [-0.0]), (-0.0, [-0.0])]
+    ):
+        rows = table_of([("a", at, 1)]).drop_columns(["v", "big"])
+        rows = rows.append_column("v", pa.array([value])).append_column("l", pa.array([values]))
+        output = RollingReferenceEngine(program).run(store, [rows], Clock(MIN, 0))
+        shown += [f"{row['last']} {row['lists']}" for _, table in output.tables for row in table.to_pylist()]
+    assert shown == ["0.0 [nan]", "-0.0 [nan]", "-0.0 [0.0]", "-0.0 [-0.0]"]
 
 
 def test_silent_keys_stay_unread_until_a_row_leaves() -> None:

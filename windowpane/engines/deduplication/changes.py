@@ -10,7 +10,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.kernels.deduplication.runs import run_numbers
-from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 
@@ -69,11 +69,11 @@ def changelog(runs: Runs, spans: pa.Table, program: DeduplicationProgram) -> pa.
 
 
 def _changed(rows: pa.Table, before: Integers, after: Integers) -> Mask:
-    """Return which of the rows ``after`` hold other values than those ``before``."""
+    """Return which of the rows ``after`` are other than those ``before`` as they are written."""
     changed = np.zeros(len(before), np.bool_)
     one, other = rows.take(pa.array(before)).combine_chunks(), rows.take(pa.array(after)).combine_chunks()
     for name in rows.column_names:
-        changed |= differing(_flat(one[name]), _flat(other[name]))
+        changed |= written_differently(_flat(one[name]), _flat(other[name]))
     return changed
 
 

@@ -18,12 +18,12 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.hidden_columns import TIME
 from windowpane.operators.deduplication.operator import Deduplicator
+from windowpane.operators.over.row_forms import RowForms
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.changes import CHANGE_TYPE, Row
 
 
@@ -35,7 +35,7 @@ class DeduplicationReferenceEngine:
     def __init__(self, program: DeduplicationProgram) -> None:
         """Run ``program``."""
         self._program = program
-        self._forms = {name: form_of(program.columns.field(name).type) for name in program.passed}
+        self._is_same = RowForms(program.columns, program.passed).same
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -75,13 +75,6 @@ class DeduplicationReferenceEngine:
             elif operator.take_first(key, encode_key(key), time):
                 out.append(("", row))
         return out + [entry for change in operator.changes() for entry in change.entries()]
-
-    def _is_same(self, one: Row, other: Row) -> bool:
-        for name, form in self._forms.items():
-            a, b = one[name], other[name]
-            if (a is None) != (b is None) or (a is not None and form.freeze(a) != form.freeze(b)):
-                return False
-        return True
 
     def _tables(
         self, out: Sequence[tuple[str, Row]], arrived: pa.Table | None, late: Sequence[int]

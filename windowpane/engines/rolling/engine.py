@@ -49,7 +49,7 @@ from windowpane.errors import MissingEventTimeError, TimestampOverflowError
 from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
-from windowpane.kernels.keys.row_differences import differing
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.kernels.rolling.pieces import PieceFeatures
 from windowpane.kernels.rolling.pieces import refusal as pieces_refusal
 from windowpane.kernels.sorting.packed_order import lexical_order
@@ -377,7 +377,7 @@ class _Batch:
         before = np.where(follows, np.arange(len(asked)) - 1 + len(keys), asked)
         for held, found in zip(keys.features, features, strict=True):
             earlier = pa.concat_arrays([held, found]).take(pa.array(before))
-            differ |= differing(earlier, found)
+            differ |= written_differently(earlier, found)
         return differ
 
     def _come_out(self, keys: Keys, pieces: Pieces, watermark: int) -> None:

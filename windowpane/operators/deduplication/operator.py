@@ -40,7 +40,7 @@ class Deduplicator:
         within: microseconds; rows of a key that are this far apart are no duplicates.
         state: keyed state.
         timers: when to forget.
-        is_same: whether two rows hold the same values.
+        is_same: whether two rows hold the same values, as they are written.
     """
 
     def __init__(self, within: int, state: KeyedState, timers: TimerQueue, is_same: Callable[[Row, Row], bool]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from windowpane.windowing.aggregates import BoundAggregate
+from windowpane.windowing.aggregates.canonical import written_form_of
 from windowpane.windowing.rolling.spec import RollingSpec
 
 
@@ -29,6 +30,7 @@ class Features:
     def __init__(self, spec: RollingSpec, aggregates: Sequence[BoundAggregate]) -> None:
         """Compute ``spec``; ``aggregates`` are those of its calls, bound to types."""
         self._calls = tuple(zip(spec.calls, aggregates, strict=True))
+        self._forms = [written_form_of(aggregate.result_type) for aggregate in aggregates]
         self._windows = spec.windows
 
     def values(self, rows: Sequence[HeldRow], instant: int) -> tuple[Any, ...]:
@@ -37,6 +39,11 @@ class Features:
             _folded(aggregate, call.aggregate.arguments, call.condition, rows, call.window.start(instant), instant)
             for call, aggregate in self._calls
         )
+
+    def same(self, one: Sequence[Any], other: Sequence[Any]) -> bool:
+        """Whether two rows of features are equal and their zeros have the same signs; NaN equals NaN."""
+        pairs = zip(self._forms, one, other, strict=True)
+        return all(a is b if a is None or b is None else form.freeze(a) == form.freeze(b) for form, a, b in pairs)
 
     def is_empty(self, rows: Sequence[HeldRow], instant: int) -> bool:
         """Whether no window takes a row as of ``instant``."""

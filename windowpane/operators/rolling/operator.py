@@ -117,7 +117,7 @@ class RollingOperator:
         is_empty = self._features.is_empty(rows, instant)
         values = self._features.values(rows, instant)
         self._state.put(None, "seen", instant)
-        is_same = last is not None and _same(last[1], values)
+        is_same = last is not None and self._features.same(last[1], values)
         if is_empty:
             self._state.put(None, "last", None)
         elif not is_same:
@@ -148,9 +148,9 @@ class RollingOperator:
         for instant in range(first, min(last, left) + 1, spec.step):
             values, is_empty = features.values(rows, instant), features.is_empty(rows, instant)
             if instant in out:
-                comes = not _same(values, features.values(before, instant))
+                comes = not features.same(values, features.values(before, instant))
             else:
-                comes = not is_empty if earlier[1] else not _same(values, earlier[0])
+                comes = not is_empty if earlier[1] else not features.same(values, earlier[0])
             if comes:
                 again[instant] = out.get(instant, 0) + 1
                 yield RollingRow(self._state.current_key, instant, values, not is_empty, revision=again[instant])
@@ -160,7 +160,7 @@ class RollingOperator:
     def _unlike_shown(self, instant: int, values: tuple[Any, ...]) -> Iterator[RollingRow]:
         """Yield a tick that is like the key's last row, if a correction came after that row and is unlike it."""
         shown = self._state.get(None, "shown")
-        if shown is not None and not _same(shown, values):
+        if shown is not None and not self._features.same(shown, values):
             self._came_out({instant: 1}, None)
             yield RollingRow(self._state.current_key, instant, values, by_tick=True, revision=1)
 
@@ -214,8 +214,3 @@ class RollingOperator:
 
 _ORDER = itemgetter(0, 1)
 """What orders rows."""
-
-
-def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two rows of features are equal; NaN equals NaN."""
-    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
