@@ -156,6 +156,70 @@ def test_columns_have_the_values_that_spark_reads(spark, tmp_path, int96):
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
+def read(path: Path, schema: pa.Schema, *coded: str) -> list[pa.Table]:
+    reader = ParquetColumns(schema).narrowed(schema.names, frozenset(coded))
+    return list(reader(iter([pa.record_batch({"path": [f"file:{path}"], "row": [0]})])))
+
+
+def test_texts_are_read_as_codes_where_a_file_holds_each_once(tmp_path):
+    path = tmp_path / "texts.parquet"
+    many = pa.array([f"{number:032}" for number in range(40_000)])
+    texts = {
+        "nested": pa.array([{"a": 1, "b": 2}] * 40_000),
+        "few": pa.array([f"key {number % 7}" if number % 3 else None for number in range(40_000)]),
+        "many": many,
+        "category": pa.array(["x", "y"] * 20_000).dictionary_encode(),
+    }
+    pq.write_table(pa.table(texts), path, row_group_size=15_000)
+    schema = pa.schema([(name, pa.string()) for name in ("many", "few", "absent", "category")])
+    tables = read(path, schema, *schema.names)
+    assert len(tables) == 3
+    for table in tables:
+        assert [str(field.type)[:10] for field in table.schema] == ["string", "dictionary", "string", "dictionary"]
+    for name in ("few", "many", "category"):
+        assert pa.chunked_array([each.cast(pa.string()) for table in tables for each in table[name].chunks]).equals(
+            pa.chunked_array([texts[name].cast(pa.string())])
+        )
+    assert {str(table.schema.field("few").type) for table in read(path, schema, "category")} == {"string"}
+
+
+def test_files_of_coded_texts_and_of_others_are_one_stream(spark, tmp_path, by_spark):
+    # The texts of the second file all differ, as far as its rows are concerned; those of the others repeat.
+    for number in range(4):
+        seconds = np.arange(9_000) % 7 + 10 * number
+        keys = [f"{each % 5:032}" if number % 2 == 0 else f"{each:032}" for each in range(9_000)]
+        columns = {
+            "k": pa.array([None if each % 11 == 0 else key for each, key in enumerate(keys)]),
+            "w": pa.array([None if each % 13 == 0 else f"word {each % 700}" for each in range(9_000)]),
+            "t": pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC")),
+        }
+        path = tmp_path / "in" / f"{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table(columns), path, row_group_size=4_000)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    calls = {"n": wp.count(), "w": wp.count("w"), "lo": wp.min("w"), "hi": wp.max("w"), "u": wp.approx_count_distinct("w")}
+    windows = (
+        wp.TumblingEventTimeWindows.of("10 seconds"),
+        wp.SlidingEventTimeWindows.of("20 seconds", "10 seconds"),
+        wp.EventTimeSessionWindows.with_gap("2 seconds"),
+    )
+    for each, window in enumerate(windows):
+        found = []
+        for reader in ("arrow", "spark"):
+            if reader == "spark":
+                by_spark()
+            else:
+                spark.conf.unset(SWITCH)
+            rows = wp.stream(
+                stream(spark, tmp_path / "in", "k string, w string, t timestamp"), event_time="t", watermark="1 second"
+            )
+            result = rows.key_by("k").window(window).aggregate(**calls)
+            assert how(result) == (BY_ARROW if reader == "arrow" else "")
+            found.append(run(result, checkpoint=tmp_path / f"{reader} {each}").rows())
+        assert found[0] == found[1]
+        assert len({row[0] for row in found[0]}) > 8_000
+
+
 def parted(path: Path, sizes: list[int]) -> None:
     """Write a file of numbers with row groups of these sizes."""
     first = np.cumsum([0, *sizes])

@@ -9,6 +9,7 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.arrays import Mask
+from windowpane.kernels.keys.coded_texts import spelled
 from windowpane.windowing.times import MIN
 
 
@@ -39,6 +40,7 @@ class Combiner:
         is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, which tell the order of arrival.
         punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
             rows are not asked for, so that any row may fold.
+        coded: the columns whose texts ``fold`` and ``folding`` take as ``kernels.keys.coded_texts`` has them, too.
     """
 
     fold: Callable[[pa.Table], pa.Table]
@@ -46,6 +48,7 @@ class Combiner:
     folding: Callable[[pa.Table], Folding] = always_together
     is_ordered: bool = False
     punctual: Callable[[pa.Table, int], Mask] | None = None
+    coded: frozenset[str] = frozenset()
 
     @property
     def needs_numbers(self) -> bool:
@@ -53,14 +56,17 @@ class Combiner:
         return self.is_ordered or self.punctual is not None
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Return the partials of rows."""
-        return self.fold(rows)
+        """Return the partials of rows, their texts as texts."""
+        return spelled(self.fold(rows))
 
     def parted(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, pa.Table]:
-        """Return the rows that may fold, and those that must stay whole, under a watermark that the rows' own does not pass."""
+        """Return the rows that may fold, and those that must stay whole, under a watermark that the rows' own does not pass.
+
+        Those have texts as texts.
+        """
         if self.punctual is None or watermark == MIN:
-            return rows, rows.slice(0, 0)
+            return rows, spelled(rows.slice(0, 0))
         punctual = self.punctual(rows, watermark)
         if punctual.all():
-            return rows, rows.slice(0, 0)
-        return rows.filter(pa.array(punctual)), rows.filter(pa.array(~punctual))
+            return rows, spelled(rows.slice(0, 0))
+        return rows.filter(pa.array(punctual)), spelled(rows.filter(pa.array(~punctual)))

@@ -6,9 +6,14 @@ grouped by another one, which holds each value's canonical encoding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
+from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.rows import python_keys, python_rows
 from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import encoded_keys
@@ -137,6 +142,27 @@ def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
         if pa.types.is_floating(rows[name].type):
             rows = rows.set_column(rows.column_names.index(name), name, canonical(rows[name]))
     return rows
+
+
+def folding_combiner(program: Program, fold: GroupedFold, fold_rows: Callable[[pa.Table], pa.Table], **options: Any) -> Combiner:
+    """Return the combiner whose ``fold_rows`` groups the rows of a program by its keys, with ``fold``.
+
+    Args:
+        program: the program.
+        fold: of its aggregates.
+        fold_rows: rows -> partials.
+        options: further arguments of the combiner.
+    """
+    return Combiner(fold_rows, partial(with_key_columns, program), coded=_coded(program, fold), **options)
+
+
+def _coded(program: Program, fold: GroupedFold) -> frozenset[str]:
+    """Return the columns of texts that are read as numbers alone: keys, and arguments of nothing but such aggregates."""
+    keys = {name for name, kind in zip(program.key_columns, program.keys.types, strict=True) if pa.types.is_string(kind)}
+    texts = {field.name for field in program.value_types if pa.types.is_string(field.type)}
+    taken = {slot for aggregate in fold.aggregates if aggregate.takes_codes for slot in aggregate.slots}
+    others = {slot for aggregate in fold.aggregates if not aggregate.takes_codes for slot in aggregate.slots}
+    return frozenset((keys | taken & texts) - others)
 
 
 def refuse_null_times(program: Program, rows: pa.Table) -> None:

@@ -11,7 +11,6 @@ Who may mutate: this engine, once a batch. Recovery: read them back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_key_columns, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, folding_combiner, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.each_refinement import EachRefinement
 from windowpane.engines.common.evicting import evictor_refusal, refinement_refusal, survivors_of
@@ -58,7 +57,7 @@ class TimedPanesEngine(PanesEngine):
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_rows, partial(with_key_columns, self.program))
+        return folding_combiner(self.program, self.fold, self.fold_rows)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.

@@ -15,14 +15,12 @@ staggered windows their ``stagger``. Who may mutate: this engine, once a batch. 
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, keyed, with_key_columns, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, folding_combiner, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.staggering import slicing_refusal
@@ -52,7 +50,7 @@ class UpdatesEngine(PanesEngine):
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_by_slice, partial(with_key_columns, self.program))
+        return folding_combiner(self.program, self.fold, self.fold_by_slice)
 
 
 def refusal(program: Program) -> str | None:

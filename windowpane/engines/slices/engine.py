@@ -11,7 +11,6 @@ There are no timers: the windows of a slice follow from its start, and a window 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,10 @@ from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import (
     common_refusal,
     fold_of,
+    folding_combiner,
     key_names,
     keyed,
     refuse_null_times,
-    with_key_columns,
     with_plain_keys,
 )
 from windowpane.engines.common.columnar_batch import ColumnarBatch
@@ -77,7 +76,9 @@ class SlicesEngine:
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
         punctual = None if self.program.late_output is None else self.are_punctual
-        return Combiner(self.fold_rows, partial(with_key_columns, self.program), self.folding, self.fold.is_ordered, punctual)
+        return folding_combiner(
+            self.program, self.fold, self.fold_rows, folding=self.folding, is_ordered=self.fold.is_ordered, punctual=punctual
+        )
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.

@@ -18,7 +18,6 @@ back the partials of the last one; ``d``, when the first timers of each segment 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, key_names, keyed, with_key_columns, with_plain_keys
+from windowpane.engines.common.columnar import common_refusal, folding_combiner, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.evicting import argument_columns
 from windowpane.engines.common.pane_numbers import PaneNumbers
@@ -92,7 +91,7 @@ class TriggersEngine(PanesEngine):
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_by_slice, partial(with_key_columns, self.program))
+        return folding_combiner(self.program, self.fold, self.fold_by_slice)
 
 
 def refusal(program: Program) -> str | None:

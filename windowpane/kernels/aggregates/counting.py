@@ -13,6 +13,8 @@ from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 class Count(KernelAggregate):
     """Rows, or values that are not null."""
 
+    takes_codes = True
+
     @property
     def partials(self) -> tuple[Partial, ...]:
         return (Partial(f"{self.prefix}n", "count" if self.slots else "count_all", "sum"),)

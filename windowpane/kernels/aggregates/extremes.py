@@ -20,6 +20,8 @@ _LEAST = np.iinfo(np.int64).min
 class PlainExtreme(KernelAggregate):
     """Types that Arrow orders as Spark does. Partial: the value; false is less than true, so bool_and is a min."""
 
+    takes_codes = True
+
     def __init__(self, prefix: str, slots: tuple[str, ...], kind: str) -> None:
         super().__init__(prefix, slots)
         self._kind = kind

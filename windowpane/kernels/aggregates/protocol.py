@@ -37,6 +37,8 @@ class ColumnarAggregate(ABC):
 
     is_ordered: ClassVar[bool] = False
     """Whether the result depends on the order of arrival: rows then need the column ``ARRIVAL``."""
+    takes_codes: ClassVar[bool] = False
+    """Whether texts among the arguments may come as ``kernels.keys.coded_texts`` has them."""
 
     def __init__(self, prefix: str, slots: tuple[str, ...]) -> None:
         """Aggregate the columns ``slots``."""

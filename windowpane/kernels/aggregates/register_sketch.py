@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Mask, Unsigned
+from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.kernels.aggregates.sketches import Sketch
 from windowpane.kernels.grouping.segments import Segments
+from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.murmur import murmur_of_texts, murmur_of_words
 from windowpane.kernels.keys.ordered_codes import plain_bits
 from windowpane.windowing.aggregates.algorithms.distinct_sketch import TEXT_MARK, ApproxCountDistinct, DistinctSketch
@@ -40,6 +41,8 @@ _WEIGHTS_FROM_32 = _WEIGHTS - _WEIGHTS_BELOW_32
 class RegisterSketch(Sketch):
     """approx_count_distinct. Partial: the sketch of Apache DataSketches as its bytes."""
 
+    takes_codes = True
+
     def __init__(self, prefix: str, slots: tuple[str, ...], bound: ApproxCountDistinct) -> None:
         super().__init__(prefix, slots, bound, DistinctSketch.to_bytes, DistinctSketch.from_bytes)
         self._distinct = bound
@@ -58,18 +61,31 @@ class RegisterSketch(Sketch):
         lg_k = self._distinct.lg_k
         size = 1 << lg_k
         may = segments.sizes >= size // _FEWEST_SET
-        hashes = self._hashes(column) if may.any() else None
-        if hashes is None:
+        marks = self._marks(column) if may.any() else None
+        if marks is None:
             return {}
+        at, ranks = marks
         groups = np.flatnonzero(may)
         rows = segments.order if may.all() else segments.order[np.repeat(may, segments.sizes)]
         places = np.repeat(np.arange(len(groups)) * size, segments.sizes[groups])
-        places += (hashes[0][rows] & np.uint64(size - 1)).view(np.int64)
+        places += at[rows]
         registers = np.zeros(len(groups) * size, np.uint8)
-        np.maximum.at(registers, places, np.where(_is_valid(column), _ranks(hashes[1]), np.uint8(0))[rows])
+        np.maximum.at(registers, places, ranks[rows])
         table = registers.reshape(-1, size)
         is_full = np.count_nonzero(table, axis=1) >= size // _FEWEST_SET
         return dict(zip(groups[is_full].tolist(), _written(table[is_full], lg_k), strict=True))
+
+    def _marks(self, values: pa.Array) -> tuple[Integers, npt.NDArray[np.uint8]] | None:
+        """Return the register of each value and its rank there, 0 of null; ``None`` for values of a nested type."""
+        if are_coded(values.type):
+            held = CodedTexts.of(values)
+            marks, codes = self._marks(held.texts), held.codes.to_numpy()
+            return None if marks is None else (marks[0][codes], marks[1][codes])
+        hashes = self._hashes(values)
+        if hashes is None:
+            return None
+        at = (hashes[0] & np.uint64((1 << self._distinct.lg_k) - 1)).view(np.int64)
+        return at, np.where(_is_valid(values), _ranks(hashes[1]), np.uint8(0))
 
     def _hashes(self, values: pa.Array) -> tuple[Unsigned, Unsigned] | None:
         """Return both halves of the hash of each value as the sketch takes it, ``None`` for values of a nested type."""

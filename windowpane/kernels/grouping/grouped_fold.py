@@ -26,6 +26,7 @@ from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
 from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Groups, Runs, Segments, flat
+from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = hidden("row")
@@ -159,6 +160,15 @@ class GroupedFold:
         extra: Sequence[tuple[str, Step]],
         is_fold: bool = False,
     ) -> pa.Table:
+        table, coded = _by_code(table, groups, [*steps, *(step for _, step in extra)])
+        grouped = self._grouped_by_values(table, groups, steps, extra, is_fold)
+        for name, texts in coded.items():
+            grouped = replaced(grouped, name, texts.spelled(grouped[name]))
+        return grouped
+
+    def _grouped_by_values(
+        self, table: pa.Table, groups: Sequence[str], steps: Sequence[Step], extra: Sequence[tuple[str, Step]], is_fold: bool
+    ) -> pa.Table:
         known = self._known_groups(table, groups, [*steps, *(step for _, step in extra)])
         if known is not None:
             return self._by_known_groups(table, groups, steps, extra, known)
@@ -204,6 +214,19 @@ class GroupedFold:
     def finish(self, partials: pa.Table) -> list[pa.Array]:
         """Return the output columns of the aggregates, in order."""
         return list(chain.from_iterable(aggregate.results(partials) for aggregate in self.aggregates))
+
+
+def _by_code(table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> tuple[pa.Table, dict[str, CodedTexts]]:
+    """Return a table with codes where steps or groups have coded texts, and the texts of the results that are codes, too."""
+    coded: dict[str, CodedTexts] = {}
+    for name, how in (*((name, "group") for name in groups), *steps):
+        if not isinstance(name, str) or not are_coded(table.schema.field(name).type):
+            continue
+        texts = CodedTexts.of(table[name]) if how == "group" else CodedTexts.in_order(table[name])
+        table = replaced(table, name, texts.codes)
+        if how != "count":
+            coded[name] = texts
+    return table, coded
 
 
 def _by_number(steps: Sequence[tuple[str, Any, str]], segments: Segments) -> dict[str, pa.Array]:

@@ -66,12 +66,11 @@ class ArrowRows:
             return None
         return self.function.refusal(self.sample, columns)
 
-    def _only(self, columns: Sequence[str]) -> TypedFunction:
-        """Return the function, of files reading only ``columns``."""
+    def _only(self, columns: Sequence[str], coded: frozenset[str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function, of files reading only ``columns``, and some texts coded."""
         if not isinstance(self.function, ParquetColumns):
-            return self.typed
-        narrowed = self.function.narrowed(columns)
-        return TypedFunction(narrowed, narrowed.schema)
+            return self.typed.__call__
+        return _Read(self.function.narrowed(columns, coded & frozenset(columns))).__call__
 
     def encoded(self, encoder: encode.Encoder, columns: tuple[str, ...], watermark: str | None) -> Any:
         """Return the rows as ``encode.SCHEMA``, with a watermark if there is to be one.
@@ -85,7 +84,7 @@ class ArrowRows:
         if event_time is not None and event_time not in columns:
             columns = (*columns, event_time)
             encoder = dataclasses.replace(encoder, dropped=(*encoder.dropped, event_time))
-        function = _EncodingFunction(self._only(columns), columns, LatestTime(encoder, event_time))
+        function = _EncodingFunction(self._only(columns, encoder.coded), columns, LatestTime(encoder, event_time))
         return encoded(self.origin, function.__call__, watermark)
 
 
@@ -152,10 +151,22 @@ class _Chained:
 
 
 @dataclass(frozen=True)
+class _Read:
+    """Columns of files, whose types need no check."""
+
+    columns: ParquetColumns
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Read what one partition names."""
+        for table in self.columns(iter(batches)):
+            yield from table.to_batches(max_chunksize=MANY_ROWS)
+
+
+@dataclass(frozen=True)
 class _EncodingFunction:
     """Makes rows and encodes them."""
 
-    function: TypedFunction
+    function: Callable[[Batches], Iterator[pa.RecordBatch]]
     columns: tuple[str, ...]
     encoded: LatestTime
 

@@ -7,7 +7,6 @@ groups around it, so every one is read, and once.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from windowpane.errors import UnreadableFileError
+from windowpane.kernels.keys.coded_texts import CODED, is_coded
 from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ SWITCH = "spark.windowpane.files.readInArrow"
 """Setting of the session; ``false`` leaves all files to Spark."""
 
 _ROWS_A_PLACE = 1 << 16
+_BYTES_A_CODED_TEXT = 10
+"""A column with so many bytes a row, its dictionary included, mostly holds codes."""
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
@@ -54,13 +56,15 @@ class ParquetColumns:
 
     Args:
         schema: the columns.
+        coded: those whose texts are read as ``kernels.keys.coded_texts`` has them where a file holds them so.
     """
 
     schema: pa.Schema
+    coded: frozenset[str] = frozenset()
 
-    def narrowed(self, columns: Sequence[str]) -> ParquetColumns:
-        """Return a reader of some of the columns."""
-        return dataclasses.replace(self, schema=pa.schema([self.schema.field(name) for name in columns]))
+    def narrowed(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> ParquetColumns:
+        """Return a reader of some of the columns, of ``coded`` texts among them."""
+        return ParquetColumns(pa.schema([self.schema.field(name) for name in columns]), coded)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Read the row groups of one partition; the next is read while one is encoded.
@@ -85,7 +89,7 @@ class ParquetColumns:
                 path = unquote(encoded)  # Spark writes a URI
                 if file is None or file.path != path:
                     with _said_of(path):
-                        file = _File.opened(path, self.schema)
+                        file = _File.opened(path, self.schema, self.coded)
                 for group in file.groups_at.get(row, ()):
                     yield partial(file.read, group)
 
@@ -107,15 +111,17 @@ class _File:
         file: it, opened.
         schema: the columns to read.
         names: the name in the file of each, ``None`` if it has none.
+        coded: the columns that are read as coded texts.
     """
 
     path: str
     file: ParquetFile
     schema: pa.Schema
     names: Mapping[str, str | None]
+    coded: frozenset[str]
 
     @classmethod
-    def opened(cls, path: str, schema: pa.Schema) -> _File:
+    def opened(cls, path: str, schema: pa.Schema, coded: frozenset[str]) -> _File:
         """Open a file.
 
         Raises:
@@ -124,7 +130,11 @@ class _File:
         file = _parquet(local_path(path))
         if "=" in path.rpartition("/")[0]:
             raise ValueError("a folder with '=' in its name holds values of a column, which Spark reads")
-        return cls(path, file, schema, _names(file, schema))
+        names = _names(file, schema)
+        coded = frozenset(name for name in coded if _are_coded(file, names[name]))
+        if coded:
+            file = _parquet(local_path(path), [name for name in map(names.get, coded) if name is not None])
+        return cls(path, file, schema, names, coded)
 
     @cached_property
     def groups_at(self) -> Mapping[int, Sequence[int]]:
@@ -143,8 +153,9 @@ class _File:
         with _said_of(self.path):
             table = self.file.read_row_group(group, [name for name in self.names.values() if name is not None])
             rows = self.file.metadata.row_group(group).num_rows
-            columns = [_column(table, self.names[field.name], field.type, rows) for field in self.schema]
-            return pa.table(columns, schema=self.schema)
+            kinds = [CODED if field.name in self.coded else field.type for field in self.schema]
+            columns = [_column(table, self.names[name], kind, rows) for name, kind in zip(self.schema.names, kinds, strict=True)]
+            return pa.table(columns, self.schema.names)
 
 
 def local_path(path: str) -> str:
@@ -186,15 +197,33 @@ def _column(table: pa.Table, name: str | None, kind: pa.DataType, rows: int) -> 
     if name is None:
         return pa.nulls(rows, kind)
     column = table[name]
+    if kind == CODED:
+        return column if is_coded(column) else column.cast(CODED.value_type)
     for step in _way(column.type, kind) or ():
         column = column.cast(step)
     return column
 
 
-def _parquet(path: str) -> ParquetFile:
+def _parquet(path: str, coded: Sequence[str] = ()) -> ParquetFile:
     from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads no Parquet need not wait
 
-    return ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True)
+    return ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True, read_dictionary=coded)
+
+
+def _are_coded(file: ParquetFile, name: str | None) -> bool:
+    """Whether all row groups of a file hold the texts of a column once each, as far as its size tells.
+
+    A writer gives that up, and goes on with the texts themselves, where too many differ; the file does not say whether it did.
+    Arrow codes texts that stand there themselves, which takes longer than to group them by their letters.
+    """
+    if name is None or _file_type(file, name) not in (pa.string(), CODED):
+        return False
+    held = file.metadata
+    at = next(number for number in range(held.num_columns) if held.schema.column(number).path == name)
+    groups = [held.row_group(number).column(at) for number in range(held.num_row_groups)]
+    return all(
+        group.has_dictionary_page and group.total_uncompressed_size <= _BYTES_A_CODED_TEXT * group.num_values for group in groups
+    )
 
 
 def _refused_file(file: ParquetFile) -> str | None:

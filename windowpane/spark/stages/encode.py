@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.join.sides import tagged
 from windowpane.hidden_columns import KEY_HASH, PARTITION, PASSED, POSITION, TIME
+from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
 from windowpane.spark.queries.layout import probes
 from windowpane.spark.queries.next_watermark import NextWatermark
@@ -70,6 +71,12 @@ class Encoder:
     side: str | None = None
     follows_watermark: bool = False
 
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns whose texts may come as ``kernels.keys.coded_texts`` has them."""
+        source = None if self.own_watermark is None else self.own_watermark.source
+        return frozenset() if self.combiner is None else self.combiner.coded - {self.event_time, self.heartbeat, source}
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of one input partition."""
         prepare_worker()
@@ -95,7 +102,7 @@ class Encoder:
                 pending.add(combiner(rows) if combiner is not None and folding is Folding.PIECEWISE else rows)
             if combiner is not None and folding is Folding.TOGETHER and told < _TELLING_ROWS <= pending.rows:
                 told = pending.rows
-                folding = Folding.NOT if combiner.folding(pa.concat_tables(pending.tables)) is Folding.NOT else folding
+                folding = Folding.NOT if combiner.folding(together(pending.tables)) is Folding.NOT else folding
             if pending.is_full(folding):
                 yield from self._flush(pending.taken(), ids, folding)
             if whole.is_full(Folding.NOT):
@@ -148,9 +155,10 @@ class Encoder:
         return KEY_HASH in rows.column_names and not are_hashed_here(rows, self.keys)
 
     def _flush(self, tables: list[pa.Table], ids: tuple[int, ...], folding: Folding | None) -> Iterator[pa.RecordBatch]:
-        rows = pa.concat_tables(tables) if tables else None
+        rows = together(tables) if tables else None
         if rows is None or not rows.num_rows:
             return
+        rows = rows if folding is Folding.TOGETHER else spelled(rows)
         if PASSED in rows.column_names:
             passed = rows[PASSED].drop_null().combine_chunks()
             yield _sent([ids[0]] * len(passed), passed)

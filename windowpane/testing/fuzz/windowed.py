@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial, reduce
 from random import Random
 from typing import Any
@@ -25,6 +25,7 @@ from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, 
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import WindowpaneError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.kernels.keys.coded_texts import spelled
 from windowpane.planning.description import describe
 from windowpane.planning.engines import combiner_of, make_engine
 from windowpane.state.memory import MemoryBlobStore
@@ -210,15 +211,23 @@ class _Race:
         """
         if combine is None:
             return list(parts)
+        parts = [self._coded(part, combine.coded) for part in parts]
         parts = [each for part in parts for each in _by_task(part)] if combine.is_ordered else parts
         if combine.punctual is not None:
             bound = min(MAX, self._watermark + self._draw.choice([0, 0, 1, 10, 1000]))
             pieces = [combine.parted(part, bound) for part in parts]
-            folded = [rows if self._draw.random() < 0.2 else combine(rows) for rows, _ in pieces if rows.num_rows]
+            folded = [spelled(rows) if self._draw.random() < 0.2 else combine(rows) for rows, _ in pieces if rows.num_rows]
             return [*folded, *(whole for _, whole in pieces if whole.num_rows)]
         stays = [combine.folding is not always_together and self._draw.random() < 0.5 for _ in parts]
         rows = parts if combine.is_ordered else [part.drop_columns([PARTITION, POSITION]) for part in parts]
-        return [part if stay else combine(part) for part, stay in zip(rows, stays, strict=True) if part.num_rows]
+        return [spelled(part) if stay else combine(part) for part, stay in zip(rows, stays, strict=True) if part.num_rows]
+
+    def _coded(self, part: pa.Table, columns: Container[str]) -> pa.Table:
+        """Return rows, texts of these columns now and then coded, as a file may hold them."""
+        for place, name in enumerate(part.column_names):
+            if name in columns and self._draw.random() < 0.5:
+                part = part.set_column(place, name, part[name].dictionary_encode())
+        return part
 
 
 def _by_task(part: pa.Table) -> list[pa.Table]:
