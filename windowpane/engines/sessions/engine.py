@@ -13,12 +13,11 @@ held before is then what it last put out, so retractions need nothing else to be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import pyarrow as pa
 
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.common.columnar import common_refusal, fold_of, with_encoded_keys, with_key_columns
+from windowpane.engines.common.columnar import common_refusal, fold_of, folding_combiner, with_encoded_keys
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -58,7 +57,7 @@ class SessionsEngine:
     @property
     def combiner(self) -> Combiner:
         """What folds rows before the shuffle."""
-        return Combiner(self.fold_rows, partial(with_key_columns, self.program))
+        return folding_combiner(self.program, self.fold, self.fold_rows)
 
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the sessions rows make among themselves: the combiner, before the shuffle. Rows too scattered stay as they are.

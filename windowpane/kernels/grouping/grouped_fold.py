@@ -103,9 +103,12 @@ class GroupedFold:
         """Return the partials of ``rows``, one row a segment, without group columns."""
         rows = rows.select([name for name in rows.column_names if name in self._read]).take(pa.array(segments.order))
         segments = Runs.at(segments.offsets)
-        columns = self._lifted(rows)
-        steps = [(p.name, None if p.fold == "count_all" else columns[p.name], p.fold) for p in self._partials]
-        found, lifted = self._reduced(steps, segments), pa.table(columns) if self._segmented else None
+        named: list[Step] = [(p.name, p.fold) for p in self._partials if p.fold != "count_all"]
+        lifted, coded = _by_code(pa.table(self._lifted(rows)), (), named)
+        steps = [(p.name, None if p.fold == "count_all" else lifted[p.name], p.fold) for p in self._partials]
+        found = self._reduced(steps, segments)
+        for name, texts in coded.items():
+            found[name] = texts.spelled(found[name])
         for segmented in self._segmented:
             found |= segmented.fold(lifted, segments)
         return pa.table(found)

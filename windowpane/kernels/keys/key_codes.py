@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Unsigned
+from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.codes import canonical
 from windowpane.kernels.keys.splitmix import GAMMA, stepped
 from windowpane.sizes import Size
@@ -50,8 +51,11 @@ def _codes(column: pa.ChunkedArray) -> Integers:
         if (bounds["max"] - bounds["min"]).bit_length() <= _MOST_BITS.value:
             offsets: Integers = np.subtract(column.to_numpy(), bounds["min"], dtype=np.int64)
             return offsets
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    codes: Integers = encoded.indices.to_numpy().astype(np.int64)
+    if are_coded(column.type):
+        indices = CodedTexts.of(column).codes
+    else:
+        indices = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
+    codes: Integers = indices.to_numpy().astype(np.int64)
     return codes
 
 
