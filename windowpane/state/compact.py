@@ -2,7 +2,8 @@
 
 A state call costs some 20 ms a megabyte, a shuffled megabyte several copies, and most 64-bit columns of partials and results hold
 small counts, or one time over and over. So a column of 64-bit integers, timestamps or durations is stored as the distance from
-its least value, in 8, 16 or 32 bits. The field's metadata say how to read it; a stream without them reads as it is.
+its least value, in 8, 16 or 32 bits. The field's metadata say how to read it; a stream without them reads as it is. Where that
+is asked for, lists of integers are stored so, too, and lists of texts that repeat with each text once.
 
 Pure functions: nothing here mutates or needs recovery.
 """
@@ -16,9 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.kernels.grouping.segments import flat
+from windowpane.kernels.keys.coded_texts import are_coded_lists, are_texts, coded_lists, spelled_lists
 from windowpane.sizes import Size
 
 _BASE = b"windowpane.base"
+_BASE_OF_LISTS = b"windowpane.base_of_lists"
 _STORED = ((2**8, pa.uint8()), (2**16, pa.uint16()), (2**32, pa.uint32()))
 _FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
 """Below so many rows there is nothing to gain."""
@@ -26,9 +30,16 @@ SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
 """So few that a call of Arrow's functions costs more than what it does."""
 
 
-def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
-    """Return a table as a compact Arrow IPC stream, compressed as Arrow names it (``lz4``, ``zstd``)."""
+def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = False) -> pa.Buffer:
+    """Return a table as a compact Arrow IPC stream.
+
+    Args:
+        table: the table.
+        compression: as Arrow names it (``lz4``, ``zstd``), ``None`` for none.
+        lists: whether lists of integers and of texts may be stored compactly, too.
+    """
     stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
+    stored = _with_compact_lists(stored) if lists else stored
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(stored)
@@ -37,7 +48,40 @@ def to_stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
 
 def from_stream(stream: bytes | memoryview | pa.Buffer) -> pa.Table:
     """Return the table that ``to_stream`` was given."""
-    return _widened(pa.ipc.open_stream(stream).read_all())
+    return _with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all()))
+
+
+def _with_compact_lists(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        found = _compact_lists(field, table[field.name]) if pa.types.is_list(field.type) else None
+        if found is not None:
+            table = table.set_column(place, *found)
+    return table
+
+
+def _compact_lists(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.ListArray] | None:
+    """Return lists of 64-bit integers as lists of distances from the least, texts as codes; ``None`` where that saves nothing."""
+    if field.type.value_type != pa.int64():
+        lists = coded_lists(column) if are_texts(field.type.value_type) else None
+        return None if lists is None else (field.with_type(lists.type), lists)
+    held = flat(column)
+    found = _narrow_by_arrow(pa.chunked_array([held.flatten()])) if not held.null_count else None
+    if found is None:
+        return None
+    base, distances = found
+    lists = pa.ListArray.from_arrays(pc.subtract(held.offsets, held.offsets[0]), flat(distances))
+    return pa.field(field.name, lists.type, metadata={_BASE_OF_LISTS: str(base).encode()}), lists
+
+
+def _with_plain_lists(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if are_coded_lists(field.type):
+            table = table.set_column(place, field.name, spelled_lists(table[field.name]))
+        elif field.metadata and _BASE_OF_LISTS in field.metadata:
+            lists = flat(table[field.name])
+            numbers = pc.add(lists.values.cast(pa.int64()), int(field.metadata[_BASE_OF_LISTS]))
+            table = table.set_column(place, field.name, pa.ListArray.from_arrays(lists.offsets, numbers))
+    return table
 
 
 def _narrowed(table: pa.Table) -> pa.Table:

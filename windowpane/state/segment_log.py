@@ -29,7 +29,7 @@ MAX_CHUNKS = Size("chunks of a segment", 8, (1, 2))
 
 _LARGE = Size("bytes of a chunk worth compressing", 1 << 16, (1, 512))
 
-_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2)  # 2 may be compact, else as 1
+_CHUNK_KIND, _CHUNK_VERSIONS = "segment-log-chunk", (1, 2, 3)  # from 2 on it may be compact, from 3 on lists, too; else as 1
 _INDEX_KIND, _INDEX_VERSION = "segment-log-index", 1
 _INDEX_FIELDS = 5
 
@@ -161,7 +161,7 @@ class SegmentLog:
 def _to_blob(table: pa.Table) -> bytes:
     """Return a chunk, compressed where moving it costs more than that: Spark takes 10 ms and more for a megabyte, zstd two."""
     compression = "zstd" if table.nbytes >= _LARGE.value else None
-    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], to_stream(table, compression))
+    return frame(_CHUNK_KIND, _CHUNK_VERSIONS[-1], to_stream(table, compression, lists=compression is not None))
 
 
 def _from_blob(blob: bytes | None) -> pa.Table:

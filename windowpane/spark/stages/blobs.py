@@ -9,7 +9,7 @@ from windowpane.state.compact import from_stream, to_stream
 
 def pack(table: pa.Table) -> bytes:
     """Return a table as one compact Arrow IPC stream."""
-    blob: bytes = to_stream(table).to_pybytes()
+    blob: bytes = to_stream(table, lists=True).to_pybytes()
     return blob
 
 

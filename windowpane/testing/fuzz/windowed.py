@@ -28,6 +28,7 @@ from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled
 from windowpane.planning.description import describe
 from windowpane.planning.engines import combiner_of, make_engine
+from windowpane.state.compact import from_stream, to_stream
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.comparison import difference, with_one_zero
 from windowpane.testing.fuzz.outcome import Outcome, raised
@@ -205,12 +206,15 @@ class _Race:
         return self._program.spec.merges and any(time <= batch.watermark for time in times)
 
     def _sent(self, parts: Sequence[pa.Table], combine: Combiner | None) -> list[pa.Table]:
-        """Return the parts as the encoder sends them: if folded, without numbers of rows where no aggregate needs an order.
+        """Return the parts as they arrive from the encoder: if folded, without numbers of rows where no aggregate needs an order.
 
         Where late rows are asked for, rows keep their numbers, and those that may be late stay whole.
         """
         if combine is None:
             return list(parts)
+        return [from_stream(to_stream(part, lists=True)) for part in self._folded(parts, combine)]
+
+    def _folded(self, parts: Sequence[pa.Table], combine: Combiner) -> list[pa.Table]:
         parts = [self._coded(part, combine.coded) for part in parts]
         parts = [each for part in parts for each in _by_task(part)] if combine.is_ordered else parts
         if combine.punctual is not None:

@@ -22,6 +22,7 @@ class CollectList(SegmentAggregate):
     """All values that are not null."""
 
     is_ordered = True
+    takes_codes = True
 
     @property
     def columns(self) -> tuple[str, ...]:

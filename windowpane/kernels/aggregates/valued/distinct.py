@@ -20,6 +20,8 @@ from windowpane.kernels.keys.dense_codes import combined, first_of_pairs
 class CountDistinct(SegmentAggregate):
     """The number of distinct values."""
 
+    takes_codes = True
+
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(f"{self.prefix}v{number}" for number in range(len(self.slots)))
