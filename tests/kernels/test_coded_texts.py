@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.coded_texts import CODED, CodedTexts, are_coded, is_coded, spelled, together
 from windowpane.windowing.aggregates import Aggregate
@@ -62,10 +63,16 @@ AGGREGATES = {
     "total": wp.sum("v"),
     "some": wp.approx_count_distinct("t"),
     "few": wp.approx_count_distinct("t", rsd=0.4),
+    "distinct": wp.count_distinct("t"),
+    "list": wp.collect_list("t"),
+    "set": wp.collect_set("t"),
+    "joined": wp.string_agg("t", "+"),
 }
 
 
-@pytest.mark.parametrize("names", [("n", "total"), ("present", "first", "last"), ("some",), tuple(AGGREGATES)])
+@pytest.mark.parametrize(
+    "names", [("n", "total"), ("present", "first", "last"), ("some", "distinct"), ("list", "set", "joined"), tuple(AGGREGATES)]
+)
 @pytest.mark.parametrize("rows", [1, 100, 10_000])
 def test_a_fold_of_coded_texts_is_that_of_the_texts(names: tuple[str, ...], rows: int) -> None:
     drawn = random.Random(rows)
@@ -79,20 +86,22 @@ def test_a_fold_of_coded_texts_is_that_of_the_texts(names: tuple[str, ...], rows
     draw = {name: [drawn.choice([None, "", *"abcdefgh"]) for _ in range(rows)] for name in "kt"}
     texts = [drawn.choice([None, str(drawn.randrange(3000))]) for _ in range(rows)]
     values = pa.array([drawn.randrange(-9, 9) for _ in range(rows)])
-    plain = pa.table({"k": pa.array(draw["k"], pa.string()), "t": pa.array(texts, pa.string()), "v": values})
-    held = pa.table({"k": coded(draw["k"], "unused"), "t": coded(texts, "zz", "0"), "v": values})
+    others = {"v": values, ARRIVAL: pa.array(range(rows), pa.int64())}
+    plain = pa.table({"k": pa.array(draw["k"], pa.string()), "t": pa.array(texts, pa.string()), **others})
+    held = pa.table({"k": coded(draw["k"], "unused"), "t": coded(texts, "zz", "0"), **others})
     assert held.schema.field("t").type == CODED
     wanted, found = (fold.fold(table, ["k"], counted="rows").sort_by("k") for table in (plain, held))
     assert found.schema.field("k").type == pa.string()
     assert found.to_pydict() == wanted.to_pydict()
     # In two parts with codes of their own, as the row groups of a file have them.
     middle = rows // 2
-    other = {"k": coded(draw["k"][middle:]), "t": coded(texts[middle:], "another"), "v": values[middle:]}
-    halves = pa.concat_tables([held.slice(0, middle), pa.table(other)])
+    other = {"k": coded(draw["k"][middle:]), "t": coded(texts[middle:], "another")}
+    halves = pa.concat_tables([held.slice(0, middle), pa.table(other | {name: held[name][middle:] for name in others})])
     assert fold.fold(halves, ["k"], counted="rows").sort_by("k").to_pydict() == wanted.to_pydict()
 
 
-def test_aggregates_that_keep_texts_take_them_spelled() -> None:
-    fold = GroupedFold.of([("l", wp.collect_list("t"), ("t",))], pa.schema([("t", pa.string())]))
+def test_aggregates_that_compare_texts_one_by_one_take_them_spelled() -> None:
+    kinds = pa.schema([("t", pa.string()), ("v", pa.int64())])
+    fold = GroupedFold.of([("m", wp.mode("t"), ("t",)), ("a", wp.arg_max("t", "v"), ("t", "v"))], kinds)
     assert fold is not None
     assert not any(aggregate.takes_codes for aggregate in fold.aggregates)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowpane.kernels.keys.coded_texts import MANY_TEXTS
 from windowpane.state.compact import SMALL, from_stream, to_stream
 from windowpane.testing.sizes import given_sizes
 
@@ -47,3 +48,40 @@ def test_a_plain_stream_reads_as_it_is() -> None:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     assert from_stream(sink.getvalue()) == table
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "ž" * 9, "", None]) | st.text(max_size=3), max_size=12)
+NUMBERS = st.lists(INT64 | st.integers(0, 300) | st.none(), max_size=12)
+COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[list[object]]]] = [
+    (pa.list_(pa.string()), st.lists(WORDS)),
+    (pa.list_(pa.string()), st.lists(WORDS | st.none())),
+    (pa.list_(pa.int64()), st.lists(NUMBERS)),
+    (pa.list_(pa.int64()), st.lists(st.none() | NUMBERS)),
+    (pa.list_(pa.list_(pa.int64())), st.lists(st.lists(NUMBERS, max_size=2))),
+    (pa.list_(pa.float64()), st.lists(st.lists(st.floats(allow_nan=False), max_size=3))),
+]
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(COLUMNS), st.integers(0, 9), st.booleans())
+def test_any_lists_come_back_whole_sliced_and_in_chunks(data: st.DataObject, column, begin: int, are_few: bool) -> None:
+    kind, values = column
+    table = pa.table({"x": pa.array(data.draw(values), kind)})
+    with given_sizes({MANY_TEXTS: 1 << 12 if are_few else 2}):
+        for each in (table, table.slice(begin), pa.concat_tables([table, table.slice(begin)])):
+            found = from_stream(to_stream(each, lists=True))
+            assert (found.schema, found.to_pydict()) == (each.schema, each.to_pydict())
+
+
+def test_lists_take_few_bytes_coded_already_or_not() -> None:
+    words = pa.array([f"{number % 100:030}" for number in range(30_000)])
+    offsets = pa.array(range(0, 30_001, 10), pa.int32())
+    numbers = pa.ListArray.from_arrays(offsets, pa.array([2**50 + number % 200 for number in range(30_000)]))
+    plain = pa.table({"l": pa.ListArray.from_arrays(offsets, words), "n": numbers})
+    coded = pa.table({"l": pa.ListArray.from_arrays(offsets, words.dictionary_encode()), "n": numbers})
+    for table in (plain, coded, coded.slice(7, 2000)):
+        stream = to_stream(table, lists=True)
+        assert len(stream) < 30_000 * 2 + 3_000 * 8 + 10_000
+        assert from_stream(stream).equals(plain.slice(7, 2000) if table.num_rows == 2000 else plain)
+    differing = pa.table({"l": pa.ListArray.from_arrays(offsets, pa.array([f"{number:030}" for number in range(30_000)]))})
+    assert len(to_stream(differing, lists=True)) == pytest.approx(len(to_stream(differing)), abs=500)

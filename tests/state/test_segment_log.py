@@ -87,3 +87,20 @@ def test_a_large_chunk_takes_fewer_bytes_in_state_than_its_texts_and_reads_back(
     log.flush()
     assert log.byte_size * 4 < persons.nbytes
     assert SegmentLog(store, "s").read(0)[0].equals(persons)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_chunks_of_earlier_versions_are_read_beside_those_of_now(version):
+    store = MemoryBlobStore()
+    log = SegmentLog(store, "s")
+    texts = pa.table({"l": [[f"a text of thirty letters {n % 90:06}" for n in range(i, i + 100)] for i in range(300)]})
+    log.append(0, texts)
+    log.append(0, texts.slice(0, 5))
+    held = store.get("s.0.0")
+    assert held is not None
+    assert len(held) < texts.nbytes / 20
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, texts.schema) as writer:
+        writer.write_table(texts)
+    store.put("s.0.0", frame("segment-log-chunk", version, sink.getvalue().to_pybytes()))
+    assert [each.to_pydict() for each in log.read(0)] == [texts.to_pydict(), texts.slice(0, 5).to_pydict()]

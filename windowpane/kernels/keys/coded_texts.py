@@ -23,7 +23,7 @@ CODED = pa.dictionary(pa.int32(), pa.string())
 
 
 _WIDTHS = ((1 << 8, pa.uint8()), (1 << 16, pa.uint16()), (1 << 31, pa.int32()))
-_MANY_TEXTS = Size("texts worth coding in a list", 1 << 12, (2, 20))
+MANY_TEXTS = Size("texts worth coding in a list", 1 << 12, (2, 20))
 _SAMPLE = 1 << 12
 _FEWEST_REPEATS = 4
 """Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats."""
@@ -104,7 +104,7 @@ def spelled_lists(column: Any) -> pa.ListArray:
 
 def _repeat(texts: pa.Array) -> bool:
     """Whether texts are so many, and repeat so often, that codes and each text once take less room; judged by some of them."""
-    if not pa.types.is_string(texts.type) or len(texts) < _MANY_TEXTS.value:
+    if not pa.types.is_string(texts.type) or len(texts) < MANY_TEXTS.value:
         return False
     sample = texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // _SAMPLE))))
     return expected_groups(len(sample), len(sample.unique()), len(texts)) * _FEWEST_REPEATS < len(texts)
