@@ -36,6 +36,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.merging import merged_windows
 from windowpane.hidden_columns import ARRIVAL, PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.kernels.grouping.cardinality import expected_groups
+from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
@@ -49,6 +50,10 @@ _TOGETHER = 4
 """A task is taken to have so many times its first rows."""
 _FEW, _MANY = 0.05, 0.4
 """Partials a row: below the one, pieces fold as well as all at once; above the other, folding twice costs more than it saves."""
+
+
+_GROUPS_ALONE = GroupedFold(())
+"""Tells how many groups rows make."""
 
 
 class SlicesEngine:
@@ -90,11 +95,14 @@ class SlicesEngine:
             MissingTimestampError: a row without an event time.
             TimestampOverflowError: a row whose windows do not fit into int64.
         """
-        rows = with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
+        rows = self._keyed_by_slice(rows)
         if not self.fold.is_ordered:
             return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS)
         rows = rows.append_column(ARRIVAL, rows[POSITION])
         return self.fold.fold(rows, [SLICE, *self.groups], counted=ROWS, kept=[(PARTITION, "max"), (POSITION, "max")])
+
+    def _keyed_by_slice(self, rows: pa.Table) -> pa.Table:
+        return with_plain_keys(self.program, self.sliced(rows, self.slices, now=0))
 
     def are_punctual(self, rows: pa.Table, watermark: int) -> Mask:
         """Return which rows have missed none of their windows, in no gap, under a watermark.
@@ -120,7 +128,7 @@ class SlicesEngine:
         if stride < 2:
             return Folding.TOGETHER
         sample = rows.take(pa.array(np.arange(0, rows.num_rows, stride)))
-        groups = self.fold_rows(sample).num_rows
+        groups = _GROUPS_ALONE.fold(self._keyed_by_slice(sample), [SLICE, *self.groups]).num_rows
         if expected_groups(sample.num_rows, groups, rows.num_rows) < _FEW * rows.num_rows:
             return Folding.PIECEWISE
         together = _TOGETHER * rows.num_rows

@@ -225,10 +225,14 @@ def _by_code(table: pa.Table, groups: Sequence[str], steps: Sequence[Step]) -> t
     for name, how in (*((name, "group") for name in groups), *steps):
         if not isinstance(name, str) or not are_coded(table.schema.field(name).type):
             continue
+        if how == "count":
+            table = replaced(table, name, flat(table[name]).indices)
+            continue
         texts = CodedTexts.of(table[name]) if how == "group" else CodedTexts.in_order(table[name])
-        table = replaced(table, name, texts.codes)
-        if how != "count":
-            coded[name] = texts
+        if texts is None:
+            table = replaced(table, name, table[name].cast(table[name].type.value_type))
+        else:
+            table, coded[name] = replaced(table, name, texts.codes), texts
     return table, coded
 
 

@@ -29,6 +29,10 @@ _FEWEST_REPEATS = 4
 """Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats."""
 
 
+_ROWS_A_TEXT = 6
+"""To put a text in order takes as long as to spell and compare those of so many rows."""
+
+
 @dataclass(frozen=True)
 class CodedTexts:
     """A column apart: the texts, and the place of each row's among those.
@@ -50,9 +54,11 @@ class CodedTexts:
         return cls(texts, pc.fill_null(values.indices, len(values.dictionary)))
 
     @classmethod
-    def in_order(cls, column: Any) -> Self:
-        """Return a column of coded texts with codes in the order of the texts, null for null."""
+    def in_order(cls, column: Any) -> Self | None:
+        """Return a column of coded texts with codes in the order of the texts, null for null; ``None`` if rows are too few."""
         values = flat(column)
+        if len(values) < _ROWS_A_TEXT * len(values.dictionary):
+            return None
         order = pc.array_sort_indices(values.dictionary)
         ranks = np.empty(len(order), np.int64)
         ranks[order.to_numpy()] = np.arange(len(order))
