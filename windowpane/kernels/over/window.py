@@ -37,7 +37,7 @@ class OverWindow:
         self.spec = spec
         self.calls: list[CallKernel] = [call_kernel(call, columns) for call in spec.calls]
         self.carries = pa.schema(list({field.name: field for call in self.calls for field in call.carries}.values()))
-        self.read = list(spec.columns)
+        self.read = list(dict.fromkeys([*spec.order_names, *(name for call in spec.calls for name in call.columns)]))
 
     def rows(self, table: pa.Table, starts_segment: Mask, seeded: Mask, wanted: Mask | None = None) -> SortedRows:
         """Return sorted rows ready to be computed.
@@ -50,7 +50,7 @@ class OverWindow:
         """
         ordered = [_one(table[name]) for name in self.spec.order_names]
         layout: Layout = layout_of(starts_segment, ordered)
-        every = np.ones(table.num_rows, np.bool_) if wanted is None else wanted
+        every = np.ones(len(starts_segment), np.bool_) if wanted is None else wanted
         return SortedRows(self.spec, table, layout, seeded, every)
 
     def values(self, rows: SortedRows) -> Values:

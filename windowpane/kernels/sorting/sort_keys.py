@@ -24,7 +24,7 @@ from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, vali
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
 
-_Matrix = npt.NDArray[np.uint8]
+_Hashes = npt.NDArray[np.void]
 
 _HASH_BYTES = 16
 _SIGN = np.int64(-(1 << 63))
@@ -40,13 +40,17 @@ class SortKeys:
         self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]
         widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
         self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
-        self.are_cheap = not self._hashed and all(_width(columns.field(each.name).type) for each in self._ordered)
+        self._is_order_fixed = all(_width(columns.field(each.name).type) for each in self._ordered)
+        self.are_cheap = not self._hashed and self._is_order_fixed
         """Whether keys are made without a look at single values in Python: then there is no need to store them."""
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
+        return self._closed(table, self._partition_part(table))
+
+    def _closed(self, table: pa.Table, partition: _Fixed) -> Bytes:
         rows = table.num_rows
-        parts = [self._partition_part(table), *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        parts = [partition, *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
         fixed = [part for part in parts if isinstance(part, _Fixed)]
         if len(fixed) == len(parts):
             return _Fixed([field for part in fixed for field in part.fields]).closed(rows)
@@ -56,33 +60,40 @@ class SortKeys:
 
     def sorted(self, table: pa.Table) -> tuple[pa.Table, Bytes]:
         """Return rows in the order of their keys, and the keys; rows with equal keys stay in their order."""
-        if self.are_cheap:
-            table = table.take(pa.array(lexical_order(self._sort_words(table))))
+        if not self._is_order_fixed:
+            keys = self.of(table)
+            order = sorting(keys)
+            return table.take(pa.array(order)), keys[order]
+        if not self._hashed:
+            table = table.take(pa.array(lexical_order(self._sort_words(table, self._partition))))
             return table, self.of(table)
-        keys = self.of(table)
-        order = sorting(keys)
-        return table.take(pa.array(order)), keys[order]
+        hashes, numbers = self._hashes(table)
+        order = lexical_order([_ranks(hashes)[numbers], *self._sort_words(table, ())])
+        table = table.take(pa.array(order))
+        return table, self._closed(table, _hashed_part(hashes, numbers[order]))
 
     @property
     def partition_by(self) -> list[str]:
         """The columns of the partition."""
         return [column.name for column in self._partition]
 
-    def _sort_words(self, table: pa.Table) -> list[Unsigned]:
+    def _sort_words(self, table: pa.Table, partition: Sequence[OrderColumn]) -> list[Unsigned]:
         """Return columns of words that compare as the keys do, the most significant first; all parts are of fixed width."""
         words = [np.zeros(table.num_rows, np.uint64)]
-        for each in (*self._partition, *self._ordered):
+        for each in (*partition, *self._ordered):
             flags, values = _flagged(table[each.name].combine_chunks(), each)
             words += [] if flags is None else [flags.astype(np.uint64)]
             words += list(values.T)
         return words
 
     def _partition_part(self, table: pa.Table) -> _Fixed:
-        columns = [table[each.name].combine_chunks() for each in self._partition]
         if self._hashed:
-            return _Fixed([(f"({_HASH_BYTES},)u1", _hashes(columns, table.num_rows))])
-        parts = [_fixed(column, each) for column, each in zip(columns, self._partition, strict=True)]
+            return _hashed_part(*self._hashes(table))
+        parts = [_fixed(table[each.name].combine_chunks(), each) for each in self._partition]
         return _Fixed([field for part in parts for field in part.fields])
+
+    def _hashes(self, table: pa.Table) -> tuple[_Hashes, Integers]:
+        return _hashes([table[each.name].combine_chunks() for each in self._partition], table.num_rows)
 
 
 def sorting(keys: Bytes) -> Integers:
@@ -158,16 +169,44 @@ def _escaped(value: str | bytes, descending: bool) -> bytes:
     return b"\x01" + (bytes(255 - byte for byte in body) if descending else body)
 
 
-def _hashes(columns: Sequence[pa.Array], rows: int) -> _Matrix:
-    """Return a 128-bit hash of the partition of each row; equal for equal partitions, and practically only for them."""
-    combined = np.zeros((rows, _HASH_BYTES), np.uint8)
+def _hashed_part(hashes: _Hashes, numbers: Integers) -> _Fixed:
+    return _Fixed([(f"V{_HASH_BYTES}", hashes[numbers])])
+
+
+def _ranks(hashes: _Hashes) -> Integers:
+    """Return the place of each hash among them in the order of keys; equal ones share it."""
+    order = sorting(hashes.view(f"S{_HASH_BYTES}"))
+    ranks = np.empty(len(hashes), np.int64)
+    ranks[order] = np.cumsum(np.append(False, hashes[order][1:] != hashes[order][:-1]))[: len(hashes)]
+    return ranks
+
+
+def _hashes(columns: Sequence[pa.Array], rows: int) -> tuple[_Hashes, Integers]:
+    """Return 128-bit hashes of partitions, and which of them each row has; equal for equal partitions, and practically only then."""
+    hashes, numbers = np.zeros(1, f"V{_HASH_BYTES}"), np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode()
-        distinct = [_digest(value) for value in encoded.dictionary.to_pylist()]
-        hashed = np.frombuffer(b"".join([*distinct, _digest(None)]), np.uint8).reshape(-1, _HASH_BYTES)
-        hashed = hashed[encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
-        combined = hashed if len(columns) == 1 else _rehashed(combined, hashed)
-    return combined
+        digests = [*_digests(encoded.dictionary), _digest(None)]
+        added = np.frombuffer(b"".join(digests), hashes.dtype)
+        numbers_added = encoded.indices.fill_null(len(digests) - 1).to_numpy(zero_copy_only=False)
+        if len(columns) == 1:
+            return added, numbers_added
+        pairs, numbers = np.unique(numbers * len(added) + numbers_added, return_inverse=True)
+        halves = zip(hashes[pairs // len(added)].tolist(), added[pairs % len(added)].tolist(), strict=True)
+        rehashed = [blake2b(left + right, digest_size=_HASH_BYTES).digest() for left, right in halves]
+        hashes = np.frombuffer(b"".join(rehashed), hashes.dtype)
+    return hashes, numbers
+
+
+def _digests(values: pa.Array) -> list[bytes]:
+    if not pa.types.is_string(values.type):
+        return [_digest(value) for value in values.to_pylist()]
+    begun, digests = blake2b(b"str:", digest_size=_HASH_BYTES), []
+    for value in values.to_pylist():
+        digest = begun.copy()
+        digest.update(_raw(value))
+        digests.append(digest.digest())
+    return digests
 
 
 def _digest(value: object) -> bytes:
@@ -178,10 +217,3 @@ def _digest(value: object) -> bytes:
 
 def _raw(value: object) -> bytes:
     return value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
-
-
-def _rehashed(left: _Matrix, right: _Matrix) -> _Matrix:
-    pairs = np.ascontiguousarray(np.hstack([left, right])).view(f"V{2 * _HASH_BYTES}")[:, 0]
-    distinct, inverse = np.unique(pairs, return_inverse=True)
-    digests = b"".join(blake2b(pair.tobytes(), digest_size=_HASH_BYTES).digest() for pair in distinct)
-    return np.frombuffer(digests, np.uint8).reshape(-1, _HASH_BYTES)[inverse]
