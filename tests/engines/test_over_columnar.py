@@ -16,11 +16,13 @@ from windowpane.engines.over.tails import SHARD_ROWS
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.hidden_columns import PARTITION, POSITION, SORT_KEY, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.page_form import FEW_ROWS
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
+from windowpane.state.tables import table_to_blob
 from windowpane.testing.fuzz import over
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.intervals import Interval
@@ -304,8 +306,36 @@ def _check_dropping(seed: int, rng: random.Random) -> None:
 
 
 def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
-    pages = RowPages(store, "g", engine.stored)  # type: ignore[attr-defined]
+    pages = RowPages(store, "g", engine.form)  # type: ignore[attr-defined]
     return sum(pages.read(ordinal).num_rows for ordinal in range(len(pages)))
+
+
+@pytest.mark.parametrize("partition_by", [("p",), ("p", "v"), ("v",), ()])
+@pytest.mark.parametrize("order", ["t", "p"])
+def test_pages_that_an_earlier_version_wrote_go_on(partition_by: tuple[str, ...], order: str) -> None:
+    spec = OverSpec(partition_by, (OrderColumn(order, nulls_first=False),), ("id",), (OverCall("lag", ("t",)), OverCall("rank")))
+    program = OverProgram(spec, COLUMNS, output_schema(spec, COLUMNS, ["c0", "c1"]))
+    engine, stores, rng = columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], random.Random(5)
+    for batch in range(6):
+        entries = [(rng.choice("abc"), rng.randint(0, 99), 20 * batch + n, rng.randint(0, 1)) for n in range(20)]
+        with given_sizes(small_pages(5) | {FEW_ROWS: rng.choice([1, 300])}):
+            first, second = (changes(engine.run(store, [rows(entries)], Clock(MIN, 0))) for store in stores)
+        assert first == second, f"batch {batch}"
+        if batch % 2:
+            _write_as_version_2(stores[1], engine)
+
+
+def _write_as_version_2(store: MemoryBlobStore, engine: Engine) -> None:
+    """Write all pages as they were: whole sort keys, unless they are cheap, then the columns as they are, in LZ4."""
+    form, keys, stored = engine.form, engine.sort_keys, engine.stored  # type: ignore[attr-defined]
+    names = store.keys()
+    for name in [name for name in names if name.startswith("g.p")]:
+        table = form.table([form.from_blob(store.get(name))])
+        columns = table.select(stored.names)
+        if keys.stored:
+            whole = pa.array(keys.of_stored(table).tolist(), pa.binary())
+            columns = columns.add_column(0, pa.field(SORT_KEY, pa.binary()), whole)
+        store.put(name, table_to_blob("row-pages-page", 2, columns))
 
 
 def test_numbering_on_close_keeps_one_row_of_a_partition() -> None:

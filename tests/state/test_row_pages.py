@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.state.page_form import PageForm, PageWriter
 from windowpane.state.row_pages import BLOCK_PAGES, NewPage, RowPages
 from windowpane.testing.sizes import given_sizes
 
@@ -15,15 +16,21 @@ Model = list[tuple[bytes, list[bytes]]]
 """Pages in order: fence, keys."""
 
 
-def a_batch(keys: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(keys, pa.binary())], schema=SCHEMA)
+def a_page(keys: list[bytes]) -> bytes:
+    rows = pa.RecordBatch.from_arrays([pa.array(keys, pa.binary())], schema=SCHEMA)
+    return PageWriter(PageForm(SCHEMA), rows).blob(0, len(keys))
+
+
+def keys_of(pages: RowPages, ordinal: int) -> list[bytes]:
+    keys: list[bytes] = pages.read(ordinal).columns[0].to_pylist()
+    return keys
 
 
 def check(pages: RowPages, model: Model) -> None:
     assert len(pages) == len(model)
     for ordinal, (fence, keys) in enumerate(model):
         assert pages.fence(ordinal) == fence
-        assert pages.read(ordinal)["k"].to_pylist() == keys
+        assert keys_of(pages, ordinal) == keys
     for key in random.Random(0).sample([key for _, keys in model for key in keys], min(5, len(model))):
         expected = next(i for i, (_, keys) in enumerate(model) if key in keys)
         assert pages.locate(np.array([key]))[0] == expected
@@ -34,7 +41,7 @@ def check(pages: RowPages, model: Model) -> None:
 def test_replaced_pages_are_found_again(seed: int) -> None:
     rng, store = random.Random(seed), MemoryBlobStore()
     model: Model = []
-    pages = RowPages(store, "x", SCHEMA)
+    pages = RowPages(store, "x", PageForm(SCHEMA))
     for _ in range(60):
         start = rng.randint(0, len(model))
         end = min(start + rng.randint(0, 3), len(model))
@@ -44,26 +51,26 @@ def test_replaced_pages_are_found_again(seed: int) -> None:
             pages.read(ordinal)
         keys = sorted(rng.sample(range(low, high), min(rng.randint(0, 9), high - low)))
         cut = [[b"%07d" % key for key in keys[at : at + 2]] for at in range(0, len(keys), 2)]
-        pages.replace(start, end, [NewPage(each[0], a_batch(each)) for each in cut])
+        pages.replace(start, end, [NewPage(each[0], a_page(each)) for each in cut])
         model[start:end] = [(each[0], each) for each in cut]
         if rng.random() < 0.3:
             pages.flush()
-            pages = RowPages(store, "x", SCHEMA)
+            pages = RowPages(store, "x", PageForm(SCHEMA))
         check(pages, model)
     pages.flush()
     names = store.keys()
     written = [store.get(name) or b"" for name in names if name.startswith("x.p")]
-    assert RowPages(store, "x", SCHEMA).byte_size == sum(map(len, written)), f"seed {seed}"
+    assert RowPages(store, "x", PageForm(SCHEMA)).byte_size == sum(map(len, written)), f"seed {seed}"
     assert len(written) == len(model)
 
 
 def test_a_page_rewritten_keeps_its_place() -> None:
     store = MemoryBlobStore()
-    pages = RowPages(store, "x", SCHEMA)
-    pages.replace(0, 0, [NewPage(b"a", a_batch([b"a"])), NewPage(b"m", a_batch([b"m"]))])
+    pages = RowPages(store, "x", PageForm(SCHEMA))
+    pages.replace(0, 0, [NewPage(b"a", a_page([b"a"])), NewPage(b"m", a_page([b"m"]))])
     pages.read(1)
-    pages.rewrite(1, a_batch([b"n", b"o"]))
+    pages.rewrite(1, a_page([b"n", b"o"]))
     pages.flush()
-    again = RowPages(store, "x", SCHEMA)
-    assert [again.read(ordinal)["k"].to_pylist() for ordinal in range(2)] == [[b"a"], [b"n", b"o"]]
+    again = RowPages(store, "x", PageForm(SCHEMA))
+    assert [keys_of(again, ordinal) for ordinal in range(2)] == [[b"a"], [b"n", b"o"]]
     assert again.locate(np.array([b"0", b"b", b"m", b"z"])).tolist() == [0, 0, 1, 1]

@@ -4,7 +4,7 @@ Key layout, for pages named ``name``::
 
     name.r        the root: for each block of the index its fence, number and page count; the next free number
     name.b<hex>   a block of the index: for each of its pages in order the fence and the number
-    name.p<hex>   a page: a record batch of the rows' schema
+    name.p<hex>   a page: rows, in the form that ``page_form`` says
 
         root    | fence block 0 | fence block 4 | ...
         block   | fence page 7 | fence page 2 | fence page 9 | ...
@@ -27,26 +27,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from windowpane.arrays import Bytes, Integers
 from windowpane.errors import UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
-from windowpane.state.tables import batch_from_blob, batch_to_blob
+from windowpane.state.page_form import PageForm, PageRows
 
-_PAGE, _BLOCK, _ROOT, _VERSION = "row-pages-page", "row-pages-block", "row-pages-root", 2
+_BLOCK, _ROOT, _VERSION = "row-pages-block", "row-pages-root", 2
 BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
 """Most pages of an index block."""
 
 
 @dataclass(frozen=True)
 class NewPage:
-    """A page to be: its fence and its rows."""
+    """A page to be: its fence and its rows, as a ``PageWriter`` makes them."""
 
     fence: bytes
-    rows: pa.RecordBatch
+    blob: bytes
 
 
 @dataclass
@@ -90,14 +89,14 @@ class _Block:
 
 
 class RowPages:
-    """Pages of rows of ``schema`` under names that begin with ``name``."""
+    """Pages of rows in a form, under names that begin with ``name``."""
 
-    def __init__(self, store: BlobStore, name: str, schema: pa.Schema) -> None:
+    def __init__(self, store: BlobStore, name: str, form: PageForm) -> None:
         """Read the root."""
         self._store = store
         self.are_near = bool(getattr(store, "is_near", False))
         self._name = name
-        self._schema = schema
+        self.form = form
         self._sizes: dict[int, int] = {}
         self._blocks: dict[int, _Block] = {}
         self._changed: set[int] = set()
@@ -136,18 +135,18 @@ class RowPages:
         """Be told that pages are about to be read."""
         self._store.prefetch([self._page_key(self._number(ordinal)) for ordinal in ordinals])
 
-    def read(self, ordinal: int) -> pa.RecordBatch:
+    def read(self, ordinal: int) -> PageRows:
         """Return the rows of a page."""
         number = self._number(ordinal)
         blob = self._store.get(self._page_key(number))
         self._sizes[number] = 0 if blob is None else len(blob)
-        return batch_from_blob(_PAGE, _VERSION, blob, self._schema)
+        return self.form.from_blob(blob)
 
     # --- changes --------------------------------------------------------------------------------------------------------
 
-    def rewrite(self, ordinal: int, rows: pa.RecordBatch) -> None:
-        """Put rows in place of those of a page that was read, within its bounds."""
-        self._write_page(self._number(ordinal), rows)
+    def rewrite(self, ordinal: int, blob: bytes) -> None:
+        """Put rows, as a ``PageWriter`` makes them, in place of those of a page that was read, within its bounds."""
+        self._write_page(self._number(ordinal), blob)
 
     def replace(self, start: int, end: int, pages: Sequence[NewPage]) -> None:
         """Put new pages in place of the pages at [start, end), which were read. Ordinals from ``start`` on change."""
@@ -160,7 +159,7 @@ class RowPages:
             self._store.remove(self._page_key(number))
             self.byte_size -= self._sizes.pop(number, 0)
         for number, page in zip(numbers, pages, strict=True):
-            self._write_page(number, page.rows)
+            self._write_page(number, page.blob)
         if pages:
             self._insert(start, _Block.of([page.fence for page in pages], numbers))
 
@@ -231,8 +230,7 @@ class RowPages:
             start, end, _Block.of([bytes(part.fences[0]) for part in parts], numbers, [len(p.numbers) for p in parts])
         )
 
-    def _write_page(self, number: int, rows: pa.RecordBatch) -> None:
-        blob = batch_to_blob(_PAGE, _VERSION, rows)
+    def _write_page(self, number: int, blob: bytes) -> None:
         self._store.put(self._page_key(number), blob)
         self.byte_size += len(blob) - self._sizes.get(number, 0)
         self._sizes[number] = len(blob)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.sizes import Size
+from windowpane.state.page_form import PageWriter
 from windowpane.state.row_pages import NewPage, RowPages
 
 KeyAt = Callable[[int], bytes]
@@ -94,8 +95,10 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt
         page_of: the page of each row.
     """
     batches = rows.to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
-    dirty, counts = np.unique(altered.rows, return_counts=True)
+    writer = PageWriter(pages.form, batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema))
+    counts = np.bincount(altered.rows)
+    dirty = np.flatnonzero(counts)
+    counts = counts[dirty]
     stretches = np.diff(np.searchsorted(altered.stretches, np.append(dirty, dirty[-1:] + 1)))
     starts = np.flatnonzero(np.append(True, np.diff(dirty) > 1)[: len(dirty)]).tolist()
     limits = NEAR if pages.are_near else FAR
@@ -106,9 +109,9 @@ def write_pages(pages: RowPages, altered: Altered, rows: pa.Table, key_at: KeyAt
         most = _most_rows(limits, int(sizes.sum()), int(counts[low:high].sum()), int(stretches[low:high].sum()))
         if len(pages) and _suit(limits, sizes, most):
             for number, ordinal in enumerate(group.tolist()):
-                pages.rewrite(ordinal, batch.slice(int(bounds[number]), int(sizes[number])))
+                pages.rewrite(ordinal, writer.blob(int(bounds[number]), int(bounds[number + 1])))
         else:
-            cut = _cut(batch, key_at, int(bounds[0]), int(bounds[-1]), most)
+            cut = _cut(writer, key_at, int(bounds[0]), int(bounds[-1]), most)
             pages.replace(int(group[0]), min(int(group[-1]) + 1, len(pages)), cut)
 
 
@@ -126,8 +129,8 @@ def _suit(limits: PageSizes, sizes: Integers, most: int) -> bool:
     return len(sizes) == 1 or 4 * int(sizes.sum()) >= most * len(sizes)
 
 
-def _cut(batch: pa.RecordBatch, key_at: KeyAt, start: int, end: int, most: int) -> list[NewPage]:
+def _cut(writer: PageWriter, key_at: KeyAt, start: int, end: int, most: int) -> list[NewPage]:
     """Return rows as pages of even size, three quarters full, so that they can grow and shrink."""
     count = -(-(end - start) * 4 // (most * 3))
     cuts = np.linspace(start, end, count + 1).astype(int).tolist() if count else []
-    return [NewPage(key_at(low), batch.slice(low, high - low)) for low, high in pairwise(cuts)]
+    return [NewPage(key_at(low), writer.blob(low, high)) for low, high in pairwise(cuts)]

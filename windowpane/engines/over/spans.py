@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Bytes, Integers, Mask
-from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.over.sorting import starts as partition_starts
 from windowpane.kernels.sorting.sort_keys import SortKeys
+from windowpane.state.page_form import PageRows
 from windowpane.state.row_pages import RowPages
 
 InSpans: TypeAlias = Integers
@@ -75,19 +75,19 @@ class PageCache:
 
     Args:
         pages: where they are read.
-        schema: the schema of stored rows.
-        sort_keys: makes the sort keys of stored rows, where these are not stored.
+        schema: the schema of stored rows, without what is stored of their sort keys.
+        sort_keys: makes the sort keys of stored rows.
     """
 
     def __init__(self, pages: RowPages, schema: pa.Schema, sort_keys: SortKeys) -> None:
         self.pages = pages
         self.schema = schema
         self.sort_keys = sort_keys
-        self._read: dict[int, pa.RecordBatch] = {}
+        self._read: dict[int, PageRows] = {}
         self._joined: tuple[bytes, pa.Table, Bytes] | None = None
         self._located: tuple[Bytes, Integers] | None = None
 
-    def __getitem__(self, ordinal: int) -> pa.RecordBatch:
+    def __getitem__(self, ordinal: int) -> PageRows:
         """Return the rows of a page."""
         if ordinal not in self._read:
             self._read[ordinal] = self.pages.read(ordinal)
@@ -104,10 +104,8 @@ class PageCache:
         what = ordinals.tobytes()
         if self._joined is None or self._joined[0] != what:
             self.pages.prefetch([ordinal for ordinal in ordinals.tolist() if ordinal not in self._read])
-            batches = [self[ordinal] for ordinal in ordinals.tolist()]
-            table = pa.Table.from_batches(batches, self.schema).combine_chunks()
-            keys = stored_keys(table[SORT_KEY]) if SORT_KEY in table.column_names else self.sort_keys.of(table)
-            self._joined = (what, table, keys)
+            table = self.pages.form.table([self[ordinal] for ordinal in ordinals.tolist()])
+            self._joined = (what, table.select(self.schema.names), self.sort_keys.of_stored(table))
         return self._joined[1], self._joined[2]
 
 
@@ -169,7 +167,11 @@ class Spans:
 
     def keys_at(self, rows: InSpans) -> Bytes:
         """Return the sort keys of rows."""
-        keys: Bytes = np.concatenate([self._held_keys, self._inserted_keys])[self.source[rows]]
+        source = self.source[rows]
+        fresh = source >= self.held
+        keys: Bytes = np.empty(len(source), max(self._held_keys.dtype, self._inserted_keys.dtype))
+        keys[~fresh] = self._held_keys[source[~fresh]]
+        keys[fresh] = self._inserted_keys[source[fresh] - self.held]
         return keys
 
     def _arrange(self, at: Integers, exists: Mask, dropped: Mask) -> None:
@@ -245,19 +247,6 @@ def around(cache: PageCache, ordinals: Integers, keys: Bytes, reach: int) -> Int
     right = ordinals[page[at + reach >= ends[page]]] + 1
     wanted = np.unique(np.concatenate([ordinals, left, right]))
     return wanted[(wanted >= 0) & (wanted < len(cache.pages))]
-
-
-def stored_keys(column: pa.ChunkedArray) -> Bytes:
-    """Return stored sort keys as numpy has them."""
-    keys = column.combine_chunks()
-    if not len(keys):
-        return np.empty(0, "S1")
-    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    widths = np.diff(offsets)
-    width = int(widths[0])
-    if (widths == width).all():
-        return np.frombuffer(keys.buffers()[2], f"S{width}", len(keys), int(offsets[0]))
-    return np.array(keys.to_pylist(), np.bytes_)
 
 
 def _interleaved(held: int, at: Integers) -> Integers:

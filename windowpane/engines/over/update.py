@@ -43,6 +43,7 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow, Values
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.page_form import EarlierForm, PageForm
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.over.frames import Units, merge_rows_frames
@@ -59,12 +60,26 @@ class OverUpdateEngine:
         self.window = OverWindow(program.spec, program.columns)
         self.sort_keys = SortKeys(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
-        key = [] if self.sort_keys.are_cheap else [pa.field(SORT_KEY, pa.binary())]
-        self.stored = pa.schema([*key, *self.arriving, *program.outputs, *self.window.carries])
+        self.stored = pa.schema([*self.arriving, *program.outputs, *self.window.carries])
+        self.form = self._page_form()
         self.framed = [call for call in self.window.calls if not call.is_running]
         self.running = [call for call in self.window.calls if call.is_running]
         self.reach = _rows_reach(self.framed)
         self.eviction = Eviction.of(program, self.window.calls)
+
+    def _page_form(self) -> PageForm:
+        """Return the form of pages: hashes of partitions, and their columns, stand there once for all rows of a partition."""
+        keys, whole = self.sort_keys, pa.schema([pa.field(SORT_KEY, pa.binary()), *self.stored])
+        if not keys.stored or keys.stored[0].type == pa.binary():
+            return PageForm(whole if keys.stored else self.stored)
+        runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))]
+        schema = pa.schema([*runs, *(field for field in self.stored if field not in runs)])
+
+        def of_today(rows: pa.RecordBatch) -> pa.RecordBatch:
+            columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), SORT_KEY: keys.hashes_of(rows[SORT_KEY])}
+            return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+        return PageForm(schema, len(runs), EarlierForm(whole, of_today))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -109,7 +124,7 @@ class _Batch:
         self._program = engine.program
         self._store = store
         self._header = BucketHeader.read(store, engine.program.description)
-        self._pages = RowPages(store, "g", engine.stored)
+        self._pages = RowPages(store, "g", engine.form)
         self._arrivals = Arrivals(engine.program)
         self._horizon: int | None = None
 
@@ -231,8 +246,9 @@ class _Batch:
         table = spans.table.select(list(dict.fromkeys(names))).take(pa.array(spans.source[positions]))
         seeded = self._seeded(spans) if goes_on is None else self._seeded(spans) | goes_on
         if len(positions) != len(spans.source):
-            number = np.cumsum(spans.starts) - 1
-            seeded = seeded[np.unique(number[positions])]
+            present = np.zeros(len(seeded), np.bool_)
+            present[(np.cumsum(spans.starts) - 1)[positions]] = True
+            seeded = seeded[present]
         return self._engine.window.rows(table.combine_chunks(), starts, seeded)
 
     def _seeded(self, spans: Spans) -> Mask:
@@ -358,7 +374,7 @@ class _Batch:
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        page, marked = spans.page[computed.live], spans.deleted.copy()
+        keys, page, marked = self._engine.sort_keys, spans.page[computed.live], spans.deleted.copy()
         marked[computed.live] = changed
         marked[computed.dropped] = True
         altered = Altered.of(spans.page, marked, spans.starts)
@@ -366,8 +382,10 @@ class _Batch:
         places = computed.live[rows]
         inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
         picked = [current[name].take(pa.array(rows)) for name in current]
-        stored_key = [] if self._engine.sort_keys.are_cheap else [pa.array(spans.keys_at(places).tolist(), pa.binary())]
-        table = pa.table([*stored_key, *inputs.columns, *picked], schema=self._engine.stored)
+        table = pa.table([*inputs.columns, *picked], schema=self._engine.stored)
+        if keys.stored:
+            table = table.append_column(keys.stored[0], keys.kept(spans.keys_at(places)))
+        table = table.select(self._engine.form.schema.names)
         write_pages(self._pages, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows])
 
 

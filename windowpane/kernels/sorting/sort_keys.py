@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.arrays import Bytes, Integers, Unsigned
+from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
@@ -41,8 +42,9 @@ class SortKeys:
         widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
         self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
         self._is_order_fixed = all(_width(columns.field(each.name).type) for each in self._ordered)
-        self.are_cheap = not self._hashed and self._is_order_fixed
-        """Whether keys are made without a look at single values in Python: then there is no need to store them."""
+        kinds = ([pa.binary(_HASH_BYTES)] if self._hashed else []) if self._is_order_fixed else [pa.binary()]
+        self.stored = [pa.field(SORT_KEY, kind) for kind in kinds]
+        """What is stored of the keys, since it takes Python a look at single values: nothing, hashes of partitions, or keys."""
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
@@ -71,6 +73,29 @@ class SortKeys:
         order = lexical_order([_ranks(hashes)[numbers], *self._sort_words(table, ())])
         table = table.take(pa.array(order))
         return table, self._closed(table, _hashed_part(hashes, numbers[order]))
+
+    def kept(self, keys: Bytes) -> list[pa.Array]:
+        """Return the columns ``stored`` of rows with such keys."""
+        if not self.stored:
+            return []
+        if not self._is_order_fixed:
+            return [pa.array(keys.tolist(), pa.binary())]
+        hashes = keys.view(np.uint8).reshape(len(keys), keys.dtype.itemsize)[:, :_HASH_BYTES]
+        return [pa.Array.from_buffers(pa.binary(_HASH_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(hashes))])]
+
+    def of_stored(self, table: pa.Table) -> Bytes:
+        """Return the keys of stored rows, which have the columns ``stored``."""
+        if not self.stored:
+            return self.of(table)
+        column = table[SORT_KEY].combine_chunks()
+        if not self._is_order_fixed:
+            return _stored_keys(column)
+        hashes = np.frombuffer(column.buffers()[1], f"V{_HASH_BYTES}", len(column), column.offset * _HASH_BYTES)
+        return self._closed(table, _Fixed([(hashes.dtype.str, hashes)]))
+
+    def hashes_of(self, keys: pa.Array) -> pa.Array:
+        """Return the hashes of partitions, which are stored today, of whole keys, which were stored before."""
+        return self.kept(_stored_keys(keys))[0]
 
     @property
     def partition_by(self) -> list[str]:
@@ -104,6 +129,18 @@ def sorting(keys: Bytes) -> Integers:
     words = padded.view(">u8").astype(np.uint64)
     varying = [word for word in words.T if len(keys) and (word != word[0]).any()]
     return lexical_order(varying) if varying else np.arange(len(keys))
+
+
+def _stored_keys(keys: pa.Array) -> Bytes:
+    """Return whole sort keys as numpy has them."""
+    if not len(keys):
+        return np.empty(0, "S1")
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    widths = np.diff(offsets)
+    width = int(widths[0])
+    if (widths == width).all():
+        return np.frombuffer(keys.buffers()[2], f"S{width}", len(keys), int(offsets[0]))
+    return np.array(keys.to_pylist(), np.bytes_)
 
 
 @dataclass(frozen=True)
@@ -182,7 +219,7 @@ def _ranks(hashes: _Hashes) -> Integers:
 
 
 def _hashes(columns: Sequence[pa.Array], rows: int) -> tuple[_Hashes, Integers]:
-    """Return 128-bit hashes of partitions, and which of them each row has; equal for equal partitions, and practically only then."""
+    """Return 128-bit hashes of partitions, equal for equal ones and practically only for those; and which each row has."""
     hashes, numbers = np.zeros(1, f"V{_HASH_BYTES}"), np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode()
