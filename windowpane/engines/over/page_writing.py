@@ -77,6 +77,16 @@ class Altered:
         starts[1:] &= ~altered[:-1] | starts_partition[1:]
         return cls(page[altered], page[starts])
 
+    @classmethod
+    def none(cls) -> Self:
+        """Return that nothing was altered."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def __or__(self, other: Altered) -> Altered:
+        """Return both together."""
+        stretches = np.sort(np.concatenate([self.stretches, other.stretches]))
+        return Altered(np.concatenate([self.rows, other.rows]), stretches)
+
     def among(self, page: Integers) -> Mask:
         """Return which rows, given their pages, stand in altered ones."""
         marks = np.zeros(max(int(page.max(initial=0)), int(self.rows.max(initial=0))) + 1, np.bool_)

@@ -9,6 +9,7 @@ among those of them that stay (``Live``), in the table behind the spans (``InTab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, TypeAlias
@@ -17,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Bytes, Integers, Mask
+from windowpane.engines.over.page_writing import Altered
 from windowpane.kernels.over.sorting import starts as partition_starts
 from windowpane.kernels.sorting.sort_keys import SortKeys
-from windowpane.state.page_form import PageRows
 from windowpane.state.row_pages import RowPages
 
 InSpans: TypeAlias = Integers
@@ -71,7 +72,7 @@ class Delta:
 
 
 class PageCache:
-    """Pages read by this batch.
+    """Pages read by this batch, less the rows that it dropped from them.
 
     Args:
         pages: where they are read.
@@ -83,15 +84,10 @@ class PageCache:
         self.pages = pages
         self.schema = schema
         self.sort_keys = sort_keys
-        self._read: dict[int, PageRows] = {}
+        self.dropped = Altered.none()
+        self._read: dict[int, tuple[pa.Table, Bytes]] = {}
         self._joined: tuple[bytes, pa.Table, Bytes] | None = None
         self._located: tuple[Bytes, Integers] | None = None
-
-    def __getitem__(self, ordinal: int) -> PageRows:
-        """Return the rows of a page."""
-        if ordinal not in self._read:
-            self._read[ordinal] = self.pages.read(ordinal)
-        return self._read[ordinal]
 
     def pages_of(self, keys: Bytes) -> Integers:
         """Return the ordinal of the page of each key; what was asked last is remembered."""
@@ -103,10 +99,40 @@ class PageCache:
         """Return the rows of some pages together, and their sort keys."""
         what = ordinals.tobytes()
         if self._joined is None or self._joined[0] != what:
-            self.pages.prefetch([ordinal for ordinal in ordinals.tolist() if ordinal not in self._read])
-            table = self.pages.form.table([self[ordinal] for ordinal in ordinals.tolist()])
-            self._joined = (what, table.select(self.schema.names), self.sort_keys.of_stored(table))
+            missing = [ordinal for ordinal in ordinals.tolist() if ordinal not in self._read]
+            joined = self._load(missing)
+            if len(missing) < len(ordinals):
+                tables, keys = zip(*(self._read[ordinal] for ordinal in ordinals.tolist()), strict=True)
+                joined = pa.concat_tables(tables).combine_chunks(), np.concatenate(keys)
+            self._joined = (what, *joined)
         return self._joined[1], self._joined[2]
+
+    def sizes(self, ordinals: Integers) -> Integers:
+        """Return how many rows each of some pages has, which were read."""
+        return np.array([self._read[ordinal][0].num_rows for ordinal in ordinals.tolist()], np.int64)
+
+    def drop(self, ordinals: Integers, dropped: Mask, starts: Mask) -> None:
+        """Drop rows of some pages, told of their rows together: which go, and which begin a segment."""
+        table, keys = self.rows(ordinals)
+        page = np.repeat(ordinals, self.sizes(ordinals))
+        self.dropped = Altered.of(page, dropped, starts)
+        kept = ~dropped
+        sizes = np.bincount(np.searchsorted(ordinals, page[kept]), minlength=len(ordinals))
+        table, keys = table.filter(pa.array(kept)).combine_chunks(), keys[kept]
+        self._keep(ordinals.tolist(), sizes, table, keys)
+        self._joined = (ordinals.tobytes(), table, keys)
+
+    def _load(self, ordinals: list[int]) -> tuple[pa.Table, Bytes]:
+        self.pages.prefetch(ordinals)
+        pages = [self.pages.read(ordinal) for ordinal in ordinals]
+        table = self.pages.form.table(pages)
+        keys, table = self.sort_keys.of_stored(table), table.select(self.schema.names)
+        self._keep(ordinals, np.array([page.num_rows for page in pages], np.int64), table, keys)
+        return table, keys
+
+    def _keep(self, ordinals: list[int], sizes: Integers, table: pa.Table, keys: Bytes) -> None:
+        for ordinal, end, size in zip(ordinals, np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
+            self._read[ordinal] = (table.slice(end - size, size), keys[end - size : end])
 
 
 class Spans:
@@ -147,8 +173,10 @@ class Spans:
         self._sort_keys = cache.sort_keys
         held, held_keys = cache.rows(ordinals)
         self.held = held.num_rows
-        joined = pa.concat_tables([held, delta.inserted], promote_options="default").select(cache.schema.names)
-        self.table = joined.combine_chunks()
+        self.table = held
+        if delta.inserted.num_rows:
+            joined = pa.concat_tables([held, delta.inserted], promote_options="default").select(cache.schema.names)
+            self.table = joined.combine_chunks()
         at, exists = _places(held_keys, delta.inserted_keys)
         out, self.is_known = _places(held_keys, delta.deleted_keys)
         dropped = np.zeros(self.held, np.bool_)
@@ -157,8 +185,14 @@ class Spans:
         dropped[at[exists]] = True
         self._held_keys, self._inserted_keys = held_keys, delta.inserted_keys
         self._arrange(at, exists, dropped)
-        sizes = [cache[ordinal].num_rows for ordinal in ordinals.tolist()]
-        self._segment(np.repeat(ordinals, sizes).astype(np.int64), cache.pages_of(delta.inserted_keys))
+        self._segment(np.repeat(ordinals, cache.sizes(ordinals)), cache.pages_of(delta.inserted_keys))
+
+    def taken(self, names: Sequence[str], rows: InSpans | None = None) -> pa.Table:
+        """Return some columns of rows, of all if none are told, without chunks."""
+        table = self.table.select(names)
+        if rows is None and not self.inserted.any():
+            return table
+        return table.take(pa.array(self.source if rows is None else self.source[rows])).combine_chunks()
 
     def key_at(self, row: int) -> bytes:
         """Return the sort key of a row."""
@@ -196,13 +230,14 @@ class Spans:
         self._run_firsts = self.ordinals[np.append(True, gaps)[: len(self.ordinals)]]
         self._run_lasts = self.ordinals[np.append(gaps, True)[: len(self.ordinals)]]
         run = np.searchsorted(self._run_firsts, self.page, side="right")
-        columns = self.table.select(self._sort_keys.partition_by).take(pa.array(self.source))
-        starts = partition_starts([column.combine_chunks() for column in columns.columns], len(self.source))
+        columns = self.taken(self._sort_keys.partition_by).columns
+        starts = partition_starts([column.combine_chunks() for column in columns], len(self.source))
         starts[1:] |= run[1:] != run[:-1]
         self.starts = starts
         firsts = np.flatnonzero(starts)
         lasts = np.append(firsts[1:], len(starts)) - 1 if len(firsts) else firsts
-        self.cut_left = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)] & (self.page[firsts] > 0)
+        begins_run = np.append(True, run[firsts][1:] != run[firsts][:-1])[: len(firsts)]
+        self.cut_left = begins_run & (np.append(0, self._run_firsts)[run[firsts]] > 0)
         ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
         self.cut_right = ends_run.copy()
         self.cut_right[ends_run] = self._go_on(lasts[ends_run])
@@ -240,7 +275,7 @@ def around(cache: PageCache, ordinals: Integers, keys: Bytes, reach: int) -> Int
     if not len(ordinals) or len(ordinals) == len(cache.pages):
         return ordinals
     held = cache.rows(ordinals)[1]
-    ends = np.cumsum([cache[ordinal].num_rows for ordinal in ordinals.tolist()])
+    ends = np.cumsum(cache.sizes(ordinals))
     page = np.searchsorted(ordinals, cache.pages_of(keys))
     at = np.clip(np.searchsorted(held, keys), np.append(0, ends)[page], ends[page])
     left = ordinals[page[at - reach < np.append(0, ends)[page]]] - 1

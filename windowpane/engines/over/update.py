@@ -106,14 +106,12 @@ class _Computed:
         by_frames: where the values of calls that do not run are new; of other rows they may be anything.
         by_running: where those of running calls are.
         values: the values.
-        dropped: which of the spans' rows were there, and go because no row to come can reach them.
     """
 
     live: InSpans
     by_frames: Mask
     by_running: Mask
     values: Values
-    dropped: InSpans
 
 
 class _Batch:
@@ -160,8 +158,9 @@ class _Batch:
         delta = Delta(deleted_keys, inserted_keys, inserted)
         if not len(delta.keys):
             return None
-        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        cache = self._cache()
         ordinals = _distinct(cache.pages_of(delta.keys)) if len(self._pages) else np.empty(0, np.int64)
+        ordinals = self._dropped(cache, ordinals, self._final(deleted, inserted), whole=True)
         spans = Spans(cache, around(cache, ordinals, delta.keys, self._engine.reach), delta)
         self._check(spans, deleted, inserted)
         computed, pages = self._compute(spans), 1
@@ -170,21 +169,59 @@ class _Batch:
             computed, pages = self._compute(spans), 2 * pages
         return self._settle(cache, spans, computed)
 
+    def _cache(self) -> PageCache:
+        return PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+
+    # --- what goes ------------------------------------------------------------------------------------------------------
+
+    def _final(self, *changes: pa.Table) -> int | None:
+        """Return the horizon up to which stored rows are final before the changes of the batch, ``None`` for none of them.
+
+        It is below all changes: rows that another window judged may come behind the horizon of this one.
+        """
+        horizon = self._horizon
+        for times in (table[TIME] for table in changes if horizon is not None):
+            if times.null_count and self._program.null_is_late:
+                return None
+            least = pc.min(times).as_py()
+            horizon = horizon if least is None else min(horizon, least - 1)
+        return horizon
+
     def _sweep(self) -> None:
         """Drop what no row to come can reach from some pages, whether the batch touched them or not."""
-        if self._engine.eviction is None or self._horizon is None or not len(self._pages):
+        if self._horizon is None or not len(self._pages):
             return
-        cache = PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
-        spans = Spans(cache, swept(len(self._pages), self._horizon), Delta.none(self._engine.arriving))
-        live, unchanged = np.arange(len(spans.source)), np.zeros(len(spans.source), np.bool_)
-        rows = self._sorted(spans, live, spans.starts)
-        dropped = self._dropped(spans, rows, rows.layout.segment)
-        if dropped.any():
+        cache = self._cache()
+        ordinals = self._dropped(cache, swept(len(self._pages), self._horizon), self._horizon)
+        if len(cache.dropped.rows):
+            spans = Spans(cache, ordinals, Delta.none(self._engine.arriving))
             names = [*self._program.outputs.names, *self._engine.window.carries.names]
-            stays = live[~dropped]
-            current = {name: spans.table[name].take(pa.array(stays)).combine_chunks() for name in names}
-            computed = _Computed(stays, unchanged[stays], unchanged[stays], Values([], []), live[dropped])
-            self._write(cache, spans, computed, current, unchanged[stays])
+            current = {name: spans.table[name].combine_chunks() for name in names}
+            self._write(cache, spans, np.arange(len(spans.source)), current, np.zeros(len(spans.source), np.bool_))
+
+    def _dropped(self, cache: PageCache, ordinals: Integers, horizon: int | None, whole: bool = False) -> Integers:
+        """Drop rows that no row to come can reach from some pages, and return the pages.
+
+        Args:
+            cache: where they are read.
+            ordinals: the pages.
+            horizon: rows at or below it are final.
+            whole: whether to go on to pages beside these for as long as there are such rows of the same partitions.
+        """
+        if self._engine.eviction is None or horizon is None or not len(ordinals):
+            return ordinals
+        pages, more = 1, True
+        while more:
+            spans = Spans(cache, ordinals, Delta.none(self._engine.arriving))
+            rows = self._engine.window.rows(spans.table, spans.starts, np.zeros(len(spans.firsts), np.bool_))
+            dropped = self._engine.eviction.dropped(rows, spans.table[TIME], horizon, spans.cut_left, spans.cut_right)
+            beyond = MorePages(dropped[spans.firsts] & spans.cut_left, dropped[spans.lasts] & spans.cut_right)
+            more = whole and bool(beyond.left.any() or beyond.right.any())
+            if more:
+                ordinals, pages = spans.extended(beyond, pages), 2 * pages
+        if dropped.any():
+            cache.drop(ordinals, dropped, spans.starts)
+        return ordinals
 
     def _check(self, spans: Spans, deleted: pa.Table, inserted: pa.Table) -> None:
         """Report deletes of absent rows and second inserts."""
@@ -199,57 +236,38 @@ class _Batch:
 
     def _compute(self, spans: Spans) -> _Computed | MorePages:
         """Return the rows of the spans computed, or what must be read before they can be."""
-        merged = Merged(self._sorted(spans, np.arange(len(spans.source)), spans.starts), spans.deleted, spans.inserted)
+        merged = Merged(self._sorted(spans, None, spans.starts), spans.deleted, spans.inserted)
         by_frames = affected_by_frames(merged, self._engine.framed) if self._engine.framed else spans.deleted | spans.inserted
         by_running = affected_by_running(merged) if self._engine.running else by_frames
-        live = np.flatnonzero(~spans.deleted)
-        segment = merged.rows.layout.segment[live]
-        rows = merged.rows if len(live) == len(spans.source) else self._sorted(spans, live, _starts(segment))
-        by_frames, by_running = by_frames[live], by_running[live]
+        rows, segment = merged.rows, merged.rows.layout.segment
+        live = rows.layout.numbers
+        if spans.deleted.any():
+            live = np.flatnonzero(~spans.deleted)
+            segment, by_frames, by_running = segment[live], by_frames[live], by_running[live]
+            rows = self._sorted(spans, live, _starts(segment))
         rows.wanted = by_frames | by_running
         more = self._changed_edges(spans)
         sides = _Sides(spans, rows, segment, more)
         sides.need(by_frames, self._engine.framed)
         sides.need_counters(by_running, self._engine.running)
-        dropped = self._dropped(spans, rows, segment)
-        self._add_droppable(spans, rows, segment, dropped, more)
-        if more.left.any():
-            return more
-        evicted = live[dropped]
-        if len(evicted):
-            # A sweep may have dropped rows behind some of these, so running calls go on from the first that stays.
-            live, segment = live[~dropped], segment[~dropped]
-            by_frames, by_running = by_frames[~dropped], by_running[~dropped]
-            goes_on = np.zeros(len(spans.firsts), np.bool_)
-            goes_on[merged.rows.layout.segment[evicted]] = True
-            rows = self._sorted(spans, live, _starts(segment), goes_on)
-            rows.wanted = by_frames | by_running
-        if more.right.any() and not self._engine.running:
+        if more.left.any() or (more.right.any() and not self._engine.running):
             return more
         values = self._engine.window.values(rows)
         if self._engine.running:
             by_running = self._stopped(spans, rows, segment, live, values, by_running, more)
         if more.right.any():
             return more
-        return _Computed(live, by_frames, by_running, values, evicted)
+        return _Computed(live, by_frames, by_running, values)
 
-    def _sorted(self, spans: Spans, positions: InSpans, starts: Mask, goes_on: Mask | None = None) -> SortedRows:
-        """Return some rows of the spans, ready to be computed.
-
-        Args:
-            spans: the rows.
-            positions: which.
-            starts: where segments begin.
-            goes_on: for each segment of the spans, whether rows before its first are dropped, and this one is as it was.
-        """
-        names = [*self._engine.window.read, *self._engine.window.carries.names]
-        table = spans.table.select(list(dict.fromkeys(names))).take(pa.array(spans.source[positions]))
-        seeded = self._seeded(spans) if goes_on is None else self._seeded(spans) | goes_on
-        if len(positions) != len(spans.source):
+    def _sorted(self, spans: Spans, positions: InSpans | None, starts: Mask) -> SortedRows:
+        """Return rows of the spans, ready to be computed, given where segments begin; all if no positions are told."""
+        names = dict.fromkeys([*self._engine.window.read, *self._engine.window.carries.names])
+        seeded = self._seeded(spans)
+        if positions is not None:
             present = np.zeros(len(seeded), np.bool_)
             present[(np.cumsum(spans.starts) - 1)[positions]] = True
             seeded = seeded[present]
-        return self._engine.window.rows(table.combine_chunks(), starts, seeded)
+        return self._engine.window.rows(spans.taken(list(names), positions), starts, seeded)
 
     def _seeded(self, spans: Spans) -> Mask:
         """Where a segment goes on from the carry columns of its first row: rows before it are not read, or were dropped."""
@@ -264,28 +282,6 @@ class _Batch:
         """Where a change stands at a cut: what lies beyond may be affected, or hold what is needed."""
         changed = spans.deleted | spans.inserted
         return MorePages(changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right)
-
-    def _add_droppable(self, spans: Spans, rows: SortedRows, segment: Segments, dropped: Mask, more: MorePages) -> None:
-        """Add where rows beyond a cut can be dropped: they are read, to go."""
-        layout = rows.layout
-        for side, cut, edge in (
-            (more.left, spans.cut_left, layout.segment_firsts),
-            (more.right, spans.cut_right, layout.segment_ends - 1),
-        ):
-            found = np.zeros(len(side), np.bool_)
-            found[segment[edge]] = dropped[edge]
-            side |= found & cut
-
-    def _dropped(self, spans: Spans, rows: SortedRows, segment: Segments) -> Mask:
-        """Return which of the rows that are there no row to come can reach, given the segment of the spans that each is in."""
-        if self._engine.eviction is None or self._horizon is None or not len(segment):
-            return np.zeros(rows.layout.size, np.bool_)
-        present = segment[rows.layout.segment_firsts]
-        cuts = spans.cut_left[present], spans.cut_right[present]
-        return self._engine.eviction.dropped(rows, self._times(spans, ~spans.deleted), self._horizon, *cuts)
-
-    def _times(self, spans: Spans, rows: Mask) -> pa.ChunkedArray:
-        return spans.table[TIME].take(pa.array(spans.source[rows]))
 
     def _stopped(
         self,
@@ -361,7 +357,7 @@ class _Batch:
         current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
         emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))
         changed = np.logical_or.reduce([spans.inserted[computed.live], *differs.values()])
-        self._write(cache, spans, computed, current, changed)
+        self._write(cache, spans, computed.live, current, changed)
         return emitted
 
     def _before(self, spans: Spans, computed: _Computed, stored: dict[str, pa.Array]) -> dict[str, pa.Array]:
@@ -373,14 +369,13 @@ class _Batch:
         rows = pa.array(before, mask=before < 0)
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
-    def _write(self, cache: PageCache, spans: Spans, computed: _Computed, current: dict[str, pa.Array], changed: Mask) -> None:
-        keys, page, marked = self._engine.sort_keys, spans.page[computed.live], spans.deleted.copy()
-        marked[computed.live] = changed
-        marked[computed.dropped] = True
-        altered = Altered.of(spans.page, marked, spans.starts)
+    def _write(self, cache: PageCache, spans: Spans, live: InSpans, current: dict[str, pa.Array], changed: Mask) -> None:
+        keys, page, marked = self._engine.sort_keys, spans.page[live], spans.deleted.copy()
+        marked[live] = changed
+        altered = Altered.of(spans.page, marked, spans.starts) | cache.dropped
         rows = np.flatnonzero(altered.among(page))
-        places = computed.live[rows]
-        inputs = spans.table.select(self._engine.arriving.names).take(pa.array(spans.source[places]))
+        places = live[rows]
+        inputs = spans.taken(self._engine.arriving.names, places)
         picked = [current[name].take(pa.array(rows)) for name in current]
         table = pa.table([*inputs.columns, *picked], schema=self._engine.stored)
         if keys.stored:
