@@ -9,6 +9,7 @@ import pytest
 
 from tests.engines.columnar_programs import columnar_engine
 from tests.examples import seeds
+from windowpane.engines.over.page_form import FEW_ROWS
 from windowpane.engines.over.page_writing import FAR
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
@@ -20,7 +21,6 @@ from windowpane.hidden_columns import PARTITION, POSITION, SORT_KEY, TIME
 from windowpane.planning.engines import with_engine
 from windowpane.sizes import Size
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.state.page_form import FEW_ROWS
 from windowpane.state.row_pages import BLOCK_PAGES, RowPages
 from windowpane.state.tables import table_to_blob
 from windowpane.testing.fuzz import over
@@ -306,8 +306,8 @@ def _check_dropping(seed: int, rng: random.Random) -> None:
 
 
 def _rows_held(store: MemoryBlobStore, engine: Engine) -> int:
-    pages = RowPages(store, "g", engine.form)  # type: ignore[attr-defined]
-    return sum(pages.read(ordinal).num_rows for ordinal in range(len(pages)))
+    pages, form = RowPages(store, "g"), engine.form  # type: ignore[attr-defined]
+    return sum(form.from_blob(pages.read(ordinal)).num_rows for ordinal in range(len(pages)))
 
 
 @pytest.mark.parametrize("partition_by", [("p",), ("p", "v"), ("v",), ()])
@@ -318,7 +318,7 @@ def test_pages_that_an_earlier_version_wrote_go_on(partition_by: tuple[str, ...]
     engine, stores, rng = columnar_engine(program), [MemoryBlobStore(), MemoryBlobStore()], random.Random(5)
     for batch in range(6):
         entries = [(rng.choice("abc"), rng.randint(0, 99), 20 * batch + n, rng.randint(0, 1)) for n in range(20)]
-        with given_sizes(small_pages(5) | {FEW_ROWS: rng.choice([1, 300])}):
+        with given_sizes(small_pages(5) | {FEW_ROWS: rng.choice([1, 1000])}):
             first, second = (changes(engine.run(store, [rows(entries)], Clock(MIN, 0))) for store in stores)
         assert first == second, f"batch {batch}"
         if batch % 2:
@@ -330,7 +330,7 @@ def _write_as_version_2(store: MemoryBlobStore, engine: Engine) -> None:
     form, keys, stored = engine.form, engine.sort_keys, engine.stored  # type: ignore[attr-defined]
     names = store.keys()
     for name in [name for name in names if name.startswith("g.p")]:
-        table = form.table([form.from_blob(store.get(name))])
+        table = form.table([form.from_blob(store.get(name) or b"")])
         columns = table.select(stored.names)
         if keys.stored:
             whole = pa.array(keys.of_stored(table).tolist(), pa.binary())

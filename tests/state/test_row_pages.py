@@ -3,27 +3,23 @@
 import random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
+from windowpane.errors import UnreadableStateError
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.state.page_form import PageForm, PageWriter
 from windowpane.state.row_pages import BLOCK_PAGES, NewPage, RowPages
 from windowpane.testing.sizes import given_sizes
 
-SCHEMA = pa.schema([("k", pa.binary())])
 Model = list[tuple[bytes, list[bytes]]]
 """Pages in order: fence, keys."""
 
 
 def a_page(keys: list[bytes]) -> bytes:
-    rows = pa.RecordBatch.from_arrays([pa.array(keys, pa.binary())], schema=SCHEMA)
-    return PageWriter(PageForm(SCHEMA), rows).blob(0, len(keys))
+    return b",".join(keys)
 
 
 def keys_of(pages: RowPages, ordinal: int) -> list[bytes]:
-    keys: list[bytes] = pages.read(ordinal).columns[0].to_pylist()
-    return keys
+    return pages.read(ordinal).split(b",")
 
 
 def check(pages: RowPages, model: Model) -> None:
@@ -41,7 +37,7 @@ def check(pages: RowPages, model: Model) -> None:
 def test_replaced_pages_are_found_again(seed: int) -> None:
     rng, store = random.Random(seed), MemoryBlobStore()
     model: Model = []
-    pages = RowPages(store, "x", PageForm(SCHEMA))
+    pages = RowPages(store, "x")
     for _ in range(60):
         start = rng.randint(0, len(model))
         end = min(start + rng.randint(0, 3), len(model))
@@ -55,22 +51,31 @@ def test_replaced_pages_are_found_again(seed: int) -> None:
         model[start:end] = [(each[0], each) for each in cut]
         if rng.random() < 0.3:
             pages.flush()
-            pages = RowPages(store, "x", PageForm(SCHEMA))
+            pages = RowPages(store, "x")
         check(pages, model)
     pages.flush()
     names = store.keys()
     written = [store.get(name) or b"" for name in names if name.startswith("x.p")]
-    assert RowPages(store, "x", PageForm(SCHEMA)).byte_size == sum(map(len, written)), f"seed {seed}"
+    assert RowPages(store, "x").byte_size == sum(map(len, written)), f"seed {seed}"
     assert len(written) == len(model)
 
 
 def test_a_page_rewritten_keeps_its_place() -> None:
     store = MemoryBlobStore()
-    pages = RowPages(store, "x", PageForm(SCHEMA))
+    pages = RowPages(store, "x")
     pages.replace(0, 0, [NewPage(b"a", a_page([b"a"])), NewPage(b"m", a_page([b"m"]))])
     pages.read(1)
     pages.rewrite(1, a_page([b"n", b"o"]))
     pages.flush()
-    again = RowPages(store, "x", PageForm(SCHEMA))
+    again = RowPages(store, "x")
     assert [keys_of(again, ordinal) for ordinal in range(2)] == [[b"a"], [b"n", b"o"]]
     assert again.locate(np.array([b"0", b"b", b"m", b"z"])).tolist() == [0, 0, 1, 1]
+
+
+def test_a_page_that_is_missing_is_named() -> None:
+    store = MemoryBlobStore()
+    pages = RowPages(store, "x")
+    pages.replace(0, 0, [NewPage(b"a", a_page([b"a"]))])
+    store.remove("x.p0")
+    with pytest.raises(UnreadableStateError, match=r"x\.p0"):
+        pages.read(0)

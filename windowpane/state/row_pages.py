@@ -1,10 +1,12 @@
 """Rows in one order of byte keys, cut into pages: a B+tree of three levels over a blob store, read and written a batch at a time.
 
+What a page looks like inside is its owner's: here it is a blob.
+
 Key layout, for pages named ``name``::
 
     name.r        the root: for each block of the index its fence, number and page count; the next free number
     name.b<hex>   a block of the index: for each of its pages in order the fence and the number
-    name.p<hex>   a page: rows, in the form that ``page_form`` says
+    name.p<hex>   a page: rows, in a form of the owner's
 
         root    | fence block 0 | fence block 4 | ...
         block   | fence page 7 | fence page 2 | fence page 9 | ...
@@ -33,7 +35,6 @@ from windowpane.errors import UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
-from windowpane.state.page_form import PageForm, PageRows
 
 _BLOCK, _ROOT, _VERSION = "row-pages-block", "row-pages-root", 2
 BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
@@ -42,7 +43,7 @@ BLOCK_PAGES = Size("pages of a block of row pages", 512, (4, 6))
 
 @dataclass(frozen=True)
 class NewPage:
-    """A page to be: its fence and its rows, as a ``PageWriter`` makes them."""
+    """A page to be: its fence and its rows."""
 
     fence: bytes
     blob: bytes
@@ -89,14 +90,13 @@ class _Block:
 
 
 class RowPages:
-    """Pages of rows in a form, under names that begin with ``name``."""
+    """Pages of rows under names that begin with ``name``."""
 
-    def __init__(self, store: BlobStore, name: str, form: PageForm) -> None:
+    def __init__(self, store: BlobStore, name: str) -> None:
         """Read the root."""
         self._store = store
         self.are_near = bool(getattr(store, "is_near", False))
         self._name = name
-        self.form = form
         self._sizes: dict[int, int] = {}
         self._blocks: dict[int, _Block] = {}
         self._changed: set[int] = set()
@@ -135,17 +135,20 @@ class RowPages:
         """Be told that pages are about to be read."""
         self._store.prefetch([self._page_key(self._number(ordinal)) for ordinal in ordinals])
 
-    def read(self, ordinal: int) -> PageRows:
+    def read(self, ordinal: int) -> bytes:
         """Return the rows of a page."""
         number = self._number(ordinal)
         blob = self._store.get(self._page_key(number))
-        self._sizes[number] = 0 if blob is None else len(blob)
-        return self.form.from_blob(blob)
+        if blob is None:
+            key = self._page_key(number)
+            raise UnreadableStateError(f"page {key!r} of an index is missing: restart from an intact checkpoint")
+        self._sizes[number] = len(blob)
+        return blob
 
     # --- changes --------------------------------------------------------------------------------------------------------
 
     def rewrite(self, ordinal: int, blob: bytes) -> None:
-        """Put rows, as a ``PageWriter`` makes them, in place of those of a page that was read, within its bounds."""
+        """Put rows in place of those of a page that was read, within its bounds."""
         self._write_page(self._number(ordinal), blob)
 
     def replace(self, start: int, end: int, pages: Sequence[NewPage]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Bytes, Integers, Mask
+from windowpane.engines.over.page_form import PageForm
 from windowpane.engines.over.page_writing import Altered
 from windowpane.kernels.over.sorting import starts as partition_starts
 from windowpane.kernels.sorting.sort_keys import SortKeys
@@ -76,12 +77,14 @@ class PageCache:
 
     Args:
         pages: where they are read.
+        form: of the pages.
         schema: the schema of stored rows, without what is stored of their sort keys.
         sort_keys: makes the sort keys of stored rows.
     """
 
-    def __init__(self, pages: RowPages, schema: pa.Schema, sort_keys: SortKeys) -> None:
+    def __init__(self, pages: RowPages, form: PageForm, schema: pa.Schema, sort_keys: SortKeys) -> None:
         self.pages = pages
+        self.form = form
         self.schema = schema
         self.sort_keys = sort_keys
         self.dropped = Altered.none()
@@ -124,8 +127,8 @@ class PageCache:
 
     def _load(self, ordinals: list[int]) -> tuple[pa.Table, Bytes]:
         self.pages.prefetch(ordinals)
-        pages = [self.pages.read(ordinal) for ordinal in ordinals]
-        table = self.pages.form.table(pages)
+        pages = [self.form.from_blob(self.pages.read(ordinal)) for ordinal in ordinals]
+        table = self.form.table(pages)
         keys, table = self.sort_keys.of_stored(table), table.select(self.schema.names)
         self._keep(ordinals, np.array([page.num_rows for page in pages], np.int64), table, keys)
         return table, keys

@@ -27,6 +27,7 @@ from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
+from windowpane.engines.over.page_form import EarlierForm, PageForm
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
@@ -43,7 +44,6 @@ from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.window import OverWindow, Values
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.page_form import EarlierForm, PageForm
 from windowpane.state.row_pages import RowPages
 from windowpane.windowing.changes import DELETE, INSERT
 from windowpane.windowing.over.frames import Units, merge_rows_frames
@@ -122,7 +122,7 @@ class _Batch:
         self._program = engine.program
         self._store = store
         self._header = BucketHeader.read(store, engine.program.description)
-        self._pages = RowPages(store, "g", engine.form)
+        self._pages = RowPages(store, "g")
         self._arrivals = Arrivals(engine.program)
         self._horizon: int | None = None
 
@@ -170,7 +170,7 @@ class _Batch:
         return self._settle(cache, spans, computed)
 
     def _cache(self) -> PageCache:
-        return PageCache(self._pages, self._engine.stored, self._engine.sort_keys)
+        return PageCache(self._pages, self._engine.form, self._engine.stored, self._engine.sort_keys)
 
     # --- what goes ------------------------------------------------------------------------------------------------------
 
@@ -381,7 +381,9 @@ class _Batch:
         if keys.stored:
             table = table.append_column(keys.stored[0], keys.kept(spans.keys_at(places)))
         table = table.select(self._engine.form.schema.names)
-        write_pages(self._pages, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows])
+        write_pages(
+            self._pages, self._engine.form, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows]
+        )
 
 
 @dataclass

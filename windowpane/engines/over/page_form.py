@@ -35,7 +35,7 @@ _FLAT, _COMPACT = 0, 1
 _CODEC = pa.Codec("lz4")
 _LENGTH, _LENGTHS = struct.Struct(">Q"), struct.Struct(">QQ")
 _NARROW = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
-FEW_ROWS = Size("rows of a page that is not worth being compact", 300, (1, 4))
+FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
 """Pages of fewer rows are not compact."""
 
 
@@ -84,16 +84,15 @@ class PageForm:
     runs: int = 0
     earlier: EarlierForm | None = None
 
-    def from_blob(self, blob: bytes | None) -> PageRows:
+    def from_blob(self, blob: bytes) -> PageRows:
         """Return the rows of a page.
 
         Raises:
-            UnreadableStateError: the blob is missing or damaged.
+            UnreadableStateError: the blob is damaged.
             UnknownStateFormatError: it is of another kind or version.
         """
-        if blob is None or not blob.startswith(_HEAD):
-            if blob is not None:
-                unframe(_KIND, (_BEFORE, _VERSION), blob)
+        if not blob.startswith(_HEAD):
+            unframe(_KIND, (_BEFORE, _VERSION), blob)
             earlier = self.earlier or EarlierForm(self.schema, lambda rows: rows)
             return self._flat(earlier.read(batch_from_blob(_KIND, _BEFORE, blob, earlier.schema)).columns)
         try:
