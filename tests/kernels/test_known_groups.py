@@ -12,7 +12,9 @@ import windowpane as wp
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.hashed_groups import BITS, hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
+from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX, MIN
 
 ROWS = 40_000
@@ -63,6 +65,69 @@ def test_addressed_groups_are_those_of_arrow(seed, names):
     assert groups.count == len(expected)
 
 
+def texts(seed: int, distinct: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    words = [f"{number * 7919:0{length}}" for number, length in enumerate(random.integers(8, 70, distinct).tolist())]
+    numbers = random.integers(0, distinct, ROWS)
+    short = pa.array(random.integers(0, 10**9, ROWS).astype(str)).cast(pa.binary())
+    letters = pa.array(np.where(random.random(ROWS) < 0.5, "", "ž").tolist())
+    days = pa.array(random.integers(0, 3, ROWS) * 86_400_000_000).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"t": pa.array(words).take(pa.array(numbers)), "short": short, "day": days, "one": letters})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("names", [["t"], ["short"], ["t", "day"], ["day", "one", "t"], ["short", "t"]])
+@pytest.mark.parametrize("distinct", [ROWS * 2, ROWS * 50])
+def test_groups_by_sorted_hashes_are_those_of_arrow_and_keep_the_order_of_rows(seed, names, distinct):
+    table = texts(seed, distinct).select(names)
+    table = pa.concat_tables([table.slice(0, 1000), table.slice(1000)])
+    segments = hashed_groups([table[name] for name in names])
+    assert segments is not None, f"seed {seed}"
+    firsts = table.take(pa.array(segments.order[segments.offsets[:-1]]))
+    rows = np.split(segments.order, segments.offsets[1:-1])
+    keys = zip(*(firsts[name].to_pylist() for name in names), strict=True)
+    assert {key: row.tolist() for key, row in zip(keys, rows, strict=True)} == groups_of(table), f"seed {seed}"
+
+
+def test_rows_that_all_differ_stay_where_they_are():
+    segments = hashed_groups([pa.chunked_array([np.arange(ROWS).astype(str)])])
+    assert segments is not None
+    assert segments.order.tolist() == list(range(ROWS))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(np.arange(ROWS) % 100).cast(pa.string()),
+        pa.array(np.arange(ROWS).astype(str), mask=np.arange(ROWS) == 7),
+        pa.array(np.arange(ROWS) / 3),
+        pa.array(np.arange(100).astype(str)),
+    ],
+    ids=["few groups", "a null", "doubles", "few rows"],
+)
+def test_what_is_left_to_a_hash_table(values):
+    assert hashed_groups([pa.chunked_array([values])]) is None
+
+
+def test_texts_of_one_hash_are_told_apart():
+    # They differ where no word of eight bytes is taken from: behind the first one.
+    alike = [f"{number // 2:08}{number % 2}{'x' * 91}" for number in range(ROWS)]
+    assert hashed_groups([pa.chunked_array([alike])]) is None
+    twice = hashed_groups([pa.chunked_array([alike[::2], alike[::2]])])
+    assert twice is not None
+    assert twice.sizes.tolist() == [2] * (ROWS // 2)
+    # Of so few bits some are the same by chance.
+    with given_sizes({BITS: 20}):
+        assert hashed_groups([pa.chunked_array([[f"{number:08}" for number in range(ROWS)]])]) is None
+
+
+def test_numbers_in_texts_do_not_cancel():
+    texts = [f"{number:08}{'a' * 50}{number % 2}{'b' * 50}{number % 7919:08}" for number in range(ROWS)]
+    segments = hashed_groups([pa.chunked_array([texts])])
+    assert segments is not None
+    assert segments.count == ROWS
+
+
 NEITHER = {
     "too wide": pa.array([MIN, MAX, 0, -1] * ROWS),
     "with a null": pa.array(np.arange(ROWS), mask=np.arange(ROWS) == 7),
@@ -110,7 +175,8 @@ def rows(seed: int) -> pa.Table:
 
 
 WAYS: dict[str, dict[str, Callable[..., object]]] = {
-    "hashed": {"addressed_groups": lambda columns: None, "packed_groups": lambda columns: None},
+    "hashed": {name: lambda columns: None for name in ("addressed_groups", "packed_groups", "hashed_groups")},
+    "by sorted hashes": {"addressed_groups": lambda columns: None, "packed_groups": lambda columns: None},
     "sorted": {"addressed_groups": lambda columns: None},
     "addressed": {"packed_groups": lambda columns: pytest.fail("there are addresses")},
 }
@@ -135,4 +201,5 @@ def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
 
     hashed = [pytest.approx(row, nan_ok=True) for row in results("hashed")]
     assert results("sorted") == hashed, f"seed {seed}"
+    assert results("by sorted hashes") == hashed, f"seed {seed}"
     assert results("addressed") == hashed, f"seed {seed}"

@@ -24,6 +24,7 @@ from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggr
 from windowpane.kernels.aggregates.tables import replaced
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.group_folds import counted, folded, is_folded
+from windowpane.kernels.grouping.hashed_groups import hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Groups, Runs, Segments, flat
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
@@ -198,7 +199,7 @@ class GroupedFold:
         if not is_folded_so or not groups or self._segmented:
             return None
         columns = [table[name] for name in groups]
-        return addressed_groups(columns) or packed_groups(columns)
+        return addressed_groups(columns) or packed_groups(columns) or hashed_groups(columns)
 
     def _by_known_groups(
         self,
