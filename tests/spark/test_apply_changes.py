@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
+import windowpane as wp
 from windowpane.errors import InvalidSpecError
 from windowpane.sinks import apply_changes
 from windowpane.stores import Store, open_store
@@ -84,6 +86,22 @@ def is_soon_true(condition: Any) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return bool(condition())
+
+
+def test_sessions_that_fire_and_merge_in_one_batch_leave_the_merged_one(spark: Any, tmp_path: Path) -> None:
+    times = [("k", dt.datetime(2024, 1, 1, second=second)) for second in (0, 15, 8)]
+    sessions = (
+        wp.stream(spark.createDataFrame(times, "k string, t timestamp").coalesce(1), event_time="t")
+        .key_by("k")
+        .window(wp.EventTimeSessionWindows.with_gap("10 seconds"))
+        .trigger(wp.Repeatedly(wp.AfterCount(1)))
+        .accumulation("retracting")
+        .aggregate(v=wp.count())
+    )
+    assert sessions.df.count() == 5
+    store = str(tmp_path / "views.duckdb")
+    assert apply_changes(sessions.df, store, ["k", "window_start", "window_end"], table="t") is None
+    assert rows(store) == [("k", 3)]
 
 
 def test_stop_while_spark_computes_a_batch_ends_cleanly_and_the_batch_is_applied_later(spark: Any, tmp_path: Path) -> None:

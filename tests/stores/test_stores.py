@@ -49,6 +49,39 @@ def test_changes_are_applied_by_key(store) -> None:
     assert sorted(rows(store, "SELECT k, v FROM t"), key=str) == [(1, "c"), (3, "d"), (None, "m")]
 
 
+def test_a_row_that_comes_and_goes_in_one_batch_leaves_nothing(store) -> None:
+    came_and_went = changes((1, "a", "insert"), (2, "b", "insert"), (1, "a", "delete"), (2, "b", "delete"), (3, "c", "insert"))
+    assert store.apply(Batch("t", ("k",), came_and_went, 0, "s"))
+    assert rows(store, "SELECT k, v FROM t") == [(3, "c")]
+    changed = changes((3, "c", "update_preimage"), (3, "d", "update_postimage"), (3, "d", "delete"), (None, "e", "insert"))
+    assert store.apply(Batch("t", ("k",), changed, 1, "s"))
+    assert rows(store, "SELECT k, v FROM t") == [(None, "e")]
+    back = changes((None, "e", "delete"), (None, "e", "insert"), (4, "f", "insert"), (4, "f", "delete"), (4, "g", "insert"))
+    assert store.apply(Batch("t", ("k",), back, 2, "s"))
+    assert sorted(rows(store, "SELECT k, v FROM t"), key=str) == [(4, "g"), (None, "e")]
+
+
+def test_a_row_that_takes_the_place_of_another_is_there_whichever_change_comes_first(store) -> None:
+    columns = {"k": pa.array([1, 2, None], pa.int64()), "x": [0.0, 5.0, 7.0]}
+    store.apply(Batch("t", ("k",), pa.table(columns), 0, "s"))
+    # The row of key 1 becomes key 2, that of 2 becomes 3: 2 is there as it came, though a change that takes it away comes last.
+    words = ["update_preimage", "update_postimage"] * 2
+    moved = {"k": pa.array([1, 2, 2, 3], pa.int64()), "x": [0.0, -0.0, 5.0, 5.0], "_change_type": words}
+    store.apply(Batch("t", ("k",), pa.table(moved), 1, "s"))
+    # Rows that are equal but for the sign of a zero are two.
+    moved = {"k": pa.array([3, 2, 2, 4], pa.int64()), "x": [5.0, 0.0, -0.0, -0.0], "_change_type": words}
+    store.apply(Batch("t", ("k",), pa.table(moved), 2, "s"))
+    # The row that takes the place of another is like that one: it stays.
+    moved = {"k": pa.array([4, 2, 2, 5], pa.int64()), "x": [-0.0, 0.0, 0.0, 1.0], "_change_type": words}
+    store.apply(Batch("t", ("k",), pa.table(moved), 3, "s"))
+    assert sorted(map(repr, rows(store, "SELECT k, x FROM t"))) == ["(2, 0.0)", "(5, 1.0)", "(None, 7.0)"]
+
+
+def test_without_a_key_the_one_row_comes_and_goes(store) -> None:
+    store.apply(Batch("t", (), changes((1, "a", "insert"), (1, "a", "delete")), 0, "s"))
+    assert rows(store, "SELECT k, v FROM t") == []
+
+
 def test_a_repeated_batch_changes_nothing(store) -> None:
     assert store.apply(Batch("t", ("k",), changes((1, "a", "insert")), 7, "s"))
     assert not store.apply(Batch("t", ("k",), changes((2, "b", "insert")), 7, "s"))

@@ -55,7 +55,7 @@ class Batch:
         return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
 
     def by_key(self) -> pa.Table:
-        """Return one row for each key, the last one, and in ``GONE`` whether it went.
+        """Return one row for each key that changes, the last one, and in ``GONE`` whether it went.
 
         Raises:
             InvalidSpecError: a change type that is none.
@@ -69,17 +69,36 @@ class Batch:
             raise InvalidSpecError(
                 f"{CHANGE_TYPE} of a change of {self.table!r} is {unknown.pop()!r}; the words are {', '.join(_WORDS)}."
             )
-        names = ", ".join(map(quoted, self.columns.names))
-        by = ", ".join(map(quoted, self.key)) or "0"
+        names, by = ", ".join(map(quoted, self.columns.names)), ", ".join(map(quoted, self.key)) or "(0 + 0)"
         gone = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
-        # Both halves of an update share a key, or not: a row that came in this batch is what is left of its key.
-        query = (
-            f"SELECT {names}, {gone} AS {GONE} FROM (SELECT *, row_number() OVER () AS windowpane_n FROM changes) "
-            f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {gone}, windowpane_n DESC) = 1"
-        )
+        numbered = f"SELECT *, {gone} AS {GONE}, row_number() OVER () AS windowpane_n FROM changes"
         with duckdb.connect() as connection:
             connection.register("changes", changes)
+            ends_gone = f"GROUP BY {by} HAVING arg_max({GONE}, windowpane_n) AND NOT bool_and({GONE})"
+            if connection.sql(f"SELECT 1 FROM ({numbered}) {ends_gone} LIMIT 1").fetchall():
+                numbered = self._netted(numbered, by)
+            # Both halves of an update share a key, or not: a row that came in this batch is what is left of its key.
+            query = (
+                f"SELECT {names}, {GONE} FROM ({numbered}) "
+                f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {GONE}, windowpane_n DESC) = 1"
+            )
             return connection.sql(query).to_arrow_table()
+
+    def _netted(self, numbered: str, by: str) -> str:
+        """Return the changes without rows that came and went, of keys whose last change says that a row went.
+
+        Such a row may be one that came before, as that of a session that fires and is merged away, or another one with its key,
+        as where one row takes the place of another. A row that came and went as it is written changes nothing.
+        """
+        last = f"arg_max({GONE}, windowpane_n) OVER (PARTITION BY {by})"
+        written = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in self.columns.names)
+        net = f"sum(CASE WHEN {GONE} THEN -1 ELSE 1 END) OVER (PARTITION BY {by}, {written})"
+        judged = f"SELECT *, {last} AS windowpane_last FROM ({numbered})"
+        counted = f"SELECT *, {net} AS windowpane_net FROM ({judged})"
+        return (
+            f"SELECT * FROM ({counted}) WHERE NOT windowpane_last OR (windowpane_net < 0 AND {GONE}) "
+            f"OR (windowpane_net > 0 AND NOT {GONE})"
+        )
 
     def check_schema(self, stored: Mapping[str, str], expected: Mapping[str, str]) -> None:
         """Refuse a table with other columns; both are types by name.
