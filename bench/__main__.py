@@ -23,7 +23,7 @@ console = Console(width=None if Console().is_terminal else 200)
 def bench(
     runs: Annotated[int, typer.Option(help="How often each system runs a case; medians count. Slow peers run less.")] = 3,
     only: Annotated[list[str], typer.Option(help=_ONLY)] = [],  # noqa: B006
-    system: Annotated[list[str], typer.Option(help="Run only these systems.")] = [],  # noqa: B006
+    system: Annotated[list[str], typer.Option(help="Run only these systems, as --list names them.")] = [],  # noqa: B006
     minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is gone, every system runs once.")] = 35,
     record: Annotated[bool, typer.Option(help="Publish each case as it ends, beside those published before.")] = False,
     quick: Annotated[bool, typer.Option(help="Few rows, to try the suite; figures mean nothing then.")] = False,
@@ -39,10 +39,12 @@ def bench(
         for case in cases:
             console.print(f"{case.name} | {case.keys:,} | {', '.join(c.system.title for c in case.contenders)}", highlight=False)
         return
+    runs_of = [case.with_systems(system) if system else case for case in cases]
+    if not any(case.contenders for case in runs_of):
+        raise typer.BadParameter("no case has such a name and such a system; --list shows them all")
     begun, figures = time.monotonic(), list[results.Figure]()
-    for number, case in enumerate(cases, start=1):
-        console.print(f"[bold]{number} of {len(cases)}: {case.name}, {case.keys:,} keys {case.emit}", highlight=False)
-        kept = case.with_systems(system) if system else case
+    for number, kept in enumerate(runs_of, start=1):
+        console.print(f"[bold]{number} of {len(cases)}: {kept.name}, {kept.keys:,} keys {kept.emit}", highlight=False)
         times = runs if time.monotonic() - begun < _ONCE_AFTER * minutes * 60 else 1
         figures += run_case(kept, times, lambda text: console.print(f"  {text}", highlight=False))
         if record and not quick:

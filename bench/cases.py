@@ -106,8 +106,10 @@ class Case:
         return self if not quick else _quick(self)
 
     def with_systems(self, names: Sequence[str]) -> Case:
-        """Return the case with these systems only."""
-        return replace(self, contenders=tuple(each for each in self.contenders if each.system.name in names))
+        """Return the case with these systems only, given by their names or titles."""
+        return replace(
+            self, contenders=tuple(each for each in self.contenders if {each.system.name, each.system.title} & {*names})
+        )
 
 
 _TUMBLING = Program("tumbling", 10)

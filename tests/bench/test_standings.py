@@ -74,3 +74,10 @@ def test_every_case_has_rows_and_a_name_of_its_own():
     cases = all_cases()
     assert len({(case.name, case.keys, case.emit) for case in cases}) == len(cases)
     assert {case.program.view for case in cases if case.name.startswith(("users", "shapes", "own"))} == set(ROWS_OF_USERS)
+
+
+def test_systems_go_by_the_titles_that_are_listed_and_by_their_names():
+    case = next(case for case in all_cases() if case.is_among(["tumbling, batches of 4 M 1000 keys"]))
+    chosen = case.with_systems(["windowpane, read_in_arrow", "spark", "nobody"])
+    assert [each.system.name for each in chosen.contenders] == ["windowpane-arrow", "spark"]
+    assert not case.with_systems(["nobody"]).contenders
