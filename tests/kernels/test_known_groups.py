@@ -11,7 +11,7 @@ import pytest
 import windowpane as wp
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
-from windowpane.kernels.grouping.grouped_fold import GroupedFold
+from windowpane.kernels.grouping.grouped_fold import FEW_WITH_NULLS, GroupedFold
 from windowpane.kernels.grouping.hashed_groups import BITS, hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.testing.sizes import given_sizes
@@ -186,7 +186,7 @@ WAYS: dict[str, dict[str, Callable[..., object]]] = {
 @pytest.mark.parametrize("names", [["n", "c", "s", "lo", "hi", "mean", "spread", "all"], ["n", "texts"], ["s", "middle"]])
 def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
     def results(way: str) -> list[tuple[object, ...]]:
-        with monkeypatch.context() as patched:
+        with monkeypatch.context() as patched, given_sizes({FEW_WITH_NULLS: 0}):
             for name, replacement in WAYS[way].items():
                 patched.setattr(grouped_fold, name, replacement)
             table = rows(seed)

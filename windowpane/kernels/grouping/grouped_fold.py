@@ -28,11 +28,15 @@ from windowpane.kernels.grouping.hashed_groups import hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.kernels.grouping.segments import Groups, Runs, Segments, flat
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
+from windowpane.sizes import Size
 from windowpane.windowing.aggregates import Aggregate
 
 _ROW = hidden("row")
 
 Step = tuple[Any, str]
+
+FEW_WITH_NULLS = Size("places that a hash table finds as fast where there are nulls", 1 << 17, (0, 8))
+"""numpy goes over a column with nulls several times, a hash table once over all."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,11 @@ class GroupedFold:
         if not is_folded_so or not groups or self._segmented:
             return None
         columns = [table[name] for name in groups]
-        return addressed_groups(columns) or packed_groups(columns) or hashed_groups(columns)
+        addressed = addressed_groups(columns)
+        if addressed is None:
+            return packed_groups(columns) or hashed_groups(columns)
+        has_nulls = any(table[name].null_count for name, _ in steps if isinstance(name, str))
+        return None if has_nulls and addressed.most <= FEW_WITH_NULLS.value else addressed
 
     def _by_known_groups(
         self,
