@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -72,6 +73,39 @@ def test_a_pair_that_fails_the_condition_is_none():
 def test_null_safe_keys_match_each_other():
     bucket = Bucket(match=IntervalMatch(0, 10), null_safe=True)
     assert bucket.run(MIN, [(1, None, 5)], [(3, None, 4), (3, "a", 6)]) == [(5, 4)]
+
+
+@pytest.mark.parametrize("engine", ["join_asof", "join reference"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.float64())], ids=str)
+def test_a_version_that_is_equal_but_written_differently_corrects_the_left_row(engine, kind):
+    nan = float("nan")
+    right = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", kind)]), ("v",))
+    bucket = Bucket(match=AsOfMatch(), how="left", right=right, updates=True)
+    bucket.program = replace(bucket.program, engine=engine)
+
+    def values(row: float) -> float | list[float]:
+        return [row] if pa.types.is_list(kind) else row
+
+    came = []
+    for time, value in enumerate([0.0, -0.0, -0.0, nan, nan]):
+        came.append(bucket.run(MIN, [(9, "a", 1)] if not time else [], [(time, "a", values(value))]))
+    assert list(map(repr, came)) == [
+        repr([(1, values(0.0))]),
+        repr([(1, values(0.0)), (1, values(-0.0))]),
+        "[]",
+        repr([(1, values(-0.0)), (1, values(nan))]),
+        "[]",
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.float64())], ids=str)
+def test_a_late_row_that_is_equal_to_another_but_written_differently_comes_out_as_it_is(kind):
+    left = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", kind)]), ("v",))
+    bucket = Bucket(match=WindowMatch(wp.TumblingEventTimeWindows(10)), left=left, allowed_lateness=50)
+    zero, other = ([0.0], [-0.0]) if pa.types.is_list(kind) else (0.0, -0.0)
+    assert bucket.run(MIN, [(1, "a", zero)], [(3, "a", 4)]) == []
+    assert repr(bucket.run(15)) == repr([(zero, 4)])
+    assert repr(bucket.run(15, [(0, "a", other)])) == repr([(other, 4)])
 
 
 def test_an_upper_bound_of_each_row():

@@ -26,6 +26,7 @@ from windowpane.operators.join.as_of import AsOfJoinOperator
 from windowpane.operators.join.by_arrival import ArrivalJoinOperator
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Row
 from windowpane.operators.join.interval import IntervalJoinOperator
+from windowpane.operators.over.row_forms import RowForms
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
@@ -78,7 +79,9 @@ class _Batch:
         if isinstance(match, ArrivalMatch):
             return ArrivalJoinOperator(program.pads_left, self._rows, self._matches)
         assert isinstance(match, AsOfMatch), "windows have an engine of their own"
-        return AsOfJoinOperator(match, program.pads_left, program.allowed_lateness, self._rows, self._matches, program.updates)
+        forms = RowForms(program.right.columns, program.right.passed)
+        lateness = program.allowed_lateness
+        return AsOfJoinOperator(match, program.pads_left, lateness, self._rows, self._matches, forms.same, program.updates)
 
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         before = self._header.watermark

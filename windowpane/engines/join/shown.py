@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.keys.codes import comparable
-from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.keys.row_differences import written_differently
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 NOTHING = -1
@@ -84,14 +83,13 @@ class Shown:
         return Changes(rows[places[order]], found, [named[word] for word in words.tolist()])
 
     def _same(self, before: Integers, versions: pa.Table, matched: Integers) -> Mask:
-        """Return which left rows have the same to show as before."""
+        """Return which left rows have the same to show as before, as it is written."""
         same: Mask = (before == NOTHING) & (matched == NOTHING)
         both = np.flatnonzero((before >= 0) & (matched >= 0))
-        if not self._compared:
-            same[both] = True
-        elif len(both):
+        differs = np.zeros(len(both), np.bool_)
+        if len(both):
             old, new = self.versions.take(pa.array(before[both])), versions.take(pa.array(matched[both]))
-            columns = [pa.chunked_array([*old[name].chunks, *new[name].chunks]) for name in self._compared]
-            codes = key_codes([comparable(column) for column in columns], 2 * len(both))
-            same[both] = codes[: len(both)] == codes[len(both) :]
+            for name in self._compared:
+                differs |= written_differently(old[name].combine_chunks(), new[name].combine_chunks())
+        same[both] = ~differs
         return same

@@ -16,9 +16,10 @@ from windowpane.arrays import Integers, Mask
 from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
-from windowpane.windowing.aggregates.canonical import form_of, is_array
+from windowpane.windowing.aggregates.canonical import Form, form_of, is_array, written_form_of
 
 NULL_CODE = -1
+_NEGATIVE_ZERO = -2
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -47,12 +48,16 @@ def equality_codes(column: Any) -> Integers:
         found = dense_codes([pa.chunked_array([canonical(leaf)]) for leaf in leaves], len(values)).codes
         return np.where(leaves[0].to_numpy(), found, NULL_CODE)
     if is_nested(values.type):
-        form, seen = form_of(values.type), dict[Any, int]()
-        frozen = (None if value is None else form.freeze(value) for value in values.to_pylist())
-        return np.array([NULL_CODE if f is None else seen.setdefault(f, len(seen)) for f in frozen], np.int64)
+        return _codes_of_forms(values, form_of(values.type))
     indices = canonical(values).dictionary_encode().indices
     codes: Integers = pc.fill_null(indices, NULL_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def _codes_of_forms(values: pa.Array, form: Form) -> Integers:
+    seen = dict[Any, int]()
+    frozen = (None if value is None else form.freeze(value) for value in values.to_pylist())
+    return np.array([NULL_CODE if f is None else seen.setdefault(f, len(seen)) for f in frozen], np.int64)
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -60,6 +65,19 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (is_nested(column.type) or pa.types.is_floating(column.type)):
         return column
     codes = equality_codes(column)
+    return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])
+
+
+def as_written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column that Arrow compares by how the values of ``column`` are written: as ``comparable``, with two zeros."""
+    values = flat(column)
+    if is_nested(values.type):
+        codes = _codes_of_forms(values, written_form_of(values.type))
+    elif pa.types.is_floating(values.type):
+        numbers = values.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
+        codes = np.where((numbers == 0) & np.signbit(numbers), _NEGATIVE_ZERO, equality_codes(values))
+    else:
+        return column
     return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])
 
 

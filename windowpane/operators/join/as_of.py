@@ -6,7 +6,7 @@ Source of the rules: Flink's temporal join.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from windowpane.operators.join.held import Arrival, Joined, KeyedRows, Matches, Row
@@ -41,6 +41,7 @@ class AsOfJoinOperator:
         allowed_lateness: how long rows behind the watermark are waited for.
         rows: the state.
         matches: what a left row and its version must fulfil besides; a version that does not is no match, and hides older ones.
+        is_same: whether two versions show the same values, as they are written.
         updates: whether left rows come out at once, and are corrected until they are final.
     """
 
@@ -51,6 +52,7 @@ class AsOfJoinOperator:
         allowed_lateness: int,
         rows: KeyedRows,
         matches: Matches,
+        is_same: Callable[[Row, Row], bool],
         updates: bool = False,
     ) -> None:
         self._match = match
@@ -58,6 +60,7 @@ class AsOfJoinOperator:
         self._lateness = allowed_lateness
         self._rows = rows
         self._matches = matches
+        self._is_same = is_same
         self._updates = updates
         self._touched: dict[bytes, Any] = {}
 
@@ -76,13 +79,13 @@ class AsOfJoinOperator:
                 waits.append(left)
                 self._rows.look_again(final)
             else:
-                yield from _corrected(left.shown, self._joined(left, versions))
+                yield from self._corrected(left.shown, self._joined(left, versions))
         kept = self._kept(versions, watermark)
         self._rows.write(_VERSIONS, kept)
         if self._updates:
             for number, left in enumerate(waits):
                 now = self._joined(left, kept)
-                yield from _corrected(left.shown, now)
+                yield from self._corrected(left.shown, now)
                 waits[number] = left._replace(shown=now)
         self._rows.write(_LEFT, waits)
         end = self._end_of_oldest(kept)
@@ -198,10 +201,13 @@ class AsOfJoinOperator:
         end = self._end_of(first.time)
         return None if end is None else max(end, edge)
 
+    def _corrected(self, shown: tuple[Joined, ...], now: tuple[Joined, ...]) -> Iterator[Joined]:
+        """Yield what turns the result that was shown of a left row into that of now."""
+        if len(shown) == len(now) and all(map(self._is_unchanged, shown, now)):
+            return
+        yield from (each._replace(change=UPDATE_PREIMAGE if now else DELETE) for each in shown)
+        yield from (each._replace(change=UPDATE_POSTIMAGE if shown else INSERT) for each in now)
 
-def _corrected(shown: tuple[Joined, ...], now: tuple[Joined, ...]) -> Iterator[Joined]:
-    """Yield what turns the result that was shown of a left row into that of now."""
-    if shown == now:
-        return
-    yield from (each._replace(change=UPDATE_PREIMAGE if now else DELETE) for each in shown)
-    yield from (each._replace(change=UPDATE_POSTIMAGE if shown else INSERT) for each in now)
+    def _is_unchanged(self, shown: Joined, now: Joined) -> bool:
+        one, other = shown.right, now.right
+        return one is other if one is None or other is None else self._is_same(one, other)

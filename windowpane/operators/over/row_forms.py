@@ -5,12 +5,14 @@ A change from 0.0 to -0.0 is one, since a text of the value shows it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from windowpane.windowing.aggregates.canonical import Form, form_of, written_form_of
-from windowpane.windowing.changes import Row
+
+Row = Mapping[str, Any]
 
 
 class RowForms:
