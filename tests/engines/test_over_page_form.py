@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -48,6 +49,14 @@ def rows(rng: random.Random, count: int, runs: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
+def writer_of(form: PageForm, batch: pa.RecordBatch) -> PageWriter:
+    """Return what makes pages of rows whose runs the first column tells apart."""
+    keys = batch.column(0).to_pylist()
+    firsts = [row for row in range(batch.num_rows) if not row or keys[row] != keys[row - 1]] if form.runs else []
+    repeated = [column.take(pa.array(firsts, pa.int64())) for column in batch.columns[: form.runs]]
+    return PageWriter(form, batch.columns[form.runs :], np.array(firsts, np.int64), repeated)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_pages_hold_what_was_written(seed: int) -> None:
     rng = random.Random(seed)
@@ -56,7 +65,7 @@ def test_pages_hold_what_was_written(seed: int) -> None:
     form = PageForm(batch.schema, min(runs, len(batch.schema) - 1))
     cuts = sorted({0, batch.num_rows, *(rng.randint(0, batch.num_rows) for _ in range(3))})
     with drawn_sizes(seed):
-        writer = PageWriter(form, batch)
+        writer = writer_of(form, batch)
         blobs = [writer.blob(low, high) for low, high in pairwise(cuts)]
     read = form.table([form.from_blob(blob) for blob in blobs])
     assert read.to_pylist() == batch.to_pylist()
@@ -66,7 +75,7 @@ def test_pages_hold_what_was_written(seed: int) -> None:
 
 def test_integers_close_together_take_few_bytes() -> None:
     batch = pa.record_batch({"at": pa.array(random.Random(1).choices(range(10**15, 10**15 + 60_000), k=4000))})
-    blob = PageWriter(PageForm(batch.schema), batch).blob(0, 4000)
+    blob = writer_of(PageForm(batch.schema), batch).blob(0, 4000)
     assert len(blob) < 4000 * 2 + 500
     assert len(batch_to_blob("row-pages-page", 2, batch)) > 4000 * 4
 
@@ -89,14 +98,14 @@ def test_pages_of_version_2_with_other_columns_are_read() -> None:
     old = pa.RecordBatch.from_arrays([pa.array([b"aa1", b"bb2"], pa.binary()), pa.array([1, 2])], schema=before)
     with standing_in(lambda size: size.small[0]):
         new = pa.RecordBatch.from_arrays([pa.array([b"bb", b"bb", b"cc"], pa.binary(2)), pa.array([3, 4, 5])], schema=schema)
-        blobs = [batch_to_blob("row-pages-page", 2, old), PageWriter(form, new).blob(0, 3)]
+        blobs = [batch_to_blob("row-pages-page", 2, old), writer_of(form, new).blob(0, 3)]
     read = form.table([form.from_blob(blob) for blob in blobs])
     assert read.to_pydict() == {"key": [b"aa", b"bb", b"bb", b"bb", b"cc"], "v": [1, 2, 3, 4, 5]}
 
 
 def test_what_cannot_be_read_is_refused() -> None:
     form = PageForm(pa.schema([("v", pa.int64())]))
-    whole = PageWriter(form, pa.record_batch({"v": [1, 2]})).blob(0, 2)
+    whole = writer_of(form, pa.record_batch({"v": [1, 2]})).blob(0, 2)
     for damaged in (whole[:-4], frame("row-pages-page", 3, b""), frame("row-pages-page", 3, b"\x07")):
         with pytest.raises(UnreadableStateError, match="damaged"):
             form.from_blob(damaged)

@@ -50,7 +50,11 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> NetChan
     if repeated.any():
         more_deleted, more_inserted = _merged(program, rows, np.flatnonzero(repeated), report)
         inserted, deleted = np.append(inserted, more_inserted), np.append(deleted, more_deleted)
-    return NetChanges(rows.take(pa.array(deleted)), rows if len(inserted) == rows.num_rows else rows.take(pa.array(inserted)))
+    return NetChanges(_some(rows, deleted), _some(rows, inserted))
+
+
+def _some(rows: pa.Table, places: Integers) -> pa.Table:
+    return rows.slice(0, len(places)) if len(places) in (0, rows.num_rows) else rows.take(pa.array(places))
 
 
 def _repeated(key: list[pa.Array], rows: int) -> Mask:

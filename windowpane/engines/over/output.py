@@ -64,14 +64,20 @@ class _Rows:
 
     def table(self, rows: Integers, word: str) -> pa.Table:
         """Return some of the rows as entries of the changelog."""
-        program, at = self._program, pa.array(self._source[rows])
-        names = [*program.columns.names, TIME]
-        inputs = self._spans.table.select(names).take(at)
-        picked = at if self._stored else pa.array(rows)
+        program, source = self._program, self._source[rows]
+        inputs = _picked(self._spans.table.select([*program.columns.names, TIME]), source)
+        picked = pa.array(source if self._stored else rows)
         outputs = [self._outputs[name].take(picked) for name in program.outputs.names]
         words = pa.repeat(word, len(rows))
         fields = [*program.columns, *program.outputs, pa.field(CHANGE_TYPE, pa.string()), pa.field(TIME, pa.int64())]
         return pa.table([*inputs.columns[:-1], *outputs, words, inputs.columns[-1]], schema=pa.schema(fields))
+
+
+def _picked(table: pa.Table, rows: Integers) -> pa.Table:
+    """Return some rows of a table: without a copy where they lie one behind the other, as rows do that came in order."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return table.slice(int(rows[0]), len(rows))
+    return table.take(pa.array(rows))
 
 
 def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:

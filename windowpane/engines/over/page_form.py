@@ -19,11 +19,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers
 from windowpane.errors import UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
@@ -75,8 +76,7 @@ class PageForm:
 
     Args:
         schema: of the rows.
-        runs: of how many first columns of it each run of rows has one value; the first of them, of fixed width and without NULL,
-            tells the runs apart.
+        runs: of how many first columns of it each run of rows has one value.
         earlier: how pages of version 2 are read; ``None``: their rows have the same schema.
     """
 
@@ -139,25 +139,32 @@ class PageWriter:
 
     Args:
         form: of the pages.
-        rows: what is cut into pages, in order.
+        columns: those of the rows that are cut into pages, in order, but for those that repeat.
+        firsts: the first row of each run, if columns repeat.
+        repeated: the columns that repeat, a value a run.
     """
 
-    def __init__(self, form: PageForm, rows: pa.RecordBatch) -> None:
-        self._form = form
-        self._rows = rows
-        self._is_compact = rows.num_rows >= FEW_ROWS.value
-        if not self._is_compact:
-            return
-        self._columns = _Narrowed.of(rows.columns[form.runs :])
-        if form.runs:
-            self._firsts = np.flatnonzero(_starts(rows.column(0)))
-            at = pa.array(self._firsts)
-            self._repeated = [column.take(at) for column in rows.columns[: form.runs]]
+    def __init__(self, form: PageForm, columns: Sequence[pa.Array], firsts: Integers, repeated: Sequence[pa.Array]) -> None:
+        self._form, self._columns, self._firsts, self._repeated = form, columns, firsts, repeated
+
+    @cached_property
+    def _narrowed(self) -> _Narrowed:
+        return _Narrowed.of(self._columns)
+
+    @cached_property
+    def _whole(self) -> pa.RecordBatch:
+        """The rows with all columns."""
+        repeated = list(self._repeated)
+        if repeated:
+            counts = np.diff(self._firsts, append=len(self._columns[0]))
+            run = pa.array(np.repeat(np.arange(len(counts)), counts))
+            repeated = [column.take(run) for column in repeated]
+        return pa.RecordBatch.from_arrays([*repeated, *self._columns], schema=self._form.schema)
 
     def blob(self, low: int, high: int) -> bytes:
         """Return the rows at [low, high) as a page."""
         if high - low < FEW_ROWS.value:
-            body = self._rows.slice(low, high - low).serialize()
+            body = self._whole.slice(low, high - low).serialize()
             return b"".join([_HEAD, bytes([_FLAT]), _LENGTH.pack(body.size), _CODEC.compress(body, asbytes=True)])
         parts = [_HEAD, bytes([_COMPACT])]
         if self._form.runs:
@@ -166,7 +173,7 @@ class PageWriter:
             counts = np.diff(np.append(np.maximum(self._firsts[first:end], low), high))
             repeated = [pa.array(counts), *(column.slice(first, end - first) for column in self._repeated)]
             parts += _Narrowed.none(repeated).packed(0, end - first)
-        return b"".join([*parts, *self._columns.packed(low, high)])
+        return b"".join([*parts, *self._narrowed.packed(low, high)])
 
 
 @dataclass(frozen=True)
@@ -213,15 +220,6 @@ def _unpacked(body: memoryview, fields: Sequence[pa.Field], start: int = 0) -> t
     for number in [number for number, width in enumerate(widths) if width]:
         columns[number] = _widened(columns[number], least.pop(0), fields[number].type)
     return columns, at + length
-
-
-def _starts(column: pa.Array) -> Mask:
-    """Return where a column of fixed width differs from the row before."""
-    width = column.type.bit_width // 8
-    values = np.frombuffer(column.buffers()[1], f"V{width}", len(column), column.offset * width)
-    starts = np.ones(len(values), np.bool_)
-    starts[1:] = values[1:] != values[:-1]
-    return starts
 
 
 def _is_wide(kind: pa.DataType) -> bool:

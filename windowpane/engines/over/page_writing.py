@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.over.page_form import PageForm, PageWriter
+from windowpane.engines.over.page_form import PageWriter
 from windowpane.sizes import Size
 from windowpane.state.row_pages import NewPage, RowPages
 
@@ -94,19 +93,16 @@ class Altered:
         return marks[page]
 
 
-def write_pages(pages: RowPages, form: PageForm, altered: Altered, rows: pa.Table, key_at: KeyAt, page_of: Integers) -> None:
-    """Put ``rows`` in place of all rows of the pages that are altered.
+def write_pages(pages: RowPages, altered: Altered, writer: PageWriter, key_at: KeyAt, page_of: Integers) -> None:
+    """Put rows in place of all rows of the pages that are altered.
 
     Args:
         pages: the tree.
-        form: of its pages.
         altered: which pages.
-        rows: the rows of those pages from now on, in order.
+        writer: makes pages of the rows of those pages from now on.
         key_at: returns the sort key of one of the rows.
         page_of: the page of each row.
     """
-    batches = rows.to_batches()
-    writer = PageWriter(form, batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema))
     counts = np.bincount(altered.rows)
     dirty = np.flatnonzero(counts)
     counts = counts[dirty]

@@ -5,8 +5,8 @@ into, and around them as many as the frames of affected rows reach; kernels comp
 what differs from the stored outputs is the changelog; pages that changed are written. Cost follows the changes and the width of
 bounded frames. Running calls go on from the carry columns of the row before, and stop where these no longer change.
 
-State, by name in the bucket's blob store: ``header``, and the row pages ``g``, whose rows are sort key, input columns, event
-time, outputs and carry columns. Who may mutate: this engine, once a batch. Recovery: read them back.
+State, by name in the bucket's blob store: ``header``, and the row pages ``g``, whose rows are input columns, event time, outputs,
+carry columns, and what is stored of sort keys. Who may mutate: this engine, once a batch. Recovery: read them back.
 Invariants after every batch: each stored output is what its call gives on the stored rows; what was emitted so far adds up to the
 stored rows and those dropped because no row to come can reach them.
 """
@@ -27,7 +27,7 @@ from windowpane.engines.over.arrivals import Arrivals
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.eviction import Eviction
 from windowpane.engines.over.output import changelog
-from windowpane.engines.over.page_form import EarlierForm, PageForm
+from windowpane.engines.over.page_form import EarlierForm, PageForm, PageWriter
 from windowpane.engines.over.page_writing import Altered, write_pages
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, InTable, Live, MorePages, PageCache, Segments, Spans, around
@@ -370,20 +370,27 @@ class _Batch:
         return {name: spans.table[name].take(rows).combine_chunks() for name in self._program.outputs.names}
 
     def _write(self, cache: PageCache, spans: Spans, live: InSpans, current: dict[str, pa.Array], changed: Mask) -> None:
-        keys, page, marked = self._engine.sort_keys, spans.page[live], spans.deleted.copy()
+        page, marked = spans.page[live], spans.deleted.copy()
         marked[live] = changed
         altered = Altered.of(spans.page, marked, spans.starts) | cache.dropped
         rows = np.flatnonzero(altered.among(page))
-        places = live[rows]
-        inputs = spans.taken(self._engine.arriving.names, places)
-        picked = [current[name].take(pa.array(rows)) for name in current]
-        table = pa.table([*inputs.columns, *picked], schema=self._engine.stored)
-        if keys.stored:
-            table = table.append_column(keys.stored[0], keys.kept(spans.keys_at(places)))
-        table = table.select(self._engine.form.schema.names)
-        write_pages(
-            self._pages, self._engine.form, altered, table.combine_chunks(), lambda row: spans.key_at(places[row]), page[rows]
-        )
+        places, names, runs = live[rows], self._engine.form.schema.names, self._engine.form.runs
+        segment = np.cumsum(spans.starts, dtype=np.int64)[places]
+        firsts = np.flatnonzero(_starts(segment)) if runs else rows[:0]
+        repeated = self._columns(spans, places[firsts], names[:runs]) if runs else {}
+        columns = self._columns(spans, places, [name for name in names[runs:] if name not in current])
+        columns |= {name: column.take(pa.array(rows)) for name, column in current.items()}
+        ordered = [columns[name] for name in names[runs:]]
+        writer = PageWriter(self._engine.form, ordered, firsts, list(repeated.values()))
+        write_pages(self._pages, altered, writer, lambda row: spans.key_at(places[row]), page[rows])
+
+    def _columns(self, spans: Spans, places: InSpans, names: Sequence[str]) -> dict[str, pa.Array]:
+        """Return stored columns of some rows, but for those of calls."""
+        keys, inputs = self._engine.sort_keys, [name for name in names if name != SORT_KEY]
+        made = {SORT_KEY: keys.kept(spans.keys_at(places))[0]} if SORT_KEY in names else {}
+        return made | {
+            name: column.combine_chunks() for name, column in zip(inputs, spans.taken(inputs, places).columns, strict=True)
+        }
 
 
 @dataclass
