@@ -56,4 +56,4 @@ FILLED: Final = hidden("filled")
 HELD: Final = hidden("held")
 """How many elements a session was given."""
 SORT_KEY: Final = hidden("key")
-"""The sort key of a stored row of OVER windows, or the hash of its partition, where it is not made anew whenever the row is read."""
+"""What is stored of the sort key of a row of OVER windows: what is not made anew whenever the row is read."""
