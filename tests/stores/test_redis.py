@@ -56,6 +56,12 @@ def test_a_changelog_removes_hashes_and_what_became_null(client: Any) -> None:
     assert sorted(client.keys()) == ['p:["a"]', 'p:["c"]']  # the delete of c is older than its row
 
 
+def test_both_zeros_are_one_key(client: Any) -> None:
+    written(client, [{"k": 0.0, "as_of": 1, "n": 1}, {"k": -0.0, "as_of": 2, "n": 2}])
+    assert client.keys() == ["p:[0.0]"]
+    assert client.hgetall("p:[0.0]") == {"k": "-0.0", "as_of": "2", "n": "2"}
+
+
 def test_values_are_text(client: Any) -> None:
     at = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
     row = {

@@ -89,8 +89,8 @@ class HashWriter:
         return written
 
     def name(self, row: dict[str, Any]) -> str:
-        """Return the name of a row's hash: the prefix, and the key columns as a JSON array."""
-        values = [row[name] for name in self.key]
+        """Return the name of a row's hash: the prefix, and the key columns as a JSON array; 0.0 and -0.0 are one key."""
+        values = [value + 0.0 if isinstance(value := row[name], float) else value for name in self.key]
         return self.prefix + json.dumps(values, separators=(",", ":"), ensure_ascii=False, default=_text)
 
     def _arguments(self, row: dict[str, Any], version: int | None) -> list[str | bytes | int]:
