@@ -101,9 +101,10 @@ def test_rows_that_all_differ_stay_where_they_are():
         pa.array(np.arange(ROWS) % 100).cast(pa.string()),
         pa.array(np.arange(ROWS).astype(str), mask=np.arange(ROWS) == 7),
         pa.array(np.arange(ROWS) / 3),
+        pa.array(np.arange(ROWS, dtype=np.uint32)),
         pa.array(np.arange(100).astype(str)),
     ],
-    ids=["few groups", "a null", "doubles", "few rows"],
+    ids=["few groups", "a null", "doubles", "unsigned", "few rows"],
 )
 def test_what_is_left_to_a_hash_table(values):
     assert hashed_groups([pa.chunked_array([values])]) is None

@@ -57,6 +57,8 @@ COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[list[object]]]] = [
     (pa.list_(pa.string()), st.lists(WORDS | st.none())),
     (pa.list_(pa.int64()), st.lists(NUMBERS)),
     (pa.list_(pa.int64()), st.lists(st.none() | NUMBERS)),
+    (pa.list_(pa.field("element", pa.string(), nullable=False)), st.lists(st.lists(st.sampled_from(["a", "b"]), max_size=9))),
+    (pa.list_(pa.field("element", pa.int64(), nullable=False)), st.lists(st.lists(st.integers(0, 300), max_size=9))),
     (pa.list_(pa.list_(pa.int64())), st.lists(st.lists(NUMBERS, max_size=2))),
     (pa.list_(pa.float64()), st.lists(st.lists(st.floats(allow_nan=False), max_size=3))),
 ]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.kernels.grouping.segments import flat
-from windowpane.kernels.keys.coded_texts import are_coded_lists, are_texts, coded_lists, spelled_lists
+from windowpane.kernels.keys.coded_texts import are_coded_lists, are_texts, coded_lists, lists_like, spelled_lists
 from windowpane.sizes import Size
 
 _BASE = b"windowpane.base"
@@ -69,7 +69,7 @@ def _compact_lists(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
     if found is None:
         return None
     base, distances = found
-    lists = pa.ListArray.from_arrays(pc.subtract(held.offsets, held.offsets[0]), flat(distances))
+    lists = lists_like(held, pc.subtract(held.offsets, held.offsets[0]), flat(distances))
     return pa.field(field.name, lists.type, metadata={_BASE_OF_LISTS: str(base).encode()}), lists
 
 
@@ -80,7 +80,7 @@ def _with_plain_lists(table: pa.Table) -> pa.Table:
         elif field.metadata and _BASE_OF_LISTS in field.metadata:
             lists = flat(table[field.name])
             numbers = pc.add(lists.values.cast(pa.int64()), int(field.metadata[_BASE_OF_LISTS]))
-            table = table.set_column(place, field.name, pa.ListArray.from_arrays(lists.offsets, numbers))
+            table = table.set_column(place, field.name, lists_like(lists, lists.offsets, numbers))
     return table
 
 

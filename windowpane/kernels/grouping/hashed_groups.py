@@ -58,8 +58,8 @@ def hashed_groups(columns: Sequence[pa.ChunkedArray]) -> Segments | None:
 
 def _is_hashed(column: pa.ChunkedArray) -> bool:
     kind = column.type
-    is_known = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_integer(kind) or pa.types.is_timestamp(kind)
-    return is_known and not column.null_count
+    is_number = pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind)
+    return (is_number or pa.types.is_string(kind) or pa.types.is_binary(kind)) and not column.null_count
 
 
 def _makes_many(columns: Sequence[pa.ChunkedArray], rows: int) -> bool:

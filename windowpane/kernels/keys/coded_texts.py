@@ -99,13 +99,18 @@ def coded_lists(column: Any) -> pa.ListArray | None:
     codes = texts if are_coded(texts.type) else texts.dictionary_encode()
     width = next(kind for most, kind in _WIDTHS if len(codes.dictionary) <= most)
     narrow = pa.DictionaryArray.from_arrays(codes.indices.cast(width), codes.dictionary)
-    return pa.ListArray.from_arrays(pc.subtract(lists.offsets, first), narrow)
+    return lists_like(lists, pc.subtract(lists.offsets, first), narrow)
 
 
 def spelled_lists(column: Any) -> pa.ListArray:
     """Return lists of coded texts as lists of texts."""
     lists = flat(column)
-    return pa.ListArray.from_arrays(lists.offsets, lists.values.cast(lists.values.type.value_type))
+    return lists_like(lists, lists.offsets, lists.values.cast(lists.values.type.value_type))
+
+
+def lists_like(lists: pa.ListArray, offsets: pa.Array, values: pa.Array) -> pa.ListArray:
+    """Return lists of other values, whose field is named as that of ``lists``, and is null or not as that is."""
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(lists.type.value_field.with_type(values.type)))
 
 
 def _repeat(texts: pa.Array) -> bool:
