@@ -70,11 +70,22 @@ AGGREGATES = {
     "list": wp.collect_list("t"),
     "set": wp.collect_set("t"),
     "joined": wp.string_agg("t", "+"),
+    "start": wp.first("t"),
+    "end": wp.last("t", ignore_nulls=True),
+    "best": wp.arg_max("t", "v"),
 }
 
 
 @pytest.mark.parametrize(
-    "names", [("n", "total"), ("present", "first", "last"), ("some", "distinct"), ("list", "set", "joined"), tuple(AGGREGATES)]
+    "names",
+    [
+        ("n", "total"),
+        ("present", "first", "last"),
+        ("some", "distinct"),
+        ("list", "set", "joined"),
+        ("start", "end", "best"),
+        tuple(AGGREGATES),
+    ],
 )
 @pytest.mark.parametrize(("rows", "spread"), [(1, 1), (100, 3), (100, 3000), (10_000, 100), (10_000, 3000)])
 def test_a_fold_of_coded_texts_is_that_of_the_texts(names: tuple[str, ...], rows: int, spread: int) -> None:
@@ -85,7 +96,7 @@ def test_a_fold_of_coded_texts_is_that_of_the_texts(names: tuple[str, ...], rows
     ]
     fold = GroupedFold.of(chosen, kinds)
     assert fold is not None
-    assert all(aggregate.takes_codes for aggregate in fold.aggregates if aggregate.slots == ("t",))
+    assert all("t" in aggregate.coded_slots for aggregate in fold.aggregates if "t" in aggregate.slots)
     draw = {name: [drawn.choice([None, "", *"abcdefgh"]) for _ in range(rows)] for name in "kt"}
     texts = [drawn.choice([None, str(drawn.randrange(spread))]) for _ in range(rows)]
     values = pa.array([drawn.randrange(-9, 9) for _ in range(rows)])
@@ -105,6 +116,6 @@ def test_a_fold_of_coded_texts_is_that_of_the_texts(names: tuple[str, ...], rows
 
 def test_aggregates_that_compare_texts_one_by_one_take_them_spelled() -> None:
     kinds = pa.schema([("t", pa.string()), ("v", pa.int64())])
-    fold = GroupedFold.of([("m", wp.mode("t"), ("t",)), ("a", wp.arg_max("t", "v"), ("t", "v"))], kinds)
+    fold = GroupedFold.of([("m", wp.mode("t"), ("t",)), ("a", wp.arg_max("v", "t"), ("v", "t"))], kinds)
     assert fold is not None
-    assert not any(aggregate.takes_codes for aggregate in fold.aggregates)
+    assert all("t" not in aggregate.coded_slots for aggregate in fold.aggregates)

@@ -160,8 +160,8 @@ def _coded(program: Program, fold: GroupedFold) -> frozenset[str]:
     """Return the columns of texts that are read as numbers alone: keys, and arguments of nothing but such aggregates."""
     keys = {name for name, kind in zip(program.key_columns, program.keys.types, strict=True) if pa.types.is_string(kind)}
     texts = {field.name for field in program.value_types if pa.types.is_string(field.type)}
-    taken = {slot for aggregate in fold.aggregates if aggregate.takes_codes for slot in aggregate.slots}
-    others = {slot for aggregate in fold.aggregates if not aggregate.takes_codes for slot in aggregate.slots}
+    taken = {slot for aggregate in fold.aggregates for slot in aggregate.coded_slots}
+    others = {slot for aggregate in fold.aggregates for slot in aggregate.slots if slot not in aggregate.coded_slots}
     return frozenset((keys | taken & texts) - others)
 
 

@@ -28,6 +28,11 @@ class ArgExtreme(SegmentAggregate):
         self._is_max = is_max
 
     @property
+    def coded_slots(self) -> tuple[str, ...]:
+        value, by = self.slots
+        return () if value == by else (value,)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         return f"{self.prefix}v", f"{self.prefix}by", f"{self.prefix}a"
 

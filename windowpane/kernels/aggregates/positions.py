@@ -22,6 +22,7 @@ class Position(SegmentAggregate):
     """The value of the row that arrived first or last."""
 
     is_ordered = True
+    takes_codes = True
 
     def __init__(self, prefix: str, slots: tuple[str, ...], is_last: bool, ignores_nulls: bool) -> None:
         super().__init__(prefix, slots)

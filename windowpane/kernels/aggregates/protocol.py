@@ -38,12 +38,17 @@ class ColumnarAggregate(ABC):
     is_ordered: ClassVar[bool] = False
     """Whether the result depends on the order of arrival: rows then need the column ``ARRIVAL``."""
     takes_codes: ClassVar[bool] = False
-    """Whether texts among the arguments may come as ``kernels.keys.coded_texts`` has them."""
+    """Whether texts may come as ``kernels.keys.coded_texts`` has them, in all ``slots``; see ``coded_slots`` for some of them."""
 
     def __init__(self, prefix: str, slots: tuple[str, ...]) -> None:
         """Aggregate the columns ``slots``."""
         self.prefix = prefix
         self.slots = slots
+
+    @property
+    def coded_slots(self) -> tuple[str, ...]:
+        """The columns whose texts may come as ``kernels.keys.coded_texts`` has them."""
+        return self.slots if self.takes_codes else ()
 
     @property
     @abstractmethod
