@@ -253,7 +253,7 @@ def _array_agg(arguments: Sequence[Expr]) -> Parts:
 
 def jsonb_by_value(value: Expr) -> Expr:
     """Return a text of a jsonb that sorts as the value does, and has the value behind a tab."""
-    template = "(windowpane_jsonb_order(CAST({0} AS VARCHAR)) || chr(9) || windowpane_jsonb_value(CAST({0} AS VARCHAR)))"
+    template = "(windowpane_jsonb_rank(CAST({0} AS VARCHAR)) || chr(9) || windowpane_jsonb_key(CAST({0} AS VARCHAR)))"
     return build(VARCHAR, template, value)
 
 

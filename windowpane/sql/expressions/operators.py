@@ -90,7 +90,7 @@ def combined(operator: str, *parts: Expr) -> Expr:
 
 def comparable_jsonb(operator: str, value: Expr) -> Expr:
     """Return what two values of jsonb are compared by."""
-    function = "jsonb_order" if operator[0] in "<>" and operator != "<>" else "jsonb_value"
+    function = "jsonb_rank" if operator[0] in "<>" and operator != "<>" else "jsonb_key"
     return build(VARCHAR, f"windowpane_{function}(CAST({{0}} AS VARCHAR))", value)
 
 
@@ -100,7 +100,7 @@ def by_value(value: Expr) -> Expr:
         return build(INTERVAL, "windowpane_interval_value({0})", value, name=value.name)
     if value.type != JSONB:
         return value
-    return build(JSONB, "CAST(windowpane_jsonb_value(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
+    return build(JSONB, "CAST(windowpane_jsonb_key(CAST({0} AS VARCHAR)) AS JSON)", value, name=value.name)
 
 
 def key_value(value: Expr) -> Expr:

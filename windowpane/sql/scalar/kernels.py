@@ -97,8 +97,8 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "refused": (_each(_refused, pa.string()), "VARCHAR"),
     "room": (_room, "BIGINT"),
     "jsonb": (_each(json_values.canonical, pa.string()), "VARCHAR"),
-    "jsonb_value": (_each(json_values.by_value, pa.string()), "VARCHAR"),
-    "jsonb_order": (_each(json_values.order_key, pa.string()), "VARCHAR"),
+    "jsonb_key": (_each(json_values.by_value, pa.string()), "VARCHAR"),
+    "jsonb_rank": (_each(json_values.order_key, pa.string()), "VARCHAR"),
     "jsonb_text": (_each(json_values.text, pa.string()), "VARCHAR"),
     "pattern_match": (_each(regexps.match, pa.list_(pa.string())), "VARCHAR[]"),
     "pattern_matches": (
