@@ -34,7 +34,7 @@ def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Column
     """
     source, before = spans.source[live], spans.before[live]
     fresh = np.flatnonzero(before < 0)
-    updated = np.flatnonzero((before >= 0) & _differ(program, spans, source, before, current, was))
+    updated = np.flatnonzero(_differ(program, spans, source, before, current, was))
     deleted = np.flatnonzero(spans.deleted)
     moved, arrived = _moves(program, spans, deleted, live[fresh])
     appearing = _Rows(source, current, program, spans)
@@ -81,10 +81,11 @@ def _picked(table: pa.Table, rows: Integers) -> pa.Table:
 
 
 def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:
-    """Return which rows are not what was emitted for them."""
+    """Return which rows that were there are not what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
+    there = np.flatnonzero(before >= 0)
     for name in program.outputs.names:
-        found |= written_differently(was[name], current[name])
+        found[there] |= written_differently(was[name].take(pa.array(there)), current[name].take(pa.array(there)))
     rows = np.flatnonzero((before >= 0) & (source != before))
     for name in program.columns.names if len(rows) else ():
         column = spans.table[name].combine_chunks()

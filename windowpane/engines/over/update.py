@@ -352,11 +352,12 @@ class _Batch:
         runs = {name: call.is_running for name, call in zip(self._program.outputs.names, self._engine.window.calls, strict=True)}
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
         # Equal values may look different (a map's order): what was emitted stays as it was.
-        differs = {name: affected[name] & written_differently(stored[name], fresh[name]) for name in names}
-        taken = {name: differs[name] if name in runs else affected[name] for name in names}
+        inserted = spans.inserted[computed.live]
+        differs = {name: _differing(stored[name], fresh[name], affected[name] & ~inserted) for name in names}
+        taken = {name: differs[name] | (affected[name] & inserted) if name in runs else affected[name] for name in names}
         current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
         emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))
-        changed = np.logical_or.reduce([spans.inserted[computed.live], *differs.values()])
+        changed = np.logical_or.reduce([inserted, *differs.values()])
         self._write(cache, spans, computed.live, current, changed)
         return emitted
 
@@ -428,6 +429,14 @@ class _Sides:
         found = np.zeros(len(side), np.bool_)
         found[segments] = True
         side |= found & cut
+
+
+def _differing(left: pa.Array, right: pa.Array, among: Mask) -> Mask:
+    """Return where two columns are not the same as written, among some rows."""
+    rows = np.flatnonzero(among)
+    found = np.zeros(len(among), np.bool_)
+    found[rows] = written_differently(left.take(pa.array(rows)), right.take(pa.array(rows)))
+    return found
 
 
 def _distinct(ascending: Integers) -> Integers:
