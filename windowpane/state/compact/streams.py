@@ -17,13 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.kernels.grouping.segments import flat
-from windowpane.kernels.keys.coded_texts import are_coded_lists, are_texts, coded_lists, lists_like, spelled_lists
 from windowpane.sizes import Size
+from windowpane.state.compact.distances import distance_type, distances
+from windowpane.state.compact.lists import with_compact_lists, with_plain_lists
 
 _BASE = b"windowpane.base"
-_BASE_OF_LISTS = b"windowpane.base_of_lists"
-_STORED = ((2**8, pa.uint8()), (2**16, pa.uint16()), (2**32, pa.uint32()))
 _FEW_ROWS = Size("rows not worth storing compactly", 64, (1, 3))
 """Below so many rows there is nothing to gain."""
 SMALL = Size("rows stored compactly by numpy", 1 << 13, (1, 4, 20))
@@ -39,7 +37,7 @@ def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = 
         lists: whether lists of integers and of texts may be stored compactly, too.
     """
     stored = table if table.num_rows < _FEW_ROWS.value else _narrowed(table)
-    stored = _with_compact_lists(stored) if lists else stored
+    stored = with_compact_lists(stored) if lists else stored
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, stored.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(stored)
@@ -48,40 +46,7 @@ def to_stream(table: pa.Table, compression: str | None = None, *, lists: bool = 
 
 def from_stream(stream: bytes | memoryview | pa.Buffer) -> pa.Table:
     """Return the table that ``to_stream`` was given."""
-    return _with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all()))
-
-
-def _with_compact_lists(table: pa.Table) -> pa.Table:
-    for place, field in enumerate(table.schema):
-        found = _compact_lists(field, table[field.name]) if pa.types.is_list(field.type) else None
-        if found is not None:
-            table = table.set_column(place, *found)
-    return table
-
-
-def _compact_lists(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.ListArray] | None:
-    """Return lists of 64-bit integers as lists of distances from the least, texts as codes; ``None`` where that saves nothing."""
-    if field.type.value_type != pa.int64():
-        lists = coded_lists(column) if are_texts(field.type.value_type) else None
-        return None if lists is None else (field.with_type(lists.type), lists)
-    held = flat(column)
-    found = _narrow_by_arrow(pa.chunked_array([held.flatten()])) if not held.null_count else None
-    if found is None:
-        return None
-    base, distances = found
-    lists = lists_like(held, pc.subtract(held.offsets, held.offsets[0]), flat(distances))
-    return pa.field(field.name, lists.type, metadata={_BASE_OF_LISTS: str(base).encode()}), lists
-
-
-def _with_plain_lists(table: pa.Table) -> pa.Table:
-    for place, field in enumerate(table.schema):
-        if are_coded_lists(field.type):
-            table = table.set_column(place, field.name, spelled_lists(table[field.name]))
-        elif field.metadata and _BASE_OF_LISTS in field.metadata:
-            lists = flat(table[field.name])
-            numbers = pc.add(lists.values.cast(pa.int64()), int(field.metadata[_BASE_OF_LISTS]))
-            table = table.set_column(place, field.name, lists_like(lists, lists.offsets, numbers))
-    return table
+    return with_plain_lists(_widened(pa.ipc.open_stream(stream).read_all()))
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
@@ -100,20 +65,10 @@ def _narrow(column: pa.ChunkedArray) -> tuple[int, pa.Array | pa.ChunkedArray] |
     """Return the least value and the distances from it, ``None`` if they take 64 bits all the same."""
     numbers = _whole(column)
     if numbers is None:
-        return _narrow_by_arrow(column.cast(pa.int64()))
+        return distances(column.cast(pa.int64()))
     least, greatest = int(numbers.min()), int(numbers.max())
-    kind = _stored(greatest - least)
+    kind = distance_type(greatest - least)
     return None if kind is None else (least, pa.array((numbers - least).astype(kind.to_pandas_dtype())))
-
-
-def _narrow_by_arrow(numbers: pa.ChunkedArray) -> tuple[int, pa.ChunkedArray] | None:
-    bounds = pc.min_max(numbers)
-    least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
-    kind = None if least is None else _stored(greatest - least)
-    if kind is None:
-        return None
-    distances = numbers if least == 0 else pc.subtract(numbers, least)
-    return least, distances.cast(kind, safe=False)
 
 
 def _whole(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
@@ -122,11 +77,6 @@ def _whole(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
         return None
     values = column.chunk(0)
     return (values if pa.types.is_integer(values.type) else values.view(pa.int64())).to_numpy()  # type: ignore[no-any-return]
-
-
-def _stored(span: int) -> pa.DataType | None:
-    """Return the narrowest type that holds distances up to ``span``."""
-    return next((kind for count, kind in _STORED if span < count), None)
 
 
 def _widened(table: pa.Table) -> pa.Table:

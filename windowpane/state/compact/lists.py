@@ -1,0 +1,94 @@
+"""Compact lists: of 64-bit integers as distances from the least, of texts that repeat as codes and each text once.
+
+Lists of integers are told by the metadata of their field, codes by their type: no other column of a stream has codes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.sizes import Size
+from windowpane.state.compact.distances import distances
+
+_BASE = b"windowpane.base_of_lists"
+_WIDTHS = ((1 << 8, pa.uint8()), (1 << 16, pa.uint16()), (1 << 31, pa.int32()))
+MANY_TEXTS = Size("texts worth coding in a list", 1 << 12, (2, 20))
+_SAMPLE = 1 << 12
+_FEWEST_REPEATS = 4
+"""Coding a text takes as long as compressing one of 30 letters, and as much room as four where none repeats."""
+
+
+def with_compact_lists(table: pa.Table) -> pa.Table:
+    """Return a table whose lists of integers and of texts are compact where that saves bytes; texts may be coded already."""
+    for place, field in enumerate(table.schema):
+        found = _compact(field, _flat(table[field.name])) if pa.types.is_list(field.type) else None
+        if found is not None:
+            table = table.set_column(place, *found)
+    return table
+
+
+def with_plain_lists(table: pa.Table) -> pa.Table:
+    """Return the table that ``with_compact_lists`` was given, coded texts spelled."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type):
+            lists = _flat(table[field.name])
+            texts = lists.values.cast(lists.values.type.value_type)
+            table = table.set_column(place, field.name, _like(lists, lists.offsets, texts))
+        elif field.metadata and _BASE in field.metadata:
+            lists = _flat(table[field.name])
+            numbers = pc.add(lists.values.cast(pa.int64()), int(field.metadata[_BASE]))
+            table = table.set_column(place, field.name, _like(lists, lists.offsets, numbers))
+    return table
+
+
+def _compact(field: pa.Field, lists: pa.ListArray) -> tuple[pa.Field, pa.ListArray] | None:
+    kind = field.type.value_type
+    if lists.null_count:
+        return None
+    first, last = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+    values, offsets = lists.values.slice(first, last - first), pc.subtract(lists.offsets, first)
+    if kind == pa.int64():
+        narrow = distances(pa.chunked_array([values]))
+        if narrow is None:
+            return None
+        made = _like(lists, offsets, _flat(narrow[1]))
+        return pa.field(field.name, made.type, metadata={_BASE: str(narrow[0]).encode()}), made
+    codes = _codes(values) if pa.types.is_string(kind) or pa.types.is_dictionary(kind) else None
+    if codes is None:
+        return None
+    made = _like(lists, offsets, codes)
+    return field.with_type(made.type), made
+
+
+def _codes(texts: pa.Array) -> pa.DictionaryArray | None:
+    """Return texts as codes that are as narrow as they can be, ``None`` where those would not be fewer bytes."""
+    is_coded = pa.types.is_dictionary(texts.type)
+    if not is_coded and not _repeat(texts):
+        return None
+    codes = texts if is_coded else texts.dictionary_encode()
+    width = next(kind for most, kind in _WIDTHS if len(codes.dictionary) <= most)
+    return pa.DictionaryArray.from_arrays(codes.indices.cast(width), codes.dictionary)
+
+
+def _repeat(texts: pa.Array) -> bool:
+    """Whether texts are so many, and repeat so often, that codes and each text once take less room; judged by some of them."""
+    if len(texts) < MANY_TEXTS.value:
+        return False
+    sample = texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // _SAMPLE))))
+    most = len(texts) / _FEWEST_REPEATS
+    # So many rows meet so many of that many texts, if those are equally frequent.
+    return len(sample.unique()) < -most * math.expm1(-len(sample) / most)
+
+
+def _like(lists: pa.ListArray, offsets: pa.Array, values: pa.Array) -> pa.ListArray:
+    """Return lists of other values, whose field is named as that of ``lists``, and is null or not as that is."""
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(lists.type.value_field.with_type(values.type)))
+
+
+def _flat(column: Any) -> pa.ListArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
