@@ -16,7 +16,7 @@ import pyarrow as pa
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.over.sorting import key_codes, order_codes, partition_numbers
+from windowpane.kernels.over.sorting import key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.over.window import OverWindow
 from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.planning.engines import make_engine, with_engine
@@ -72,7 +72,7 @@ def kernel(rows: int) -> None:
 
     def kernels() -> None:
         one = {name: table[name].combine_chunks() for name in COLUMNS.names}
-        order = lexical_order([*order_codes(one["t"], spec.order_by[0]), *key_codes(one["id"])])
+        order = lexical_order([*sorting_codes(one["t"], spec.order_by[0]), *key_sorting_codes(one["id"])])
         numbers = partition_numbers([one["key"]], rows)[order]
         order, numbers = order[stable_order(numbers)], np.sort(numbers, kind="stable")
         starts = np.append(True, numbers[1:] != numbers[:-1])
