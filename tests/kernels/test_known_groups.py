@@ -12,13 +12,20 @@ import windowpane as wp
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.grouped_fold import FEW_WITH_NULLS, GroupedFold
-from windowpane.kernels.grouping.hashed_groups import BITS, hashed_groups
+from windowpane.kernels.grouping.hashed_groups import BITS, MANY_ROWS, hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX, MIN
 
 ROWS = 40_000
 SEEDS = range(3)
+
+
+@pytest.fixture(autouse=True)
+def rows_enough_to_sort_hashes():
+    """Let as many rows as the tests have be many."""
+    with given_sizes({MANY_ROWS: 1 << 15}):
+        yield
 
 
 def groups_of(table: pa.Table) -> dict[tuple[object, ...], list[int]]:
@@ -118,7 +125,7 @@ def test_texts_of_one_hash_are_told_apart():
     assert twice is not None
     assert twice.sizes.tolist() == [2] * (ROWS // 2)
     # Of so few bits some are the same by chance.
-    with given_sizes({BITS: 20}):
+    with given_sizes({BITS: 20, MANY_ROWS: 1 << 15}):
         assert hashed_groups([pa.chunked_array([[f"{number:08}" for number in range(ROWS)]])]) is None
 
 
@@ -187,7 +194,7 @@ WAYS: dict[str, dict[str, Callable[..., object]]] = {
 @pytest.mark.parametrize("names", [["n", "c", "s", "lo", "hi", "mean", "spread", "all"], ["n", "texts"], ["s", "middle"]])
 def test_folds_and_merges_are_those_of_hashed_groups(seed, names, monkeypatch):
     def results(way: str) -> list[tuple[object, ...]]:
-        with monkeypatch.context() as patched, given_sizes({FEW_WITH_NULLS: 0}):
+        with monkeypatch.context() as patched, given_sizes({FEW_WITH_NULLS: 0, MANY_ROWS: 1 << 15}):
             for name, replacement in WAYS[way].items():
                 patched.setattr(grouped_fold, name, replacement)
             table = rows(seed)

@@ -203,11 +203,11 @@ class GroupedFold:
         if not is_folded_so or not groups or self._segmented:
             return None
         columns = [table[name] for name in groups]
-        addressed = addressed_groups(columns)
-        if addressed is None:
-            return packed_groups(columns) or hashed_groups(columns)
         has_nulls = any(table[name].null_count for name, _ in steps if isinstance(name, str))
-        return None if has_nulls and addressed.most <= FEW_WITH_NULLS.value else addressed
+        addressed = addressed_groups(columns)
+        if addressed is not None:
+            return None if has_nulls and addressed.most <= FEW_WITH_NULLS.value else addressed
+        return packed_groups(columns) or (None if has_nulls else hashed_groups(columns))
 
     def _by_known_groups(
         self,

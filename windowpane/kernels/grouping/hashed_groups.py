@@ -20,7 +20,7 @@ from windowpane.kernels.keys.key_codes import key_hashes
 from windowpane.kernels.keys.splitmix import GAMMA, mixed
 from windowpane.sizes import Size
 
-MANY_ROWS = Size("rows worth grouping by sorted hashes", 1 << 15, (2, 8))
+MANY_ROWS = Size("rows worth grouping by sorted hashes", 1 << 18, (2, 8))
 _SAMPLE = Size("rows sampled before grouping by sorted hashes", 1 << 12, (2, 8))
 _MANY = Size("groups a row that are many for a hash table", 0.6, (0.0, 0.1))
 _WORD, _WORDS = 8, 4
