@@ -23,8 +23,22 @@ def table_to_blob(kind: str, version: int, table: pa.Table) -> bytes:
 
 def batch_to_blob(kind: str, version: int, batch: pa.RecordBatch) -> bytes:
     """Return a record batch as a blob."""
+    return frame(kind, version, packed(batch))
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """Return a record batch as the body of a blob."""
     body = batch.serialize()
-    return frame(kind, version, body.size.to_bytes(_LENGTH, "big") + _CODEC.compress(body, asbytes=True))
+    return b"".join([body.size.to_bytes(_LENGTH, "big"), _CODEC.compress(body, asbytes=True)])
+
+
+def unpacked(body: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the record batch that ``packed`` was given.
+
+    Raises:
+        pyarrow.ArrowException, OSError, ValueError: the body is damaged.
+    """
+    return pa.ipc.read_record_batch(_CODEC.decompress(body[_LENGTH:], int.from_bytes(body[:_LENGTH], "big")), schema)
 
 
 def table_from_blob(kind: str, version: int, blob: bytes | None, schema: pa.Schema) -> pa.Table:
@@ -43,8 +57,7 @@ def batch_from_blob(kind: str, version: int, blob: bytes | None, schema: pa.Sche
         raise UnreadableStateError(f"a state blob of kind {kind!r} is missing: restart from an intact checkpoint")
     body = unframe(kind, version, blob)
     try:
-        buffer = _CODEC.decompress(body[_LENGTH:], int.from_bytes(body[:_LENGTH], "big"))
-        return pa.ipc.read_record_batch(buffer, schema)
+        return unpacked(body, schema)
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise UnreadableStateError(
             f"a state blob of kind {kind!r} is damaged: {cause}; restart from an intact checkpoint"

@@ -15,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.over.program import CHANGE_TYPE, OverProgram
 from windowpane.engines.over.spans import InSpans, Spans
 from windowpane.hidden_columns import TIME
-from windowpane.kernels.keys.row_differences import written_differently
+from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
@@ -83,9 +83,8 @@ def _picked(table: pa.Table, rows: Integers) -> pa.Table:
 def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:
     """Return which rows that were there are not what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
-    there = np.flatnonzero(before >= 0)
     for name in program.outputs.names:
-        found[there] |= written_differently(was[name].take(pa.array(there)), current[name].take(pa.array(there)))
+        found |= written_differently_among(was[name], current[name], before >= 0)
     rows = np.flatnonzero((before >= 0) & (source != before))
     for name in program.columns.names if len(rows) else ():
         column = spans.table[name].combine_chunks()

@@ -28,13 +28,14 @@ from windowpane.arrays import Integers
 from windowpane.errors import UnreadableStateError
 from windowpane.sizes import Size
 from windowpane.state.codec import frame, unframe
-from windowpane.state.tables import batch_from_blob
+from windowpane.state.compact.distances import distance_type
+from windowpane.state.tables import batch_from_blob, packed, unpacked
 
 _KIND, _VERSION, _BEFORE = "row-pages-page", 3, 2
 _HEAD = frame(_KIND, _VERSION, b"")
 _FLAT, _COMPACT = 0, 1
 _CODEC = pa.Codec("lz4")
-_LENGTH, _LENGTHS = struct.Struct(">Q"), struct.Struct(">QQ")
+_LENGTHS = struct.Struct(">QQ")
 _NARROW = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
 FEW_ROWS = Size("rows of a page that is not worth being compact", 1000, (1, 4))
 """Pages of fewer rows are not compact."""
@@ -110,14 +111,12 @@ class PageForm:
         if not self.runs:
             return pa.table(columns, schema=self.schema)
         counts = np.concatenate([page.counts for page in pages])
-        run = pa.array(np.repeat(np.arange(len(counts)), counts))
-        repeated = [pa.concat_arrays(parts).take(run) for parts in zip(*(page.repeated for page in pages), strict=True)]
-        return pa.table([*repeated, *columns], schema=self.schema)
+        repeated = [pa.concat_arrays(parts) for parts in zip(*(page.repeated for page in pages), strict=True)]
+        return pa.table([*_spread(repeated, counts), *columns], schema=self.schema)
 
     def _read(self, body: memoryview) -> PageRows:
         if body[0] == _FLAT:
-            (size,) = _LENGTH.unpack_from(body, 1)
-            return self._flat(pa.ipc.read_record_batch(_CODEC.decompress(body[1 + _LENGTH.size :], size), self.schema).columns)
+            return self._flat(unpacked(body[1:], self.schema).columns)
         if body[0] != _COMPACT:
             raise ValueError(f"{body[0]} is no form of a page")
         fields = list(self.schema)
@@ -132,6 +131,12 @@ class PageForm:
         rows = len(columns[0])
         counts = np.ones(rows if self.runs else 0, np.int64)
         return PageRows(list(columns[self.runs :]), counts, list(columns[: self.runs]), rows)
+
+
+def _spread(columns: Sequence[pa.Array], counts: Integers) -> list[pa.Array]:
+    """Return columns of a value a run as columns of a value a row, given how many rows each run has."""
+    run = pa.array(np.repeat(np.arange(len(counts)), counts))
+    return [column.take(run) for column in columns]
 
 
 class PageWriter:
@@ -154,18 +159,14 @@ class PageWriter:
     @cached_property
     def _whole(self) -> pa.RecordBatch:
         """The rows with all columns."""
-        repeated = list(self._repeated)
-        if repeated:
-            counts = np.diff(self._firsts, append=len(self._columns[0]))
-            run = pa.array(np.repeat(np.arange(len(counts)), counts))
-            repeated = [column.take(run) for column in repeated]
+        counts = np.diff(self._firsts, append=len(self._columns[0]))
+        repeated = _spread(self._repeated, counts) if self._repeated else []
         return pa.RecordBatch.from_arrays([*repeated, *self._columns], schema=self._form.schema)
 
     def blob(self, low: int, high: int) -> bytes:
         """Return the rows at [low, high) as a page."""
         if high - low < FEW_ROWS.value:
-            body = self._whole.slice(low, high - low).serialize()
-            return b"".join([_HEAD, bytes([_FLAT]), _LENGTH.pack(body.size), _CODEC.compress(body, asbytes=True)])
+            return b"".join([_HEAD, bytes([_FLAT]), packed(self._whole.slice(low, high - low))])
         parts = [_HEAD, bytes([_COMPACT])]
         if self._form.runs:
             first = int(np.searchsorted(self._firsts, low, side="right")) - 1
@@ -234,8 +235,8 @@ def _narrowed(column: pa.Array) -> tuple[int | None, pa.Array]:
         nulls = column.is_null().to_numpy(zero_copy_only=False)
         values = np.where(nulls, values[~nulls][0] if column.null_count < len(column) else 0, values)
     least, greatest = int(values.min()), int(values.max())
-    width = next((width for width in _NARROW if (greatest - least) >> 8 * width == 0), None)
-    return (None, column) if width is None else (least, pa.array((values - least).astype(f"u{width}"), mask=nulls))
+    kind = distance_type(greatest - least)
+    return (None, column) if kind is None else (least, pa.array((values - least).astype(kind.to_pandas_dtype()), mask=nulls))
 
 
 def _widened(column: pa.Array, least: int, kind: pa.DataType) -> pa.Array:

@@ -36,7 +36,7 @@ from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import JUDGING_WATERMARK, SORT_KEY, TIME
-from windowpane.kernels.keys.row_differences import written_differently
+from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
 from windowpane.kernels.over.calls.call import CallKernel
@@ -353,7 +353,7 @@ class _Batch:
         affected = {name: computed.by_running if runs.get(name, True) else computed.by_frames for name in names}
         # Equal values may look different (a map's order): what was emitted stays as it was.
         inserted = spans.inserted[computed.live]
-        differs = {name: _differing(stored[name], fresh[name], affected[name] & ~inserted) for name in names}
+        differs = {name: written_differently_among(stored[name], fresh[name], affected[name] & ~inserted) for name in names}
         taken = {name: differs[name] | (affected[name] & inserted) if name in runs else affected[name] for name in names}
         current = {name: pc.if_else(pa.array(taken[name]), fresh[name], stored[name]) for name in names}
         emitted = changelog(self._program, spans, computed.live, current, self._before(spans, computed, stored))
@@ -429,14 +429,6 @@ class _Sides:
         found = np.zeros(len(side), np.bool_)
         found[segments] = True
         side |= found & cut
-
-
-def _differing(left: pa.Array, right: pa.Array, among: Mask) -> Mask:
-    """Return where two columns are not the same as written, among some rows."""
-    rows = np.flatnonzero(among)
-    found = np.zeros(len(among), np.bool_)
-    found[rows] = written_differently(left.take(pa.array(rows)), right.take(pa.array(rows)))
-    return found
 
 
 def _distinct(ascending: Integers) -> Integers:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.kernels.grouping.segments import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
-from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
+from windowpane.kernels.keys.ordered_codes import are_negative_zeros, has_codes, ordered_codes, validity
 from windowpane.windowing.aggregates.canonical import Form, form_of, is_array, written_form_of
 
 NULL_CODE = -1
@@ -74,8 +74,7 @@ def as_written(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if is_nested(values.type):
         codes = _codes_of_forms(values, written_form_of(values.type))
     elif pa.types.is_floating(values.type):
-        numbers = values.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
-        codes = np.where((numbers == 0) & np.signbit(numbers), _NEGATIVE_ZERO, equality_codes(values))
+        codes = np.where(are_negative_zeros(values), _NEGATIVE_ZERO, equality_codes(values))
     else:
         return column
     return pa.chunked_array([pa.array(codes, mask=codes == NULL_CODE)])

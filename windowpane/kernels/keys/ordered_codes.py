@@ -24,6 +24,13 @@ _MOST_DIGITS = Size("digits of decimals as whole numbers", 18, (2, 5))
 """Decimals of so many digits fit into int64 when scaled to whole numbers."""
 
 
+def are_negative_zeros(column: pa.Array) -> Mask:
+    """Return which values of a column of floating point are -0.0, which equals 0.0 and is written otherwise."""
+    numbers = column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
+    zeros: Mask = (numbers == 0) & np.signbit(numbers)
+    return zeros
+
+
 def validity(column: pa.Array) -> Mask:
     """Return where a column has a value."""
     if column.null_count == 0:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.arrays import Doubles, Mask
-from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
+from windowpane.arrays import Mask
+from windowpane.kernels.keys.ordered_codes import are_negative_zeros, has_codes, ordered_codes, validity
 from windowpane.windowing.aggregates.canonical import Form, form_of, written_form_of
 
 _COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
@@ -32,16 +32,19 @@ def differing(left: pa.Array, right: pa.Array) -> Mask:
 def written_differently(left: pa.Array, right: pa.Array) -> Mask:
     """Return where two columns of one type are not the same as written: where they differ, and where zeros have other signs."""
     if pa.types.is_floating(left.type):
-        one, other = _doubles(left), _doubles(right)
-        signs: Mask = (one == 0) & (other == 0) & (np.signbit(one) != np.signbit(other))
+        signs: Mask = are_negative_zeros(left) != are_negative_zeros(right)
         return differing(left, right) | signs
     if pa.types.is_nested(left.type):
         return _by_form(left, right, written_form_of(left.type))
     return differing(left, right)
 
 
-def _doubles(column: pa.Array) -> Doubles:
-    return column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def written_differently_among(left: pa.Array, right: pa.Array, among: Mask) -> Mask:
+    """Return where two columns are not the same as written, among some rows: no others are looked at."""
+    rows = np.flatnonzero(among)
+    found = np.zeros(len(among), np.bool_)
+    found[rows] = written_differently(left.take(pa.array(rows)), right.take(pa.array(rows)))
+    return found
 
 
 def _by_form(left: pa.Array, right: pa.Array, form: Form) -> Mask:
