@@ -14,6 +14,7 @@ from windowpane.kernels.grouping.addressed_groups import addressed_groups
 from windowpane.kernels.grouping.grouped_fold import FEW_WITH_NULLS, GroupedFold
 from windowpane.kernels.grouping.hashed_groups import BITS, MANY_ROWS, hashed_groups
 from windowpane.kernels.grouping.packed_groups import packed_groups
+from windowpane.kernels.grouping.segments import Segments
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.times import MAX, MIN
 
@@ -36,6 +37,14 @@ def groups_of(table: pa.Table) -> dict[tuple[object, ...], list[int]]:
     return dict(zip(keys, found["row_list"].to_pylist(), strict=True))
 
 
+def rows_of(segments: Segments, table: pa.Table) -> dict[tuple[object, ...], list[int]]:
+    """Return the row numbers of each group as segments have them."""
+    firsts = table.take(pa.array(segments.members))
+    rows = np.split(segments.order, segments.offsets[1:-1])
+    keys = zip(*(firsts[name].to_pylist() for name in table.column_names), strict=True)
+    return {key: row.tolist() for key, row in zip(keys, rows, strict=True)}
+
+
 def columns(seed: int) -> pa.Table:
     random = np.random.default_rng(seed)
     slices = pa.array(random.integers(0, 5, ROWS) * 10_000_000 + 1_704_067_200_000_000)
@@ -50,10 +59,7 @@ def test_sorted_groups_are_those_of_arrow_and_keep_the_order_of_rows(seed, names
     table = columns(seed).select(names)
     segments = packed_groups([table[name] for name in names])
     assert segments is not None, f"seed {seed}"
-    firsts = table.take(pa.array(segments.order[segments.offsets[:-1]]))
-    rows = np.split(segments.order, segments.offsets[1:-1])
-    keys = zip(*(firsts[name].to_pylist() for name in names), strict=True)
-    assert {key: row.tolist() for key, row in zip(keys, rows, strict=True)} == groups_of(table), f"seed {seed}"
+    assert rows_of(segments, table) == groups_of(table), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -90,10 +96,7 @@ def test_groups_by_sorted_hashes_are_those_of_arrow_and_keep_the_order_of_rows(s
     table = pa.concat_tables([table.slice(0, 1000), table.slice(1000)])
     segments = hashed_groups([table[name] for name in names])
     assert segments is not None, f"seed {seed}"
-    firsts = table.take(pa.array(segments.order[segments.offsets[:-1]]))
-    rows = np.split(segments.order, segments.offsets[1:-1])
-    keys = zip(*(firsts[name].to_pylist() for name in names), strict=True)
-    assert {key: row.tolist() for key, row in zip(keys, rows, strict=True)} == groups_of(table), f"seed {seed}"
+    assert rows_of(segments, table) == groups_of(table), f"seed {seed}"
 
 
 def test_rows_that_all_differ_stay_where_they_are():

@@ -24,7 +24,7 @@ from windowpane.kernels.keys.coded_texts import CODED, is_coded
 from windowpane.spark.stages.types import TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import FileMetaData, ParquetFile
 
 SWITCH = "spark.windowpane.files.readInArrow"
 """Setting of the session; ``false`` leaves all files to Spark."""
@@ -133,7 +133,7 @@ class _File:
         names = _names(file, schema)
         coded = frozenset(name for name in coded if _are_coded(file, names[name]))
         if coded:
-            file = _parquet(local_path(path), [name for name in map(names.get, coded) if name is not None])
+            file = _parquet(local_path(path), [name for name in map(names.get, coded) if name is not None], file.metadata)
         return cls(path, file, schema, names, coded)
 
     @cached_property
@@ -204,10 +204,11 @@ def _column(table: pa.Table, name: str | None, kind: pa.DataType, rows: int) -> 
     return column
 
 
-def _parquet(path: str, coded: Sequence[str] = ()) -> ParquetFile:
+def _parquet(path: str, coded: Sequence[str] = (), metadata: FileMetaData | None = None) -> ParquetFile:
+    """Open a file, some of its texts coded; ``metadata`` are its own, where they were read already."""
     from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads no Parquet need not wait
 
-    return ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True, read_dictionary=coded)
+    return ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True, read_dictionary=coded, metadata=metadata)
 
 
 def _are_coded(file: ParquetFile, name: str | None) -> bool:
