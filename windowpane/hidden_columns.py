@@ -20,8 +20,8 @@ def hidden(name: str) -> str:
 
 TIME: Final = hidden("time")
 """Event time of a row in microseconds, null if it has none."""
-JUDGING_WATERMARK: Final = hidden("judged")
-"""The watermark that judges a row that comes out of a window, in the next window: the one under which it was emitted."""
+FIRING_WATERMARK: Final = hidden("judged")
+"""The watermark under which a window emitted a row. The next window compares the row with it to find whether the row is late."""
 PARTITION: Final = hidden("partition")
 """Input partition of a row."""
 POSITION: Final = hidden("position")

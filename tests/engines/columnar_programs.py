@@ -14,7 +14,7 @@ from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row.engine import RowEngine
 from windowpane.errors import AggregateOverflowError, EvictionTimeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
@@ -143,20 +143,20 @@ class Pair:
         return got
 
     def run_all(self, stream: list[Batch], timeless: int | None = None) -> None:
-        """Run batches until both engines refuse one; every other row of a window upstream is judged late."""
+        """Run batches until both engines refuse one; every other row of a window upstream fired under the watermark before."""
         before = -31
         try:
             for batch in stream:
                 rows = table_of(batch, timeless)
                 if self._program.upstream is not Upstream.SOURCE:
-                    rows = rows.append_column(JUDGING_WATERMARK, pa.array(_judged(before, batch), pa.int64()))
+                    rows = rows.append_column(FIRING_WATERMARK, pa.array(_fired_under(before, batch), pa.int64()))
                 before = batch.watermark
                 self.run(batch, [rows])
         except RefusedError:
             return
 
 
-def _judged(before: int, batch: Batch) -> list[int]:
+def _fired_under(before: int, batch: Batch) -> list[int]:
     return [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
 
 

@@ -49,8 +49,8 @@ def test_count_windows_fire_many_times_in_a_batch(size, slide, stream):
 
 
 @settings(max_examples=30, deadline=None, print_blob=True)
-@given(counting, evictors, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]), assigners)
-def test_rows_of_an_earlier_window_are_judged_alike(trigger, evictor, stream, upstream, assigner):
+@given(counting, evictors, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]), assigners)
+def test_rows_of_an_earlier_window_are_late_alike(trigger, evictor, stream, upstream, assigner):
     program = replace(program_of(assigner, trigger, evictor), upstream=upstream)
     Pair(program, CountsEngine, in_order=True, counts_panes=True).run_all(stream)
 

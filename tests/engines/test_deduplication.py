@@ -131,7 +131,7 @@ def test_an_order_within_a_batch(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_rows_of_an_operator_are_judged_by_the_watermark_before(engine: Any) -> None:
+def test_rows_of_an_operator_are_late_by_the_watermark_before(engine: Any) -> None:
     bucket = Bucket(engine, replace(FIRST, upstream=Upstream.WINDOW))
     assert rows_of(bucket.run([("a", 100, 1)], watermark=200)) == [("a", 100, 1)]
     output = bucket.run([("a", 200, 2), ("a", 201, 3)], watermark=300)
@@ -195,7 +195,7 @@ KEYS: list[tuple[pa.DataType, list[Any]]] = [
 
 
 def random_batches(draw: Random, keys: list[Any], within: int) -> list[tuple[int, list[tuple[Any, int, int]]]]:
-    """Return batches with the watermark that each is judged by."""
+    """Return batches with the watermark under which the rows of each are late."""
     origin = draw.choice([0, -(1 << 62), (1 << 62), MIN + 1000])
     batches, number, reached, watermark = [], 0, origin, MIN
     spread = draw.choice([1, 3 * within, 20 * within])

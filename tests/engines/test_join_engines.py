@@ -26,7 +26,7 @@ from windowpane.errors import (
     UnknownChangeError,
     UnsupportedJoinError,
 )
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sizes import standing_in
 from windowpane.state.memory import MemoryBlobStore
@@ -128,19 +128,19 @@ def test_results_of_a_hot_key_leave_in_chunks():
         assert max(table.num_rows for _, table in bucket.output.tables) <= 2 * 20
 
 
-def test_rows_of_an_operator_are_judged_by_the_watermark_before():
+def test_rows_of_an_operator_are_late_by_the_watermark_before():
     bucket = Bucket(match=IntervalMatch(0, 10), upstream=Upstream.WINDOW)
     assert bucket.run(5, [(1, "a", 1)]) == []
     assert bucket.run(20, [], [(6, "a", 2), (4, "a", 3)]) == [(1, 2)]
     assert bucket.output.counters.right_late == 1
 
 
-def test_results_say_what_they_are_judged_by():
+def test_results_carry_the_watermark_they_fired_under():
     bucket = Bucket(match=IntervalMatch(-3, 10), how="full", allowed_lateness=2)
     bucket.run(50, [(60, "a", 1)])
     bucket.run(100)
     table = bucket.output.tables[0][1]
-    assert (table[TIME].to_pylist(), table[JUDGING_WATERMARK].to_pylist()) == ([60], [50 - 2 - 10])
+    assert (table[TIME].to_pylist(), table[FIRING_WATERMARK].to_pylist()) == ([60], [50 - 2 - 10])
 
 
 def test_a_row_without_a_time_is_refused():

@@ -14,7 +14,7 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import ChangedPlanError, InconsistentChangeError, MissingOrderError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing import aggregates as agg
 from windowpane.windowing.over.frames import CURRENT_ROW, Frame, following
@@ -30,13 +30,15 @@ CLOSE = OverProgram(
 UPDATE = replace(CLOSE, mode=Emit.UPDATE, append_only=False)
 
 
-def table(rows: Iterable[tuple[int | None, int]], words: list[str] | None = None, judged: list[int] | None = None) -> pa.Table:
+def table(
+    rows: Iterable[tuple[int | None, int]], words: list[str] | None = None, fired_under: list[int] | None = None
+) -> pa.Table:
     """Rows of partition p as (ts, id)."""
     times, ids = zip(*rows, strict=True)
     columns: dict[str, Any] = {"part": ["p"] * len(ids), "ts": times, "id": ids, TIME: times}
     columns |= {PARTITION: [0] * len(ids), POSITION: range(len(ids))}
     columns |= {CHANGE_TYPE: words} if words else {}
-    columns |= {JUDGING_WATERMARK: judged} if judged else {}
+    columns |= {FIRING_WATERMARK: fired_under} if fired_under else {}
     types = {"part": pa.string(), CHANGE_TYPE: pa.string()}
     return pa.table({name: pa.array(values, types.get(name, pa.int64())) for name, values in columns.items()})
 
@@ -79,7 +81,7 @@ def test_rows_behind_the_watermark_are_late() -> None:
 
     output = bucket.run(table([(10, 1), (11, 2)]), 10)
 
-    assert rows_of(output, LATE) == [{"part": "p", "ts": 10, "id": 1, TIME: 10, JUDGING_WATERMARK: 10}]
+    assert rows_of(output, LATE) == [{"part": "p", "ts": 10, "id": 1, TIME: 10, FIRING_WATERMARK: 10}]
     assert (output.counters.late_elements, output.counters.late_dropped) == (1, 1)
     assert ids(bucket.run(None, 20)) == [2]
 
@@ -112,7 +114,7 @@ def calling(program: OverProgram, *calls: OverCall) -> OverProgram:
 
 
 @pytest.mark.parametrize(
-    ("program", "judged"),
+    ("program", "fired_under"),
     [
         (CLOSE, 4),
         (replace(CLOSE, allowed_lateness=3), 1),
@@ -122,23 +124,23 @@ def calling(program: OverProgram, *calls: OverCall) -> OverProgram:
     ],
     ids=["at once", "lateness", "range following", "rows following", "session"],
 )
-def test_results_are_judged_by_a_watermark_that_none_of_them_trails(program: OverProgram, judged: int) -> None:
+def test_results_carry_a_watermark_that_none_of_them_trails(program: OverProgram, fired_under: int) -> None:
     bucket = Bucket(program)
     bucket.run(table([(5, 1), (6, 2)]), 4)
 
-    assert {row[JUDGING_WATERMARK] for row in rows_of(bucket.run(None, 20))} == {judged}
+    assert {row[FIRING_WATERMARK] for row in rows_of(bucket.run(None, 20))} == {fired_under}
 
 
-def test_rows_of_a_window_are_judged_by_what_they_were_emitted_under() -> None:
-    bucket = Bucket(replace(CLOSE, upstream=Upstream.JUDGED_WINDOW))
+def test_rows_of_a_window_are_late_by_the_watermark_they_fired_under() -> None:
+    bucket = Bucket(replace(CLOSE, upstream=Upstream.WINDOW_WITH_WATERMARKS))
 
-    output = bucket.run(table([(5, 1), (5, 2)], judged=[4, 5]), 9)
+    output = bucket.run(table([(5, 1), (5, 2)], fired_under=[4, 5]), 9)
 
     assert ids(output) == [1]
     assert ids(output, LATE) == [2]
 
 
-def test_rows_of_a_window_that_lost_it_are_judged_by_the_batch_before() -> None:
+def test_rows_of_a_window_without_that_watermark_are_late_by_the_batch_before() -> None:
     bucket = Bucket(replace(CLOSE, upstream=Upstream.WINDOW))
     bucket.run(None, 4)
 

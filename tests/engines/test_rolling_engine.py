@@ -190,7 +190,7 @@ def test_rows_that_only_long_tiles_see_are_kept_by_tile() -> None:
     assert pieces(exact=False) <= 131
 
 
-def test_rows_that_no_clock_can_judge_are_refused() -> None:
+def test_rows_without_a_time_or_beyond_the_last_one_are_refused() -> None:
     program = program_of(call("n", count(), 5))
     with pytest.raises(MissingEventTimeError, match="'a'"):
         results(RollingEngine, program, [(MIN, [("a", None, 1)])])

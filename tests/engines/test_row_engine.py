@@ -21,7 +21,7 @@ from windowpane.errors import (
     TriggerResultError,
     UnknownStateFormatError,
 )
-from windowpane.hidden_columns import JUDGING_WATERMARK
+from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.testing.fuzz.functions import differences, late_of, program_of, random_spec, results_of, run_batch, table_of
@@ -89,12 +89,12 @@ def test_the_watermark_survives_a_restart_and_never_goes_back():
     assert late_of(output) == [("a", 1, True, [(10, 20)])]
 
 
-def test_rows_of_an_earlier_window_are_judged_by_the_watermark_they_carry():
+def test_rows_of_an_earlier_window_are_late_by_the_watermark_they_carry():
     spec = WindowSpec(TumblingEventTimeWindows(10), AS_ROW, EventTimeTrigger())
     program = program_of(spec)
-    downstream = type(program)(**{**program.__dict__, "upstream": Upstream.JUDGED_WINDOW})
+    downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW_WITH_WATERMARKS})
     batch = Batch(50, 0, (("a", 1, 5), ("a", 2, 6)))
-    rows = table_of(batch).append_column(JUDGING_WATERMARK, pa.array([8, 9], pa.int64()))
+    rows = table_of(batch).append_column(FIRING_WATERMARK, pa.array([8, 9], pa.int64()))
     output = RowEngine(downstream).run(MemoryBlobStore(), [rows], Clock(50, 0))
     assert results_of(output) == [("a", 0, 10, "[1]")], "under watermark 8 the window is open"
     assert late_of(output) == [("a", 2, True, [(0, 10)])], "under watermark 9 it is over"
@@ -106,7 +106,7 @@ def test_rows_of_an_earlier_window_without_a_watermark_come_before_the_batchs_ow
     downstream = type(program)(**{**program.__dict__, "upstream": Upstream.WINDOW})
     output = RowEngine(downstream).run(MemoryBlobStore(), [table_of(Batch(0, 0, (("a", 1, 5),)))], Clock(50, 0))
     assert results_of(output) == [("a", 0, 10, "[1]")]
-    assert not output.is_idle, "it must see every watermark, to judge the next rows by the one before"
+    assert not output.is_idle, "it must see every watermark, to compare the next rows with the one before"
 
 
 def test_a_row_without_event_time_is_refused_with_key_and_value_even_by_sessions():

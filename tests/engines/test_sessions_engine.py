@@ -31,7 +31,7 @@ from windowpane.errors import (
     TimestampOverflowError,
     UserFunctionError,
 )
-from windowpane.hidden_columns import END, JUDGING_WATERMARK, PARTITION, POSITION, ROWS, START, TIME
+from windowpane.hidden_columns import END, FIRING_WATERMARK, PARTITION, POSITION, ROWS, START, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
@@ -150,14 +150,14 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(engine, assign
 
 
 @settings(max_examples=40, deadline=None, print_blob=True)
-@given(assigners, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]), st.sampled_from([0, 20]))
-def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream, lateness):
+@given(assigners, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]), st.sampled_from([0, 20]))
+def test_rows_of_an_earlier_window_are_late_alike(assigner, stream, upstream, lateness):
     program = replace(program_of(assigner, lateness=lateness), upstream=upstream)
     stores, before = (MemoryBlobStore(), MemoryBlobStore()), -31
     for batch in stream:
-        judged = [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
+        fired_under = [before if n % 2 else batch.watermark for n in range(len(batch.rows))]
         before = batch.watermark
-        rows = table_of(batch).append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
+        rows = table_of(batch).append_column(FIRING_WATERMARK, pa.array(fired_under, pa.int64()))
         run_both(SessionsEngine, program, stores, batch, rows)
 
 
@@ -260,7 +260,7 @@ def test_the_combiner_folds_rows_that_make_few_sessions_and_leaves_scattered_one
         replace(program_of(wp.EventTimeSessionWindows(10), late=False), upstream=Upstream.WINDOW),
     ],
 )
-def test_rows_arrive_whole_where_windows_or_lateness_are_judged_row_by_row(program):
+def test_rows_arrive_whole_where_windows_or_lateness_differ_row_by_row(program):
     assert combiner_of(program) is None
 
 
@@ -391,7 +391,7 @@ def test_a_batch_reads_the_pages_of_its_keys_and_the_clock_only_those_that_are_d
     assert output.counters.open_windows == 1000
     reads = store.reads
     fired = engine.run(store, [], Clock(109, 0))
-    assert fired.tables[0][1].select(["k", TIME, JUDGING_WATERMARK]).to_pylist() == [{"k": 0, TIME: 109, JUDGING_WATERMARK: 50}]
+    assert fired.tables[0][1].select(["k", TIME, FIRING_WATERMARK]).to_pylist() == [{"k": 0, TIME: 109, FIRING_WATERMARK: 50}]
     assert store.reads - reads == 3, "the page that is due"
 
 

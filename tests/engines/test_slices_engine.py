@@ -93,8 +93,8 @@ def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, 
 
 
 @settings(max_examples=25, deadline=None)
-@given(fixed_assigners, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
-def test_rows_of_an_earlier_window_are_judged_alike(assigner, stream, upstream):
+@given(fixed_assigners, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_late_alike(assigner, stream, upstream):
     engine_pair(replace(program_of(assigner), upstream=upstream)).run_all(stream)
 
 

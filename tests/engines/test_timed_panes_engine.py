@@ -114,8 +114,8 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor
 
 
 @settings(max_examples=25, deadline=None, print_blob=True)
-@given(timed(), evictors, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
-def test_rows_of_an_earlier_window_are_judged_alike(parts, evictor, stream, upstream):
+@given(timed(), evictors, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_late_alike(parts, evictor, stream, upstream):
     pair_of(replace(program_of(parts[0], parts[1], evictor), upstream=upstream)).run_all(stream)
 
 

@@ -81,8 +81,8 @@ def test_aggregates_that_keep_values_agree(assigner, tree, stream):
 
 
 @settings(max_examples=examples(100), deadline=None, print_blob=True)
-@given(assigners, trees(), batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
-def test_rows_of_an_earlier_window_are_judged_alike(assigner, tree, stream, upstream):
+@given(assigners, trees(), batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_late_alike(assigner, tree, stream, upstream):
     program = program_of(assigner, tree[0], None, 3, upstream=upstream, panes=tree[1])
     if program.engine == "triggers":
         Pair(program, TriggersEngine, in_order=False, counts_panes=True).run_all(stream)

@@ -57,8 +57,8 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, said
 
 
 @settings(max_examples=30, deadline=None, print_blob=True)
-@given(assigners, panes, batches(), st.sampled_from([Upstream.JUDGED_WINDOW, Upstream.WINDOW]))
-def test_rows_of_an_earlier_window_are_judged_alike(assigner, said, stream, upstream):
+@given(assigners, panes, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
+def test_rows_of_an_earlier_window_are_late_alike(assigner, said, stream, upstream):
     program = replace(program_of(assigner, wp.EachBatch(), panes=said), upstream=upstream)
     Pair(program, UpdatesEngine, in_order=False, counts_panes=True).run_all(stream)
 

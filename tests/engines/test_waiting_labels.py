@@ -135,7 +135,7 @@ def test_labels_of_a_stream_have_what_static_ones_have(seed: int, known_at: str 
     assert late == []
 
 
-def test_what_no_clock_can_judge_is_refused() -> None:
+def test_rows_without_a_time_or_beyond_the_last_one_are_refused() -> None:
     program = with_engine(program_of(call("n", count(), 10)))
     with pytest.raises(MissingEventTimeError, match="'a'"):
         run(program, [(MIN, [("a", None, 1, None, None)])])  # type: ignore[list-item]

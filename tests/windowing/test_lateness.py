@@ -46,7 +46,7 @@ def test_the_cleanup_time_is_held_inside_int64(max_timestamp: int, allowed: int,
         (MIN, 0, MIN, True),  # an element without a time, before any watermark
     ],
 )
-def test_an_element_is_judged_by_a_sum_that_overflows(timestamp: int, allowed: int, watermark: int, behind: bool) -> None:
+def test_an_element_is_late_by_a_sum_that_overflows(timestamp: int, allowed: int, watermark: int, behind: bool) -> None:
     rule = Lateness(allowed, is_event_time=True)
     assert rule.is_behind(timestamp, watermark) is behind
     assert rule.are_behind(np.array([timestamp]), watermark).tolist() == [behind]

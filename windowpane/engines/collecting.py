@@ -32,7 +32,7 @@ class _Result(NamedTuple):
     row: Any
     key: Any
     window: Window
-    judged: int
+    fired_under: int
     row_number: int
     pane: Pane | None = None
     change: str | None = None
@@ -139,7 +139,7 @@ class OutputCollector:
         columns += main.columns
         columns += [pa.array(map(_PANE_VALUES[field.name], results), field.type) for field in program.pane_columns]
         columns += [pa.array([r.window.max_timestamp for r in results], pa.int64())]
-        columns += [pa.array([r.judged for r in results], pa.int64())]
+        columns += [pa.array([r.fired_under for r in results], pa.int64())]
         return pa.table(columns, schema=program.main_schema)
 
     def _returned_keys(self) -> list[str]:

@@ -1,7 +1,7 @@
 """A program: everything an engine needs to run one windowed computation on a bucket, as one picklable value.
 
 Tables handed to an engine carry, besides the columns the functions see, hidden columns (``hidden_columns``); tables it returns
-carry ``TIME`` and ``JUDGING_WATERMARK`` for a window further downstream.
+carry ``TIME`` and ``FIRING_WATERMARK`` for a window further downstream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.arrow.functions import ArrowAggregateFunction, ArrowWindowFunction
 from windowpane.windowing.changes import CHANGE_TYPE
@@ -39,10 +39,10 @@ class Upstream(Enum):
 
     SOURCE = "source"
     """A source: the batch's watermark was made from earlier rows, so it goes first."""
-    JUDGED_WINDOW = "window, rows say their watermark"
-    """Another window of the same query; each row says under which watermark it was emitted."""
+    WINDOW_WITH_WATERMARKS = "window, rows say their watermark"
+    """Another window of the same query; each row carries the watermark under which it was emitted."""
     WINDOW = "window"
-    """Another window, whose rows lost that: they are judged by the watermark of the batch before, which goes last."""
+    """Another window, whose rows no longer carry it: they are late under the watermark of the batch before, and go first."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Program:
         processes_results: whether a process function stands behind the built-in aggregates.
         key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
             time; ``None`` where all keys have one.
-        foresees_watermark: whether tasks know, before the shuffle, how far the watermark that judges their rows may have come.
+        foresees_watermark: whether tasks know, before the shuffle, how far the watermark that finds their rows late may be.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -105,7 +105,7 @@ class Program:
     def main_schema(self) -> pa.Schema:
         """The main output as an engine emits it: keys, window bounds, the function's columns, system columns."""
         bounds = [pa.field(WINDOW_START, self.window_bound), pa.field(WINDOW_END, self.window_bound)]
-        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
+        system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         return pa.schema([*self.keys, *bounds, *self.main, *self.pane_columns, *system])
 
     @property

@@ -1,9 +1,9 @@
 """Eviction on sorted rows: which of a list's elements a firing sees, for many lists and firings at once.
 
-A *list* is a run of neighbouring rows: what a window holds of a key, in arrival order. A firing sees what is left of the rows
-from the list's beginning up to its own; what one firing evicts the next one would, too, so each is judged by itself. An evictor
-that evicts after the function lets a firing see what the one before has left, and all that came since. Source of the rules:
-Flink's CountEvictor and TimeEvictor.
+A *list* is a run of neighbouring rows: the elements of one key in a window, in arrival order. A firing sees the elements from the
+list's beginning up to its own row, less the evicted ones. What one firing evicts the next one would evict, too, so each firing is
+computed by itself. Where an evictor evicts after the function, a firing sees the elements that the eviction before it kept, and
+all later ones. Source of the rules: Flink's CountEvictor and TimeEvictor.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Survivors(ABC):
             fires: false where nothing fires yet, and the question is what a later firing may see; then nothing is refused.
 
         Raises:
-            EvictionTimeError: elements have times that cannot be judged.
+            EvictionTimeError: only some elements have a time, or a cutoff is before the first instant.
         """
 
 
@@ -123,7 +123,7 @@ class YoungSurvive(Survivors):
         return kept
 
     def _refuse(self, times: Integers, newest: Integers, firsts: Integers, evicting: Integers) -> None:
-        """Refuse what cannot be judged: elements of which only some have a time, a cutoff before the first instant."""
+        """Refuse elements of which only some have a time, and a cutoff before the first instant."""
         untimed = np.cumsum(times == self.no_time)
         if (untimed[evicting] > untimed[firsts]).any():
             raise EvictionTimeError(self.span, UNTIMED)
@@ -138,11 +138,11 @@ class YoungSurvive(Survivors):
         Args:
             times: the time of each row.
             firings: the firings.
-            evicting: the row at which the eviction was, in which all up to there were judged.
-            checks: whether to refuse what cannot be judged.
+            evicting: the row at which the eviction was; it considered all rows up to there.
+            checks: whether to refuse elements as ``_refuse`` does.
 
         Raises:
-            EvictionTimeError: something cannot.
+            EvictionTimeError: see ``_refuse``.
         """
         newest = running_max(times, firings)
         evicts = (times[firings.firsts] != self.no_time) & (evicting != NEVER)

@@ -60,7 +60,7 @@ def combiner_refusal(program: Program) -> str | None:
     if program.late_output is not None and not program.foresees_watermark:
         return "late rows are asked for whole, and no task knows how far the watermark may have come"
     if program.upstream is not Upstream.SOURCE:
-        return "rows of an earlier window are judged one by one"
+        return "rows of an earlier window are late one by one"
     if program.spec.evictor is not None:
         return "an evictor needs every row"
     if isinstance(program.arrow, ArrowWindowFunction):

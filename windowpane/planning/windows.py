@@ -66,7 +66,7 @@ class WindowPlan:
         panes: accumulation, and what results say of their panes.
         upstream: where rows come from.
         key_delay: where each key has a watermark of its own, by how much it stays behind the key's latest event time.
-        foresees_watermark: whether tasks know how far the watermark that judges their rows may have come.
+        foresees_watermark: whether tasks know how far the watermark that finds their rows late may be.
     """
 
     keys: tuple[str, ...]

@@ -93,8 +93,8 @@ class Batch:
         last = f"arg_max({GONE}, windowpane_n) OVER (PARTITION BY {by})"
         written = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in self.columns.names)
         net = f"sum(CASE WHEN {GONE} THEN -1 ELSE 1 END) OVER (PARTITION BY {by}, {written})"
-        judged = f"SELECT *, {last} AS windowpane_last FROM ({numbered})"
-        counted = f"SELECT *, {net} AS windowpane_net FROM ({judged})"
+        latest = f"SELECT *, {last} AS windowpane_last FROM ({numbered})"
+        counted = f"SELECT *, {net} AS windowpane_net FROM ({latest})"
         return (
             f"SELECT * FROM ({counted}) WHERE NOT windowpane_last OR (windowpane_net < 0 AND {GONE}) "
             f"OR (windowpane_net > 0 AND NOT {GONE})"

@@ -1,11 +1,11 @@
-"""Lateness: when a window is over, and which elements came too late for every window.
+"""Lateness: when a window expires, and which elements are too late for every window.
 
 Flink adds the allowed lateness in two ways, and both are kept. The cleanup time of a window is held inside int64: a window that
-would be kept beyond the end of time is kept for ever. The sums that judge an element by itself, and a merged window, overflow as
-Java's ``long`` does, so that an enormous lateness makes late what it should keep. Source: Flink's ``WindowOperator``
+would be kept beyond the end of time is kept for ever. The sums that decide whether an element or a merged window is late overflow
+as Java's ``long`` does, so that an enormous lateness makes late what it should keep. Source: Flink's ``WindowOperator``
 (``cleanupTime``, ``isWindowLate``, ``isElementLate``, and the check of merged windows).
 
-All times are microseconds; a window is told by its max timestamp, the last instant in it.
+All times are microseconds; a window is given by its max timestamp, the last instant in it.
 """
 
 from __future__ import annotations

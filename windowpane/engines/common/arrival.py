@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from windowpane.arrays import Integers
 from windowpane.engines.program import Program, Upstream
-from windowpane.hidden_columns import ARRIVAL, JUDGING_WATERMARK, PARTITION, POSITION
+from windowpane.hidden_columns import ARRIVAL, FIRING_WATERMARK, PARTITION, POSITION
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
 from windowpane.windowing.over.spec import OrderColumn
 
 
 def in_order(program: Program, tables: Sequence[pa.Table]) -> pa.Table | None:
     """Return the rows of a batch in order of arrival, ``None`` if there are none."""
-    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
-    return ordered(tables, program.order_by, judged)
+    firing = [FIRING_WATERMARK] if program.upstream is Upstream.WINDOW_WITH_WATERMARKS else []
+    return ordered(tables, program.order_by, firing)
 
 
 def ordered(tables: Sequence[pa.Table], order_by: Sequence[OrderColumn], before: Sequence[str] = ()) -> pa.Table | None:

@@ -19,7 +19,7 @@ from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import MAIN, Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
-from windowpane.hidden_columns import JUDGING_WATERMARK
+from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.windows import Window
@@ -142,6 +142,6 @@ class ColumnarBatch(ABC):
             self._take_any(tables)
             return
         arrived = pa.concat_tables(tables)
-        for judged in sorted(set(arrived[JUDGING_WATERMARK].to_pylist())):
-            self._advance_watermark(judged)
-            self.take([arrived.filter(pc.equal(arrived[JUDGING_WATERMARK], judged))])
+        for fired_under in sorted(set(arrived[FIRING_WATERMARK].to_pylist())):
+            self._advance_watermark(fired_under)
+            self.take([arrived.filter(pc.equal(arrived[FIRING_WATERMARK], fired_under))])

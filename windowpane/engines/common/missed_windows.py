@@ -1,7 +1,7 @@
 """Which rows of a batch missed windows: counted, and kept as late data where it is asked for.
 
-All rows of a slice are in the same windows, so lateness is judged slice by slice; only a row in a gap between windows, which is
-in no slice, is judged by its own time. Source of the rules: Flink's WindowOperator.
+All rows of a slice are in the same windows, so a whole slice is late or not. Only for a row in a gap between windows, which is in
+no slice, its own time decides. Source of the rules: Flink's WindowOperator.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MissedWindows:
     """Counts and collects the rows that missed windows in one batch."""
 
     def __init__(self, program: Program) -> None:
-        """Judge for ``program``."""
+        """Count and collect for ``program``."""
         self.elements = self.dropped = self.finished = 0
         self._program = program
         self._tables: list[pa.Table] = []
@@ -55,7 +55,7 @@ class MissedWindows:
             slices: the slices of the windows.
             rows: the rows, in the order in which late ones are reported.
             starts: the slice of each.
-            clock: the watermark, which judges the rows in gaps between windows.
+            clock: the watermark, with which the times of rows in gaps between windows are compared.
             is_late: whether a window is over.
         """
         missed = _missed(slices, starts, is_late)

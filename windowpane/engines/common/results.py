@@ -36,7 +36,7 @@ class Results:
         self,
         window: Window,
         partials: pa.Table,
-        judged: int,
+        fired_under: int,
         panes: Sequence[pa.Array] = (),
         is_retraction: bool = False,
     ) -> None:
@@ -45,31 +45,31 @@ class Results:
         Args:
             window: the window.
             partials: partials, one row a key.
-            judged: the watermark under which it fires.
+            fired_under: the watermark under which it fires.
             panes: what the rows say of their panes, the program's ``pane_columns``.
             is_retraction: whether these rows are taken back: then they are no firing of their own.
         """
         bounds = [_repeated(getattr(window, side, None), partials.num_rows) for side in ("start", "end")]
-        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), judged, panes, is_retraction)
+        self._take(partials, bounds, _repeated(window.max_timestamp, partials.num_rows), fired_under, panes, is_retraction)
 
     def emit_panes(
         self,
         starts: Integers,
         ends: Integers,
         partials: pa.Table,
-        judged: int,
+        fired_under: int,
         panes: Sequence[pa.Array] = (),
         is_retraction: bool = False,
     ) -> None:
         """Take what fires of several time windows: partials, one row a key and window, with the bounds of each."""
-        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), judged, panes, is_retraction)
+        self._take(partials, [pa.array(starts), pa.array(ends)], pa.array(ends - 1), fired_under, panes, is_retraction)
 
     def emit_firings(
         self,
         starts: Integers | None,
         ends: Integers,
         partials: pa.Table,
-        judged: int,
+        fired_under: int,
         panes: Sequence[pa.Array],
         is_empty: Mask,
         firings: int,
@@ -80,7 +80,7 @@ class Results:
             starts: the start of the window of each row; ``None`` for the global window.
             ends: its end.
             partials: keys and partials, one row a result.
-            judged: the watermark under which they fire.
+            fired_under: the watermark under which they fire.
             panes: what the rows say of their panes.
             is_empty: which rows are the result of no rows, whatever their partials.
             firings: how many firings these are.
@@ -88,7 +88,7 @@ class Results:
         count = partials.num_rows
         bounds = [_repeated(None, count)] * 2 if starts is None else [pa.array(starts), pa.array(ends)]
         times = pa.array(ends - 1) if starts is not None else _repeated(MAX, count)
-        self._take(partials, bounds, times, judged, panes, True, is_empty)
+        self._take(partials, bounds, times, fired_under, panes, True, is_empty)
         self.firings += firings
 
     def table(self) -> pa.Table | None:
@@ -100,7 +100,7 @@ class Results:
         partials: pa.Table,
         bounds: list[pa.Array],
         times: pa.Array,
-        judged: int,
+        fired_under: int,
         panes: Sequence[pa.Array],
         is_retraction: bool,
         is_empty: Mask | None = None,
@@ -112,9 +112,9 @@ class Results:
         keys = key_arrays(program, partials)
         bounds = [bound.cast(program.window_bound) for bound in bounds]
         if isinstance(program.arrow, ArrowWindowFunction):
-            self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, judged))
+            self._tables.append(self._applied(program.arrow, [*keys, *bounds], partials, fired_under))
             return
-        columns = [*keys, *bounds, *self._results(keys, partials, is_empty), *panes, times, _repeated(judged, rows)]
+        columns = [*keys, *bounds, *self._results(keys, partials, is_empty), *panes, times, _repeated(fired_under, rows)]
         self._tables.append(pa.table(columns, schema=program.main_schema))
 
     def _results(self, keys: list[pa.Array], partials: pa.Table, is_empty: Mask | None) -> list[pa.Array]:
@@ -144,7 +144,7 @@ class Results:
                     raise error.located(key=key) from error.__cause__
             raise
 
-    def _applied(self, function: ArrowWindowFunction, fixed: list[pa.Array], partials: pa.Table, judged: int) -> pa.Table:
+    def _applied(self, function: ArrowWindowFunction, fixed: list[pa.Array], partials: pa.Table, fired_under: int) -> pa.Table:
         """Return what the function makes of the kept rows of all keys; ``fixed`` are the keys and bounds of each."""
         given, returned = self._program.window_schemas
         (kept,) = self._fold.finish(partials)
@@ -155,7 +155,7 @@ class Results:
         result = windows_applied(function, table, returned)
         ends = result[WINDOW_END].cast(pa.int64())
         times = pc.fill_null(pc.subtract(ends, 1), MAX)
-        columns = [*result.columns, times, _repeated(judged, result.num_rows)]
+        columns = [*result.columns, times, _repeated(fired_under, result.num_rows)]
         return pa.table(columns, schema=self._program.main_schema)
 
 

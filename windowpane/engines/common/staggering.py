@@ -30,7 +30,7 @@ def slicing_refusal(spec: WindowSpec) -> str | None:
     if is_staggered(spec.assigner):
         return "a bucket shifts its windows when its first rows come"
     if slices is not None and slices.has_gaps and spec.assigner.is_event_time:
-        return "rows between windows are judged by their own time"
+        return "rows between windows are late by their own time"
     return "late rows fire one by one" if spec.refines_each else None
 
 

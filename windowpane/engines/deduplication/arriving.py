@@ -18,10 +18,10 @@ from windowpane.hidden_columns import TIME
 
 
 def clocks(program: DeduplicationProgram, header: BucketHeader, clock: Clock) -> tuple[int, int, int]:
-    """Return the watermark and the time after a batch, and the watermark that judges its rows.
+    """Return the watermark and the time after a batch, and the watermark that its rows are late under.
 
-    A source's rows are judged by the watermark of their own batch, which earlier rows made; those of an earlier operator by that
-    of the batch before.
+    For rows of a source it is the watermark of their own batch, which earlier rows made; for rows of an earlier operator that of
+    the batch before.
     """
     watermark = max(header.watermark, clock.watermark)
     now = max(header.processing_time, clock.processing_time)

@@ -34,8 +34,8 @@ class DeduplicationEngine:
         """Run one batch of a bucket."""
         program = self.program
         header = BucketHeader.read(store, program.description)
-        watermark, now, judged = clocks(program, header, clock)
-        limit = program.horizon(judged, now)
+        watermark, now, late_under = clocks(program, header, clock)
+        limit = program.horizon(late_under, now)
         punctual, late = _by_lateness(program, arriving(program, rows, now), limit)
         state = FirstRows(program, store) if program.keep is Keep.FIRST else LastRows(program, store)
         tables, duplicates = state.take(punctual, program.forgotten(limit))

@@ -41,7 +41,7 @@ class DeduplicationReferenceEngine:
         """Run one batch of a bucket."""
         program = self._program
         header = BucketHeader.read(store, program.description)
-        watermark, now, judged = clocks(program, header, clock)
+        watermark, now, late_under = clocks(program, header, clock)
         pages = [SortedPages(store, name) for name in ("s", "t")]
         state = KeyedState(pages[0])
         operator = Deduplicator(program.within, state, TimerQueue(pages[1]), self._is_same)
@@ -49,7 +49,7 @@ class DeduplicationReferenceEngine:
         late: list[int] = []
         out: list[tuple[str, Row]] = []
         if arrived is not None:
-            out = self._take(operator, arrived, program.horizon(judged, now), late)
+            out = self._take(operator, arrived, program.horizon(late_under, now), late)
         operator.forget(program.forgotten(program.horizon(watermark, now)))
         state.flush()
         for each in pages:

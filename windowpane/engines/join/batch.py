@@ -28,7 +28,7 @@ from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.kernels.keys.key_codes import key_codes
@@ -260,8 +260,8 @@ class JoinBatch(ABC):
         """Return the table of results, as ``emit`` lets it out."""
         program, count = self.program, len(times)
         delay = program.held_back
-        judged = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
-        found: dict[str, Any] = {TIME: pa.array(times), JUDGING_WATERMARK: pa.array(np.full(count, judged)), **columns}
+        fired_under = MIN if delay is None or self.before == MIN else add_clamped(self.before, -delay)
+        found: dict[str, Any] = {TIME: pa.array(times), FIRING_WATERMARK: pa.array(np.full(count, fired_under)), **columns}
         return results(program, left, right, found, count)
 
     def _ended(self, clock: Clock) -> BucketOutput:

@@ -24,7 +24,7 @@ from windowpane.engines.join.versions import versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.keys.codes import comparable
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.sizes import Size
@@ -146,7 +146,7 @@ class _Batch:
     def _emit(self, name: str, left: pa.Table, right: pa.Table | None) -> None:
         if left.num_rows:
             self._counts[name] += left.num_rows
-            system = {TIME: left[TIME], JUDGING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
+            system = {TIME: left[TIME], FIRING_WATERMARK: pa.repeat(pa.scalar(MIN, pa.int64()), left.num_rows)}
             self._out.append(results(self._program, left, right, system, left.num_rows))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Counters
-from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE
 from windowpane.windowing.expressions import Expression, Side
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, ArrivalMatch, AsOfMatch, How, Match, TimeOf, WindowMatch
@@ -145,7 +145,7 @@ class JoinProgram:
         if self.co_group is not None:
             columns = [*(passed_field("left", self.left, name) for name in self.left.keys), *self.co_group.results]
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.retracts else []
-        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
+        system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
 
     def late_schema(self, side: Side) -> pa.Schema:

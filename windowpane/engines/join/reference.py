@@ -20,7 +20,7 @@ from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import MissingSideTimestampError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.kernels.conditions import holds
 from windowpane.operators.join.as_of import AsOfJoinOperator
 from windowpane.operators.join.by_arrival import ArrivalJoinOperator
@@ -175,11 +175,11 @@ class _Batch:
 
     def _tables(self, results: Sequence[Joined], before: int) -> Iterator[tuple[int, pa.Table]]:
         program, delay = self._program, self._program.held_back
-        judged = MIN if delay is None or before == MIN else add_clamped(before, -delay)
+        fired_under = MIN if delay is None or before == MIN else add_clamped(before, -delay)
         if results:
             yield (
                 MAIN,
-                pa.Table.from_pylist([{**_named(each), JUDGING_WATERMARK: judged} for each in results], program.main_schema),
+                pa.Table.from_pylist([{**_named(each), FIRING_WATERMARK: fired_under} for each in results], program.main_schema),
             )
         for side, rows in self._late.items():
             if rows and program.sides[side].has_late_output:

@@ -33,7 +33,7 @@ from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import MissingSideTimestampError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME, hidden
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import as_written
 from windowpane.kernels.keys.key_codes import key_codes
@@ -146,7 +146,7 @@ class JoinWindowEngine:
         if came.all():
             return results
         signs = np.where(came, 1, -1)
-        named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, JUDGING_WATERMARK)]
+        named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, FIRING_WATERMARK)]
         kept = _net(key_codes([as_written(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
         changed = results.take(pa.array(kept))

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from windowpane.engines.over.program import CHANGE_TYPE, LATE, Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.errors import InconsistentChangeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.windowing.times import MIN
 
-_SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, JUDGING_WATERMARK)
+_SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)
 
 
 class Arrivals:
@@ -51,9 +51,9 @@ class Arrivals:
         if not pc.any(late).as_py():
             return rows
         dropped = rows.filter(late)
-        carried = JUDGING_WATERMARK in dropped.column_names
-        under = dropped[JUDGING_WATERMARK] if carried else pa.array(np.full(dropped.num_rows, watermark))
-        lost = dropped.select(self._names).append_column(JUDGING_WATERMARK, under)
+        carried = FIRING_WATERMARK in dropped.column_names
+        under = dropped[FIRING_WATERMARK] if carried else pa.array(np.full(dropped.num_rows, watermark))
+        lost = dropped.select(self._names).append_column(FIRING_WATERMARK, under)
         self._late.append(lost.cast(self._program.late_schema))
         return rows.filter(pc.invert(late))
 
@@ -66,6 +66,6 @@ class Arrivals:
         horizon = self._program.horizon(watermark)
         if horizon is None:
             return None
-        if self._program.upstream is not Upstream.JUDGED_WINDOW or JUDGING_WATERMARK not in rows.column_names:
+        if self._program.upstream is not Upstream.WINDOW_WITH_WATERMARKS or FIRING_WATERMARK not in rows.column_names:
             return pa.scalar(horizon, pa.int64())
-        return pa.array([self._program.horizon(judged) for judged in rows[JUDGING_WATERMARK].to_pylist()], pa.int64())
+        return pa.array([self._program.horizon(fired_under) for fired_under in rows[FIRING_WATERMARK].to_pylist()], pa.int64())

@@ -29,7 +29,7 @@ from windowpane.engines.over.tails import Tails
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import MissingOrderError
-from windowpane.hidden_columns import JUDGING_WATERMARK, TIME, hidden
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME, hidden
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.rows import SortedRows
@@ -183,9 +183,9 @@ class _Batch:
         ready = in_window_order(self._program, waiting.combine_chunks(), self._arrivals.report)
         done = self._closer.take(ready, self._point(closed))
         if done is not None:
-            under = np.full(done.num_rows, self._program.judged(before))
-            judged = done.append_column(JUDGING_WATERMARK, pa.array(under))
-            self._emitted.append(judged.select(self._program.main_schema.names))
+            under = np.full(done.num_rows, self._program.fired_under(before))
+            emitted = done.append_column(FIRING_WATERMARK, pa.array(under))
+            self._emitted.append(emitted.select(self._program.main_schema.names))
 
     def _point(self, closed: int) -> int:
         """Return a time as a point of the ORDER BY column."""

@@ -2,7 +2,7 @@
 
 Input tables carry the columns of ``OverProgram.columns``, ``CHANGE_TYPE`` (absent: every row is an insert) and the system columns
 TIME, PARTITION and POSITION of ``engines.program``. Output tables carry the input columns, one column per call, ``CHANGE_TYPE``
-in mode update, and TIME and JUDGING_WATERMARK. Changes of one batch to one row count as one.
+in mode update, and TIME and FIRING_WATERMARK. Changes of one batch to one row count as one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 import pyarrow as pa
 
 from windowpane.engines.program import MAIN, Upstream
-from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.closing_delays import watermark_delay
@@ -94,13 +94,13 @@ class OverProgram:
     def main_schema(self) -> pa.Schema:
         """The main output as an engine emits it."""
         changes = [pa.field(CHANGE_TYPE, pa.string())] if self.mode is Emit.UPDATE else []
-        system = [pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())]
+        system = [pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())]
         return pa.schema([*self.columns, *self.outputs, *changes, *system])
 
     @property
     def late_schema(self) -> pa.Schema:
         """The late output: rows as they came."""
-        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(JUDGING_WATERMARK, pa.int64())])
+        return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
 
     def horizon(self, watermark: int) -> int | None:
         """Return the event time at or below which rows are late under a watermark; ``None``: no row ever is.
@@ -124,11 +124,11 @@ class OverProgram:
             return False
         return order[0].nulls_first != order[0].descending
 
-    def judged(self, watermark: int) -> int:
-        """Return what rows are judged by downstream that come out when the watermark moves on from ``watermark``.
+    def fired_under(self, watermark: int) -> int:
+        """Return the FIRING_WATERMARK of rows that are emitted when the watermark advances from ``watermark``.
 
-        No row that comes out now or later is at or below it. ``MIN``: rows can trail the watermark without a limit, as those of a
-        changelog and of frames that wait for later rows do.
+        No row that is emitted now or later is at or below it. It is ``MIN`` where rows can trail the watermark without a limit:
+        those of a changelog, and of frames that wait for later rows.
         """
         if self.mode is Emit.UPDATE:
             return MIN

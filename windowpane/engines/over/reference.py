@@ -22,7 +22,7 @@ from windowpane.engines.over.program import CHANGE_TYPE, INSERT, LATE, Emit, Inc
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError, MissingOrderError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose
 from windowpane.operators.over.on_update import OverOnUpdate
 from windowpane.operators.over.row_order import RowOrder
@@ -34,7 +34,7 @@ from windowpane.windowing.changes import Row
 from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]
-"""A change type and a row; the row also carries its TIME, and JUDGING_WATERMARK where it comes from a window."""
+"""A change type and a row; the row also carries its TIME, and FIRING_WATERMARK where it comes from a window."""
 
 
 class OverReferenceEngine:
@@ -58,8 +58,8 @@ def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
     if not tables:
         return []
     merged = pa.concat_tables(tables, promote_options="permissive").sort_by([(PARTITION, "ascending"), (POSITION, "ascending")])
-    judged = [JUDGING_WATERMARK] if program.upstream is Upstream.JUDGED_WINDOW else []
-    values = python_rows(merged.select([*program.columns.names, TIME, *judged]))
+    firing = [FIRING_WATERMARK] if program.upstream is Upstream.WINDOW_WITH_WATERMARKS else []
+    values = python_rows(merged.select([*program.columns.names, TIME, *firing]))
     words = merged[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in merged.column_names else [INSERT] * merged.num_rows
     return list(zip(words, values, strict=True))
 
@@ -84,7 +84,7 @@ class _Batch(ABC):
         else:
             emitted = self.take(self._punctual(entries, before))
             emitted += self.advance(watermark)
-        return self._close(emitted, self.program.judged(before), watermark, clock)
+        return self._close(emitted, self.program.fired_under(before), watermark, clock)
 
     @abstractmethod
     def take(self, entries: Iterable[Entry]) -> list[Entry]:
@@ -106,16 +106,16 @@ class _Batch(ABC):
 
     def _punctual(self, entries: Iterable[Entry], watermark: int) -> Iterator[Entry]:
         for word, row in entries:
-            horizon = self.program.horizon(row.get(JUDGING_WATERMARK, watermark))
+            horizon = self.program.horizon(row.get(FIRING_WATERMARK, watermark))
             if horizon is not None and self._is_late(row[TIME], horizon):
-                self.late.append(row | {JUDGING_WATERMARK: row.get(JUDGING_WATERMARK, watermark)})
+                self.late.append(row | {FIRING_WATERMARK: row.get(FIRING_WATERMARK, watermark)})
             else:
                 yield word, row
 
     def _is_late(self, time: int | None, horizon: int) -> bool:
         return self.program.null_is_late and horizon > MIN if time is None else time <= horizon
 
-    def _close(self, emitted: list[Entry], judged: int, watermark: int, clock: Clock) -> BucketOutput:
+    def _close(self, emitted: list[Entry], fired_under: int, watermark: int, clock: Clock) -> BucketOutput:
         self.state.flush()
         for pages in self.pages:
             pages.flush()
@@ -124,11 +124,11 @@ class _Batch(ABC):
         late, size = len(self.late), sum(pages.byte_size for pages in self.pages)
         counters = Counters(late, late, len(emitted), 0, waiting, size, self.inconsistent)
         idle = not waiting and self.program.upstream is Upstream.SOURCE
-        return BucketOutput(list(self._tables(emitted, judged)), counters, idle)
+        return BucketOutput(list(self._tables(emitted, fired_under)), counters, idle)
 
-    def _tables(self, emitted: list[Entry], judged: int) -> Iterator[tuple[int, pa.Table]]:
+    def _tables(self, emitted: list[Entry], fired_under: int) -> Iterator[tuple[int, pa.Table]]:
         if emitted:
-            rows = [row | {CHANGE_TYPE: word, JUDGING_WATERMARK: judged} for word, row in emitted]
+            rows = [row | {CHANGE_TYPE: word, FIRING_WATERMARK: fired_under} for word, row in emitted]
             yield MAIN, _table(rows, self.program.main_schema)
         if self.late and self.program.has_late_output:
             yield LATE, _table(self.late, self.program.late_schema)

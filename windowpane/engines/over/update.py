@@ -35,7 +35,7 @@ from windowpane.engines.over.sweep import swept
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.errors import InconsistentChangeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, SORT_KEY, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, SORT_KEY, TIME
 from windowpane.kernels.keys.row_differences import written_differently, written_differently_among
 from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.affected_rows import Merged, affected_by_frames, affected_by_running
@@ -128,21 +128,21 @@ class _Batch:
 
     def run(self, tables: list[pa.Table], clock: Clock) -> BucketOutput:
         before, watermark = self._header.watermark, max(self._header.watermark, clock.watermark)
-        judged = watermark if self._program.upstream is Upstream.SOURCE else before
-        self._horizon = self._program.horizon(judged)
-        emitted = self._take(self._arrivals.punctual(tables, judged)) if tables else None
+        late_under = watermark if self._program.upstream is Upstream.SOURCE else before
+        self._horizon = self._program.horizon(late_under)
+        emitted = self._take(self._arrivals.punctual(tables, late_under)) if tables else None
         if self._horizon != self._program.horizon(before):
             self._sweep()
         self._pages.flush()
         now = max(clock.processing_time, self._header.processing_time)
         BucketHeader(self._program.description, watermark, now).write(self._store)
-        return self._output(emitted, self._program.judged(before))
+        return self._output(emitted, self._program.fired_under(before))
 
-    def _output(self, emitted: pa.Table | None, judged: int) -> BucketOutput:
+    def _output(self, emitted: pa.Table | None, fired_under: int) -> BucketOutput:
         outputs, arrivals = [*self._arrivals.late_output()], self._arrivals
         count = 0 if emitted is None else emitted.num_rows
         if emitted is not None and count:
-            table = emitted.append_column(JUDGING_WATERMARK, pa.array(np.full(count, judged)))
+            table = emitted.append_column(FIRING_WATERMARK, pa.array(np.full(count, fired_under)))
             outputs.insert(0, (MAIN, table.select(self._program.main_schema.names).cast(self._program.main_schema)))
         counters = Counters(arrivals.late, arrivals.late, count, 0, 0, self._pages.byte_size, arrivals.inconsistent)
         return BucketOutput(outputs, counters, self._program.upstream is Upstream.SOURCE)
@@ -177,7 +177,7 @@ class _Batch:
     def _final(self, *changes: pa.Table) -> int | None:
         """Return the horizon up to which stored rows are final before the changes of the batch, ``None`` for none of them.
 
-        It is below all changes: rows that another window judged may come behind the horizon of this one.
+        It is below all changes: rows of another window may arrive behind the horizon of this one.
         """
         horizon = self._horizon
         for times in (table[TIME] for table in changes if horizon is not None):

@@ -150,13 +150,13 @@ class _Batch(ColumnarBatch):
         if self.watermark == before:
             return  # a fire time behind the watermark waits for its next move
         if self._rule.by_event_time:
-            self._fire_due(before, self.watermark, judged=before)
+            self._fire_due(before, self.watermark, fired_under=before)
         if self.is_event_time:
             self._drop_ended()
 
     def on_processing_time(self, before: int) -> None:
         if not self._rule.by_event_time:
-            self._fire_due(before, self.now, judged=self.watermark)
+            self._fire_due(before, self.now, fired_under=self.watermark)
         if not self.is_event_time and not self._windows.is_global:
             self._drop_ended()
 
@@ -175,12 +175,12 @@ class _Batch(ColumnarBatch):
         never = by_clock and self.lateness.cleanup_time(window.max_timestamp) == MAX
         return self.is_late(window) and not never
 
-    def _fire_due(self, before: int, now: int, judged: int) -> None:
+    def _fire_due(self, before: int, now: int, fired_under: int) -> None:
         """Fire what is due up to ``now``, earliest first."""
         ends = {*self._contents.ends(), *([] if self._fire_times is None else self._fire_times.ends())}
         due = [firing for end in sorted(ends) for firing in self._due(end, before, now)]
         for firing in sorted(due, key=lambda firing: (firing.time, self._bounds(firing.end))):
-            self.results.emit(self._windows.window(firing.end), firing.results, judged)
+            self.results.emit(self._windows.window(firing.end), firing.results, fired_under)
 
     def _bounds(self, end: int) -> tuple[int, int]:
         return getattr(self._windows.window(end), "start", end), end

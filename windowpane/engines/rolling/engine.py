@@ -138,12 +138,12 @@ class _Batch:
         self._pages.commit()
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
-        self._watermark = self._judged = watermark_of(cut)
+        self._watermark = self._late_under = watermark_of(cut)
         self._header = dataclasses.replace(self._header, cut=cut)
         rows = in_order_of_arrival(tables)
         if rows is not None:
             self._check_times(rows)
-            rows = rows.filter(pa.array(rows[TIME].to_numpy() > self._spec.horizon(self._judged))).combine_chunks()
+            rows = rows.filter(pa.array(rows[TIME].to_numpy() > self._spec.horizon(self._late_under))).combine_chunks()
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
         if arrived is not None:
             for positions, numbers, is_run in self._pages.steps(arrived.keys.hashes, MIN, STEP_PIECES.value):
@@ -164,12 +164,12 @@ class _Batch:
     def run(self, tables: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         check_history(self._program, self._header)
         self._watermark = max(self._before, self._program.limited(clock.watermark))
-        self._judged = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
+        self._late_under = self._watermark if self._program.upstream is Upstream.SOURCE else self._before
         rows, late = in_order_of_arrival(tables), None
         if rows is not None:
             self._check_times(rows)
             rows, self._before_cut = after_cut(rows, self._header)
-            is_late = rows[TIME].to_numpy() <= self._spec.horizon(self._judged)
+            is_late = rows[TIME].to_numpy() <= self._spec.horizon(self._late_under)
             if is_late.any():
                 late, rows = rows.filter(pa.array(is_late)), rows.filter(pa.array(~is_late)).combine_chunks()
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
@@ -335,13 +335,13 @@ class _Batch:
             instants = np.where(keys.is_out[asked], np.maximum(keys.newest[asked], keys.as_of[asked]), keys.newest[asked])
             self._changed(keys, pieces, asked, instants)
         elif self._spec.emit is RollingEmit.TICK:
-            is_behind = came.times <= self._spec.last_tick(self._judged)
+            is_behind = came.times <= self._spec.last_tick(self._late_under)
             keys.seen[came.owners[is_behind]] = MIN
         else:
-            self._come_out(keys, pieces, self._judged)
+            self._come_out(keys, pieces, self._late_under)
         touched = np.zeros(len(keys), np.bool_)
         touched[asked] = True
-        set_looks(self._spec, keys, pieces, touched, self._judged)
+        set_looks(self._spec, keys, pieces, touched, self._late_under)
         return keys, pieces
 
     # What comes out.

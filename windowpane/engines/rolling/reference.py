@@ -79,14 +79,14 @@ class _Batch:
         before = self._header.watermark
         watermark = max(before, self._program.limited(clock.watermark))
         is_first = self._program.upstream is Upstream.SOURCE
-        judged = watermark if is_first else before
+        late_under = watermark if is_first else before
         rows = in_order_of_arrival(tables)
-        results = list(self._operator.advance(judged))
+        results = list(self._operator.advance(late_under))
         if rows is not None:
             self._check_times(rows)
             rows, self._before_cut = after_cut(rows, self._header)
-            self._take(rows, judged)
-            results += self._operator.finish(judged)
+            self._take(rows, late_under)
+            results += self._operator.finish(late_under)
         results += self._operator.advance(watermark)
         return self._close(results, rows, watermark, clock)
 
@@ -95,9 +95,9 @@ class _Batch:
             row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
             raise MissingEventTimeError(python_keys(row, self._program.key_columns)[0])
 
-    def _take(self, rows: pa.Table, judged: int) -> None:
+    def _take(self, rows: pa.Table, late_under: int) -> None:
         """Take the rows that are not late."""
-        horizon = self._program.spec.horizon(judged)
+        horizon = self._program.spec.horizon(late_under)
         keys = python_keys(rows, self._program.key_columns)
         values = python_rows(rows.select(self._program.columns.names))
         for number, (key, row, time) in enumerate(zip(keys, values, rows[TIME].to_pylist(), strict=True)):

@@ -32,7 +32,7 @@ from windowpane.engines.row.grouped import GroupedOperator
 from windowpane.engines.row.runs import RunOperator
 from windowpane.engines.row.sessions import SessionOperator
 from windowpane.errors import MissingTimestampError
-from windowpane.hidden_columns import JUDGING_WATERMARK, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.key_clocks import KeyTimerService
 from windowpane.operators.window.operator import WindowOperator
@@ -131,7 +131,7 @@ class _Batch:
         if rows is None or self._program.upstream is Upstream.WINDOW:
             self._take(rows)
             return
-        for watermark, start, length in _runs(rows[JUDGING_WATERMARK].to_pylist()):
+        for watermark, start, length in _runs(rows[FIRING_WATERMARK].to_pylist()):
             self._advance_watermark(watermark)
             self._take(rows.slice(start, length), start)
 

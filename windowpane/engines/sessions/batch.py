@@ -109,13 +109,13 @@ class SessionBatch(ColumnarBatch):
     # A step.
 
     def _step(self, arrivals: list[Arrivals]) -> None:
-        before, judged = self._moved or (None, self.watermark)
+        before, fired_under = self._moved or (None, self.watermark)
         self._moved = None
         due = [] if before is None else self._pages.due(self.clock)
         for group in self._groups(arrivals, due):
             self._run_group(group, before)
         self._pages.commit()
-        self._emit(judged)
+        self._emit(fired_under)
 
     def _arriving(self, tables: list[pa.Table]) -> list[Arrivals]:
         """Return the rows and the pieces of a batch."""
@@ -225,13 +225,13 @@ class SessionBatch(ColumnarBatch):
         else:
             self.missed.drop(late.table, late.starts, late.ends)
 
-    def _emit(self, judged: int) -> None:
+    def _emit(self, fired_under: int) -> None:
         """Emit what the clock fired, in order of time as timers fire, then what late rows fired again."""
         if self._fired:
             fired = pa.concat_tables(self._fired)
             ends = fired[END].to_numpy()
             in_time = fired.take(pa.array(order_by(np.zeros_like(ends), ends))) if len(ends) else fired
-            self._emit_sessions(in_time, judged)
+            self._emit_sessions(in_time, fired_under)
         options = self.program.spec.panes
         for before in self._before if options.retracts else ():
             self._emit_sessions(before, self.watermark, (DELETE, UPDATE_PREIMAGE), is_retraction=True)
@@ -240,7 +240,7 @@ class SessionBatch(ColumnarBatch):
         self._fired, self._refired, self._before = [], [], []
 
     def _emit_sessions(
-        self, sessions: pa.Table, judged: int, words: tuple[str, str] | None = None, is_retraction: bool = False
+        self, sessions: pa.Table, fired_under: int, words: tuple[str, str] | None = None, is_retraction: bool = False
     ) -> None:
         """Emit sessions; where results are changes, ``words`` are those for sessions that are new or gone, and that stay."""
         fired = sessions if self._evictions is None or not sessions.num_rows else self._evictions.fired(sessions)
@@ -251,7 +251,7 @@ class SessionBatch(ColumnarBatch):
             is_same = sessions[IS_SAME].to_numpy()
             columns.append(pa.array(np.where(is_same, words[1], words[0]), pa.string()))
         starts, ends = sessions[START].to_numpy(), sessions[END].to_numpy()
-        self.results.emit_panes(starts, ends, fired, judged, columns, is_retraction)
+        self.results.emit_panes(starts, ends, fired, fired_under, columns, is_retraction)
 
 
 def _together(left: pa.Table | None, added: pa.Table | None) -> pa.Table | None:

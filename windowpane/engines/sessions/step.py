@@ -2,9 +2,8 @@
 
 Invariant, as in Flink's merging window set: two open sessions of one key neither overlap nor touch.
 
-Rows that are late by themselves are judged in their order of arrival. Where rows may be folded no such order is known any more;
-then it is the one in which each late row comes after what it touches: the outcome of a micro-batch is that of some order of its
-rows.
+Rows that are late by themselves are taken or dropped in their order of arrival. Where rows may be folded this order is not known;
+then each late row comes after the rows it touches, so that the result of a micro-batch is that of one possible order of its rows.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class SlicesEngine:
         return punctual
 
     def folding(self, rows: pa.Table) -> Folding:
-        """Return how the rows of a task are best folded, judged by a sample of its first ones."""
+        """Return how the rows of a task are best folded, estimated from a sample of them."""
         stride = rows.num_rows // _SAMPLE.value
         if stride < 2:
             return Folding.TOGETHER
@@ -183,14 +183,14 @@ class _Batch(ColumnarBatch):
 
     def on_watermark(self, before: int) -> None:
         if self.is_event_time:
-            self._fire_due(before, judged=before)
+            self._fire_due(before, fired_under=before)
 
     def on_processing_time(self, before: int) -> None:
         if not self.is_event_time:
             self._fire_at_end()
-            self._fire_due(before, judged=self.watermark)
+            self._fire_due(before, fired_under=self.watermark)
 
-    def _fire_due(self, before: int, judged: int) -> None:
+    def _fire_due(self, before: int, fired_under: int) -> None:
         """Fire the windows that end between the clock before and now, then drop what no window needs."""
         windows = {w for s in self._log.segments() for w in self._slices.windows_of(s)}
         due = [w for w in windows if before < w.max_timestamp <= self.clock]
@@ -198,7 +198,7 @@ class _Batch(ColumnarBatch):
         read = {start for window in due for start in self._held_slices(window.start, window.end)}
         self._log.prefetch(read - self._merged.keys())
         for window, contents in zip(due, merged_windows(due, self._slices_between, self._merge), strict=True):
-            self.results.emit(window, contents, judged)
+            self.results.emit(window, contents, fired_under)
         for start in self._log.segments():
             if all(self._is_over(window) for window in self._slices.windows_of(start)):
                 self._log.drop(start)
@@ -300,7 +300,7 @@ class _Batch(ColumnarBatch):
                 if self._is_refined(window):
                     touched.setdefault(window, []).append(rows)
         for window, late in touched.items():  # in the assigner's order, as Flink fires for a late element
-            self.results.emit(window, self._refined(window, late), judged=self.watermark)
+            self.results.emit(window, self._refined(window, late), fired_under=self.watermark)
 
     def _is_refined(self, window: TimeWindow) -> bool:
         return not self.is_late(window) and window.max_timestamp <= self.watermark

@@ -185,12 +185,12 @@ class _Batch(ColumnarBatch):
 
     def on_watermark(self, before: int) -> None:
         if self.watermark != before:
-            self._advance(event_time=True, judged=before)
+            self._advance(event_time=True, fired_under=before)
 
     def on_processing_time(self, before: int) -> None:
-        self._advance(event_time=False, judged=self.watermark)
+        self._advance(event_time=False, fired_under=self.watermark)
 
-    def _advance(self, event_time: bool, judged: int) -> None:
+    def _advance(self, event_time: bool, fired_under: int) -> None:
         """Fire what a clock makes due."""
         clock = self.watermark if event_time else self.now
         segments = self._due.segments(clock, event_time)
@@ -210,10 +210,10 @@ class _Batch(ColumnarBatch):
             self._standings.advanced(number, self._windows.window(end), event_time)
             for number, end in zip(panes.standings[at].tolist(), ends[at].tolist(), strict=True)
         ]
-        self._write(self._fired_by_clock(panes, ends, due, advances, kinds, judged), segments, panes)
+        self._write(self._fired_by_clock(panes, ends, due, advances, kinds, fired_under), segments, panes)
 
     def _fired_by_clock(
-        self, panes: _Panes, ends: Integers, due: Integers, advances: list[Advance], kinds: Integers, judged: int
+        self, panes: _Panes, ends: Integers, due: Integers, advances: list[Advance], kinds: Integers, fired_under: int
     ) -> _Panes:
         """Put out what fires of the panes that are ``due``, and return what all panes hold then."""
         offsets = np.cumsum([0, *(len(each.steps) for each in advances)])
@@ -234,7 +234,7 @@ class _Batch(ColumnarBatch):
             bits[steps][at] & IS_ON_TIME > 0,
             bits[steps][at] & IS_LAST > 0,
         )
-        shown = self._emit(panes.keys, ends, firings, panes.shown, judged)
+        shown = self._emit(panes.keys, ends, firings, panes.shown, fired_under)
         after, left = panes.standings.copy(), panes.filled.copy()
         after[due] = numbers[kinds]
         left[of[bits[steps] & (PURGES | IS_CLEARED) > 0]] = False
@@ -376,11 +376,11 @@ class _Batch(ColumnarBatch):
     def _last_instants(self, ends: Integers) -> Integers:
         return ends if self._windows.is_global else ends - 1
 
-    def _emit(self, keys: pa.Table, ends: Integers, firings: Firings, before: Shown, judged: int) -> Shown:
+    def _emit(self, keys: pa.Table, ends: Integers, firings: Firings, before: Shown, fired_under: int) -> Shown:
         starts = None if self._windows.is_global else self._windows.starts(ends)
         last_instants = ends if starts is None else ends - 1
         return self._put_out.put_out(
-            keys.select(self._keys), starts, ends, firings, before, last_instants > self.watermark, judged
+            keys.select(self._keys), starts, ends, firings, before, last_instants > self.watermark, fired_under
         )
 
     def _read(self, held: pa.Table) -> _Panes:

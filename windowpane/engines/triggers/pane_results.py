@@ -72,7 +72,7 @@ class PaneResults:
         firings: Firings,
         before: Shown,
         is_early: Mask,
-        judged: int,
+        fired_under: int,
     ) -> Shown:
         """Put out firings, and return what panes have put out now.
 
@@ -83,12 +83,12 @@ class PaneResults:
             firings: the firings.
             before: what each pane had put out.
             is_early: whether the end of the window of each pane is not reached.
-            judged: the watermark under which they fire.
+            fired_under: the watermark under which they fire.
         """
         if not len(firings.panes):
             return before
         if self._options == NO_PANES:
-            self._emit_plain(keys, starts, ends, firings, judged)
+            self._emit_plain(keys, starts, ends, firings, fired_under)
             return before
         by_pane = grouped(firings.panes)
         at = np.empty(len(firings.panes), np.int64)
@@ -101,7 +101,7 @@ class PaneResults:
             _replaced(before.kinds, fired_panes, firings.shown[last_firings]),
             None if before.partials is None else _rows_replaced(before.partials, fired_panes, firings.partials, last_firings),
         )
-        self._emit(keys, starts, ends, firings, before, numbers.at(at), by_pane.order, at, judged)
+        self._emit(keys, starts, ends, firings, before, numbers.at(at), by_pane.order, at, fired_under)
         return after
 
     def _numbered(self, panes: Integers, firings: Firings, order: Integers, before: PaneNumbers, is_early: Mask) -> PaneNumbers:
@@ -112,11 +112,11 @@ class PaneResults:
         is_on_time = np.where(had.others > 0, had.first_on_time(), firings.is_on_time[order][begins])
         return PaneNumbers(had.all + counts, others, is_on_time & ~early, firings.is_last[order])
 
-    def _emit_plain(self, keys: pa.Table, starts: Integers | None, ends: Integers, firings: Firings, judged: int) -> None:
+    def _emit_plain(self, keys: pa.Table, starts: Integers | None, ends: Integers, firings: Firings, fired_under: int) -> None:
         panes, is_empty = firings.panes, firings.shown == OF_NOTHING
         bounds = None if starts is None else starts[panes]
         rows = _beside(keys.take(pa.array(panes)), firings.partials)
-        self._results.emit_firings(bounds, ends[panes], rows, judged, [], is_empty, len(panes))
+        self._results.emit_firings(bounds, ends[panes], rows, fired_under, [], is_empty, len(panes))
 
     def _emit(
         self,
@@ -128,7 +128,7 @@ class PaneResults:
         numbers: PaneNumbers,
         order: Integers,
         at: Integers,
-        judged: int,
+        fired_under: int,
     ) -> None:
         count, panes, words = len(firings.panes), firings.panes, None
         partials, kinds = firings.partials, firings.shown
@@ -149,7 +149,7 @@ class PaneResults:
         columns = numbers.last_panes() if self._options.shows_info else []
         columns += [] if words is None else [pa.array(words, pa.string())]
         bounds = None if starts is None else starts[panes]
-        self._results.emit_firings(bounds, ends[panes], named, judged, columns, kinds == OF_NOTHING, count)
+        self._results.emit_firings(bounds, ends[panes], named, fired_under, columns, kinds == OF_NOTHING, count)
 
 
 def _beside(keys: pa.Table, partials: pa.Table) -> pa.Table:

@@ -83,13 +83,13 @@ class TriggeredSessions(ColumnarBatch):
     def on_watermark(self, before: int) -> None:
         """Fire what the watermark makes due."""
         if self.watermark != before:
-            self._advance(event_time=True, judged=before)
+            self._advance(event_time=True, fired_under=before)
 
     def on_processing_time(self, before: int) -> None:
         """Fire what the clock makes due."""
-        self._advance(event_time=False, judged=self.watermark)
+        self._advance(event_time=False, fired_under=self.watermark)
 
-    def _advance(self, event_time: bool, judged: int) -> None:
+    def _advance(self, event_time: bool, fired_under: int) -> None:
         clock = self.watermark if event_time else self.now
         segments = self._due.segments(clock, event_time)
         held = self._panes.read(segments) if segments else None
@@ -103,7 +103,7 @@ class TriggeredSessions(ColumnarBatch):
         met = self._met(held, numbers, keys.distinct, places)
         walk = self._walk(met)
         walk.advance(met.sessions, event_time)
-        self._settle(walk, met, None, judged)
+        self._settle(walk, met, None, fired_under)
         self._write(walk, met, held.filter(pa.array(~is_due)), segments)
 
     # The rows.
@@ -192,7 +192,7 @@ class TriggeredSessions(ColumnarBatch):
         clocks = self.watermark, self.now
         return SessionWalk(self._standings, self._options, clocks, met.sessions, met.held.num_rows, key_of)
 
-    def _settle(self, walk: SessionWalk, met: _Met, rows: pa.Table | None, judged: int) -> None:
+    def _settle(self, walk: SessionWalk, met: _Met, rows: pa.Table | None, fired_under: int) -> None:
         """Fold the pieces of a walk, put out what fires, and note the partials of what stays."""
         runs = walk.order()
         flat = np.array([piece for run in runs for piece in run], np.int64)
@@ -204,7 +204,7 @@ class TriggeredSessions(ColumnarBatch):
         spans = [*walk.seen, *((each.pieces[0], each.pieces[-1]) for each in self._live if each.pieces)]
         firsts, lasts = (places[np.array([span[side] for span in spans], np.int64)] for side in (0, 1))
         self._merged = merge_ranges(self.fold, atoms, Ranges(firsts, lasts)) if spans else met.held.slice(0, 0)
-        self._emit(walk, met, judged)
+        self._emit(walk, met, fired_under)
 
     def _atoms(self, walk: SessionWalk, met: _Met, rows: pa.Table | None, flat: Integers, lengths: Integers) -> pa.Table:
         """Return the partials of all pieces, in their order."""
@@ -238,7 +238,7 @@ class TriggeredSessions(ColumnarBatch):
 
     # What comes out, and what stays.
 
-    def _emit(self, walk: SessionWalk, met: _Met, judged: int) -> None:
+    def _emit(self, walk: SessionWalk, met: _Met, fired_under: int) -> None:
         outputs = walk.outputs
         if not outputs:
             return
@@ -250,7 +250,7 @@ class TriggeredSessions(ColumnarBatch):
         columns += [pa.array([each.word for each in outputs], pa.string())] if self._options.retracts else []
         starts, ends = (np.array([entry[side] for entry in entries], np.int64) for side in (0, 1))
         is_empty = np.array([entry.kind == OF_NOTHING for entry in entries], bool)
-        self.results.emit_firings(starts, ends, named, judged, columns, is_empty, walk.firings)
+        self.results.emit_firings(starts, ends, named, fired_under, columns, is_empty, walk.firings)
 
     def _partials(self, met: _Met, entries: Sequence[Entry]) -> pa.Table:
         """Return the partials of entries; any, or none, where they are of nothing."""

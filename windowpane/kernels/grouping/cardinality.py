@@ -1,4 +1,4 @@
-"""Cardinality: how many groups rows will make, judged by a sample of them."""
+"""Cardinality: how many groups rows will make, estimated from a sample of them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 An element whose own session would be over is kept if it touches a session that lives when it arrives, and dropped else; so two
 late elements do not save each other, and one that arrives before what it would have touched is dropped. Only intervals of
 islands that hold both kinds are asked about here: in others all are kept, or none. Source of the rule: Flink's WindowOperator,
-which merges first and judges the merged window.
+which merges first and then checks whether the merged window is late.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from windowpane.engines.over.program import CHANGE_TYPE, LATE, Emit, Inconsisten
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import MAIN
 from windowpane.errors import InvalidSpecError
-from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PARTITION, POSITION, TIME
 from windowpane.planning.over import OverPlan, OverRequest
 from windowpane.planning.over_programs import compile_stages, explain
 from windowpane.spark.building.operator_input import OperatorInput, PassedRows, SourceRows, encoder_of
@@ -25,7 +25,7 @@ from windowpane.spark.stages.project import with_key_hash
 from windowpane.spark.stages.types import spark_schema
 from windowpane.windowing.expressions import Expression, Name, names_in
 
-_SYSTEM = (TIME, JUDGING_WATERMARK)
+_SYSTEM = (TIME, FIRING_WATERMARK)
 
 
 def build_over(source: Source, request: OverRequest) -> BuiltProgram:

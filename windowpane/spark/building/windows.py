@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from windowpane.engines.program import MAIN, Program
 from windowpane.errors import InvalidSpecError, UnsupportedTypeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PASSED, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import WindowPlan
@@ -74,7 +74,7 @@ def build_windows(source: Source, plan: WindowPlan, keys: tuple[Any, ...], order
         source,
         program.key_columns,
         projection.columns,
-        kept | {TIME, JUDGING_WATERMARK, PASSED},
+        kept | {TIME, FIRING_WATERMARK, PASSED},
         heartbeat=source.heartbeat,
         combiner=combiner,
         next_watermark=next_watermark,
@@ -104,7 +104,7 @@ def _row_columns(source: Source, plan: WindowPlan) -> tuple[str, ...]:
     """Return the columns that make up a row, where the program needs rows and not only aggregate arguments."""
     if not plan.reads_rows and plan.settings.late_tag is None:
         return ()
-    hidden = {TIME, JUDGING_WATERMARK, PASSED, source.heartbeat}
+    hidden = {TIME, FIRING_WATERMARK, PASSED, source.heartbeat}
     return tuple(name for name in source.rows.columns if name not in hidden)
 
 
@@ -149,7 +149,7 @@ def _by(sort: Any) -> Any:
 
 
 def _without_system(schema: T.StructType) -> T.StructType:
-    return T.StructType([field for field in schema.fields if field.name not in {TIME, JUDGING_WATERMARK, PASSED, KEY_HASH}])
+    return T.StructType([field for field in schema.fields if field.name not in {TIME, FIRING_WATERMARK, PASSED, KEY_HASH}])
 
 
 def _declared(source: Source, plan: WindowPlan) -> pa.Schema | None:

@@ -207,7 +207,7 @@ class Source:
     def kind(self) -> Upstream:
         """Where rows come from, as a program has it."""
         if self.upstream is not None:
-            return Upstream.JUDGED_WINDOW
+            return Upstream.WINDOW_WITH_WATERMARKS
         return Upstream.WINDOW if self.is_passed_on else Upstream.SOURCE
 
     @property

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
-from windowpane.hidden_columns import JUDGING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, KEY_HASH, PASSED, PREFIX, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.stages.spark_hash import is_hashed_alike
 from windowpane.spark.stages.types import arrow_schema, contains_unhashable, foreign_collation
@@ -83,7 +83,7 @@ class Projection:
 
     def add_system(self) -> None:
         """Select the columns that rows of an earlier window carry."""
-        for name in (TIME, JUDGING_WATERMARK, PASSED):
+        for name in (TIME, FIRING_WATERMARK, PASSED):
             if name in self.dataframe.columns:
                 self.columns[name] = F.col(name)
 

@@ -17,7 +17,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock as EngineClock
 from windowpane.engines.protocol import Engine
 from windowpane.errors import InvalidSpecError, WindowpaneError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.sql.embedded.storage import DuckBlobs, Storage
 from windowpane.sql.expressions.expr import quoted
@@ -148,7 +148,7 @@ class EngineOver:
         tables = [table for number, table in output.tables if number == MAIN and table.num_rows]
         if not tables:
             return None
-        merged = to_weights(pa.concat_tables(tables).drop_columns([TIME, JUDGING_WATERMARK]))
+        merged = to_weights(pa.concat_tables(tables).drop_columns([TIME, FIRING_WATERMARK]))
         with self._storage.reading(merged) as given:
             result = self._storage.temporary(f"SELECT {result_items(self._node)}, {quoted(WEIGHT)} FROM {given}")
         return Inserts(result) if pc.min(merged.column(WEIGHT)).as_py() > 0 else result

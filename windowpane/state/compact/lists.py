@@ -76,7 +76,7 @@ def _codes(texts: pa.Array) -> pa.DictionaryArray | None:
 
 
 def _repeat(texts: pa.Array) -> bool:
-    """Whether texts are so many, and repeat so often, that codes and each text once take less room; judged by some of them."""
+    """Whether texts are so many, and repeat so often, that codes and each text once take less room; estimated from a sample."""
     if len(texts) < MANY_TEXTS.value:
         return False
     sample = texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // _SAMPLE))))

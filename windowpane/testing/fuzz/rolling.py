@@ -164,8 +164,8 @@ def _differences(program: RollingProgram, steps: list[Step]) -> Iterator[str]:
     results: list[Row] = []
     is_behind, before = False, MIN
     for number, step in enumerate(steps):
-        judging = step.watermark if program.upstream is Upstream.SOURCE else before
-        is_behind |= any(row[TIME] <= judging for row in step.rows)
+        late_under = step.watermark if program.upstream is Upstream.SOURCE else before
+        is_behind |= any(row[TIME] <= late_under for row in step.rows)
         before = step.watermark
         got, late, counters = running.step(step)
         wanted, wanted_late, wanted_counters = reference.step(step)

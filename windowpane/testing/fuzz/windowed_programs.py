@@ -328,7 +328,7 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     read = {*keys, *(name for each in aggregates.values() for name in each.arguments), *(column.name for column in order_by), "n"}
     read |= set(draw.sample(COLUMNS.names, 2))
     columns = pa.schema([field for field in COLUMNS if field.name in read])
-    upstream = draw.choice([Upstream.SOURCE] * 4 + [Upstream.JUDGED_WINDOW, Upstream.WINDOW])
+    upstream = draw.choice([Upstream.SOURCE] * 4 + [Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW])
     flink, evictor = random_trigger(draw, assigner), random_evictor(draw)
     trigger: triggers.Trigger | composable.ComposableTrigger | None = flink
     # From a source of its own, so that the programs of seeds that were kept stay what they are.

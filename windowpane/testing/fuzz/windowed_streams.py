@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 
 from windowpane.engines.program import Program, Upstream
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import PLAIN, values
 from windowpane.testing.fuzz.windowed_programs import HOUR, time_unit
 from windowpane.windowing.times import MAX, MIN
@@ -59,7 +59,7 @@ def random_stream(draw: Random, program: Program, columns: pa.Schema = PLAIN) ->
     for _ in range(draw.randint(1, 7)):
         rows = random_rows(draw, draw.randint(0, shape.largest), shape.epoch + at * shape.unit, shape.unit, columns)
         rows = _without_times(draw, rows) if shape.lacks_times else rows
-        made.append(Batch(watermark, now, _parts(draw, _judged(draw, program, rows, (before, watermark)))))
+        made.append(Batch(watermark, now, _parts(draw, _fired_under(draw, program, rows, (before, watermark)))))
         at += draw.choice([0, draw.randint(0, 25)])
         before, watermark = watermark, draw.choice([watermark, *[shape.epoch + at * shape.unit] * 5])
         now += draw.choice([draw.randint(0, 9), draw.randint(0, 9), 100])
@@ -107,12 +107,12 @@ def _without_times(draw: Random, rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index(TIME), TIME, times)
 
 
-def _judged(draw: Random, program: Program, rows: pa.Table, watermarks: tuple[int, int]) -> pa.Table:
+def _fired_under(draw: Random, program: Program, rows: pa.Table, watermarks: tuple[int, int]) -> pa.Table:
     """Return rows as an earlier window emits them: under the watermark before its batch, or under that of the batch."""
-    if program.upstream is not Upstream.JUDGED_WINDOW:
+    if program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
         return rows
-    judged = [draw.choice(watermarks) for _ in range(rows.num_rows)]
-    return rows.append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
+    fired_under = [draw.choice(watermarks) for _ in range(rows.num_rows)]
+    return rows.append_column(FIRING_WATERMARK, pa.array(fired_under, pa.int64()))
 
 
 def _parts(draw: Random, rows: pa.Table) -> tuple[pa.Table, ...]:

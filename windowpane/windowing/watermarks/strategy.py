@@ -127,9 +127,9 @@ class Watermarks:
     def at_once(self) -> Watermarks:
         """Let rows close windows in the micro-batch that brings them, not in the one after.
 
-        Rows are judged as before, by the watermark of the batches before them; then the one that they make is in force. Results
-        are the same, and come one trigger interval sooner. Windowpane makes such a watermark itself, so a bucket works twice in a
-        batch whose rows move it. With ``with_idleness`` or ``not_behind_now`` the query runs a batch at each trigger.
+        Rows are late as before, under the watermark of the batches before them; then the watermark advances to the one that they
+        make. Results are the same, one trigger interval sooner. Windowpane makes such a watermark itself, so a bucket works twice
+        in a batch whose rows advance it. With ``with_idleness`` or ``not_behind_now`` the query runs a batch at each trigger.
 
         Example:
             >>> wp.Watermarks.bounded("5 minutes").at_once()

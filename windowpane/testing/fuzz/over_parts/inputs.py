@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
-from windowpane.hidden_columns import JUDGING_WATERMARK, PARTITION, POSITION, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.testing.fuzz.columns import COLUMNS, values
 from windowpane.testing.fuzz.over_parts.windows import random_spec
 from windowpane.windowing.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, Row
@@ -133,8 +133,8 @@ def _beyond(rng: Random, program: OverProgram, kind: pa.DataType) -> tuple[OverP
         lenient = replace(program, on_inconsistent=Inconsistent.WARN, append_only=False, time_column=None, has_late_output=False)
         return lenient, _Shape(strays=True, largest=largest), "changes that cannot be"
     if dice < 0.2:
-        upstream = rng.choice([Upstream.WINDOW, Upstream.JUDGED_WINDOW])
-        return replace(program, upstream=upstream), _Shape(largest=largest), "rows judged one by one"
+        upstream = rng.choice([Upstream.WINDOW, Upstream.WINDOW_WITH_WATERMARKS])
+        return replace(program, upstream=upstream), _Shape(largest=largest), "rows of an earlier window"
     return program, _Shape(largest=largest), ""
 
 
@@ -187,9 +187,9 @@ class _Source:
             at = self._value(min(2 * number + self._rng.randint(-2, 3), 15))
             self._watermark = max(before, (at - _EPOCH) // dt.timedelta(microseconds=1))
         rows = self._table(entries)
-        if self._program.upstream is Upstream.JUDGED_WINDOW:
-            judged = [self._rng.choice([before, self._watermark]) for _ in entries]
-            rows = rows.append_column(JUDGING_WATERMARK, pa.array(judged, pa.int64()))
+        if self._program.upstream is Upstream.WINDOW_WITH_WATERMARKS:
+            fired_under = [self._rng.choice([before, self._watermark]) for _ in entries]
+            rows = rows.append_column(FIRING_WATERMARK, pa.array(fired_under, pa.int64()))
         return Batch(rows, self._watermark, self._rng.random() < 0.5)
 
     def _table(self, entries: list[tuple[str, Row]]) -> pa.Table:

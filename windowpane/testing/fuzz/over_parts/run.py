@@ -18,7 +18,7 @@ from windowpane.engines.over.program import LATE, Emit, OverProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import WindowpaneError
-from windowpane.hidden_columns import JUDGING_WATERMARK, PREFIX, TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, TIME
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.codec import encode_key
 from windowpane.state.memory import MemoryBlobStore
@@ -67,7 +67,7 @@ def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngi
         if reference.counters != engine.counters:
             return [f"batch {number}: counters {reference.counters}, got {engine.counters}"]
         for output, name in ((MAIN, "main"), (LATE, "late")):
-            rows = [_visible(tables.get(output), [TIME, JUDGING_WATERMARK]) for tables in (expected, got)]
+            rows = [_visible(tables.get(output), [TIME, FIRING_WATERMARK]) for tables in (expected, got)]
             found = _difference(trial.program, *rows) if output == MAIN else difference(*rows)
             if found is not None:
                 return [f"batch {number}, {name}: {found}"]
