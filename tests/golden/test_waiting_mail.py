@@ -1,4 +1,4 @@
-"""A store of an earlier version with changes that wait for views as blobs, a letter that is settled, and views without rows yet.
+"""A store of an earlier version: changes wait for views as blobs, a change set is settled, and views have no rows yet.
 
 It was kept before changes stood in files: by a session with the views of ``before.sql`` and the changes of ``after.sql``, none of
 which was delivered.
@@ -54,7 +54,7 @@ def test_a_crash_while_they_are_moved_to_files_changes_nothing(tmp_path: Path, m
         return True
 
     with monkeypatch.context() as patched:
-        patched.setattr("windowpane.sql.on_spark.mail.write_shared", crashing)
+        patched.setattr("windowpane.sql.on_spark.pending_changes.write_shared", crashing)
         with pytest.raises(KeyboardInterrupt):
             Session(object(), str(store))
     with Session() as embedded, Session(object(), str(store)) as session:

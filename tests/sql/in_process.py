@@ -1,6 +1,6 @@
-"""Sessions whose views run in stages on buckets, as on Spark, in this process: no JVM; the same letters, stages and engines.
+"""Sessions whose views run in stages on buckets, as on Spark, in this process: no JVM; the same change sets, stages and engines.
 
-A source is a folder of Parquet files. A batch has the oldest letter that is left, and one file of each source, in two tasks.
+A source is a folder of Parquet files. A batch has the oldest change set that is left, and one file of each source, in two tasks.
 Window programs are Spark's alone: here groups run on the nodes, too.
 """
 
@@ -28,7 +28,7 @@ from windowpane.sql import Session
 from windowpane.sql.on_spark import view_batches, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.stages import STAGE
@@ -39,13 +39,13 @@ BUCKETS, TASKS = 3, 2
 
 @dataclass(frozen=True)
 class Files:
-    """Stands for the DataFrame of a source, or of letters: the files of a folder, one a batch.
+    """Stands for the DataFrame of a source, or of change sets: the files of a folder, one a batch.
 
     Args:
         folder: has the files.
-        columns: those that are read; ``None`` for letters.
+        columns: those that are read; ``None`` for change sets.
         partition: the column with the number of the task.
-        is_shared: whether tasks share a letter.
+        is_shared: whether tasks share a change set.
     """
 
     folder: Path
@@ -59,11 +59,11 @@ class Files:
         return sorted(self.folder.glob("*.parquet"), key=lambda path: int(path.stem))
 
     def known(self, path: Path) -> str:
-        """Return by what it is known that a file was read: letters by their names alone."""
+        """Return by what it is known that a file was read: change sets by their names alone."""
         return path.name if self.columns is None else str(path)
 
     def tasks(self, path: Path | None) -> list[list[pa.RecordBatch]]:
-        """Return the rows of a file as tasks get them: those of a source in several, those of a letter in one, unless shared."""
+        """Return the rows of a file as tasks get them: of a source several tasks, of a change set one, unless it is shared."""
         if path is None:
             return []
         table = pq.read_table(path, columns=None if self.columns is None else list(self.columns))
@@ -168,15 +168,15 @@ CHECKPOINTS: defaultdict[str, Checkpoint] = defaultdict(Checkpoint)
 class Queries(ViewQueries):
     """In the place of the queries of a session; the files are those of a session with Spark."""
 
-    def __init__(self, spark: object, store: str, mail: Mail, answer, ingest) -> None:
-        self._mail, self._answer, self._ingest = mail, answer, ingest
+    def __init__(self, spark: object, store: str, pending: PendingChanges, answer, ingest) -> None:
+        self._pending, self._answer, self._ingest = pending, answer, ingest
         self._folder = Path(mkdtemp(prefix="windowpane-test-") if store == ":memory:" else f"{store}.streams")
         self._sharing: set[str] = set()
         self._tables: dict[str, tuple[Files, set[Path]]] = {}
         self._flows: dict[str, tuple[InProcess, LogWriter, Callable[[], None]]] = {}
         self.is_remote = False
 
-    def letters(self, name: str, spark: object) -> Files:
+    def change_sets(self, name: str, spark: object) -> Files:
         return Files(self.inbox(name), is_shared=name in self._sharing)
 
     def is_running(self, name: str) -> bool:
@@ -204,7 +204,7 @@ class Queries(ViewQueries):
         if name in self._flows:
             self._finish_spread(held, *self._flows[name])
             return
-        for path in self.letters(name, None).paths:
+        for path in self.change_sets(name, None).paths:
             if path.name not in held.taken:
                 self._answer(name, pq.read_table(path), held.number)
                 held.taken.add(path.name)

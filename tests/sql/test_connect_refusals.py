@@ -13,7 +13,7 @@ from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError
 from windowpane.spark.queries import batch_query
 from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.queries import ViewQueries
 
 SOURCES = """
@@ -96,7 +96,7 @@ def test_a_folder_that_the_server_does_not_see_is_refused(tmp_path: Path, monkey
     store = str(tmp_path / "views.duckdb")
     storage = Storage(store)
     with pytest.raises(UnsupportedStoreError, match="the server of Spark Connect does not see this folder"):
-        ViewQueries(object(), store, Mail(storage), lambda *_: None, lambda *_: None)
+        ViewQueries(object(), store, PendingChanges(storage), lambda *_: None, lambda *_: None)
     storage.close()
     assert len(seen) == 1
     assert list(Path(f"{store}.streams").iterdir()) == []

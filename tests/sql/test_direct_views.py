@@ -16,7 +16,7 @@ from tests.sql.in_process import Queries, run_in_process
 from tests.sql.test_streamed_views import forget_last_commits, held
 from windowpane.errors import StaleViewError, UnexpectedError, WindowpaneError
 from windowpane.sql import Session
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 
 COLUMNS = {"sym": pa.string(), "bid": pa.float64(), "size": pa.int64(), "at": pa.timestamp("us")}
@@ -136,7 +136,7 @@ def test_every_kind_of_view_holds_what_the_embedded_engine_has(seed: int, tmp_pa
         )  # for the view "again", which has its watermark twice
 
 
-def test_changes_that_come_while_a_letter_is_on_its_way_are_in_the_next_one(tmp_path: Path, monkeypatch) -> None:
+def test_changes_that_come_while_a_change_set_is_on_its_way_are_in_the_next_one(tmp_path: Path, monkeypatch) -> None:
     choices = random.Random(3)
     views = {"by_sym": VIEWS["by_sym"], "totals": VIEWS["totals"]}
     with in_process(), made(object(), tmp_path, views) as session, made(None, tmp_path, views) as embedded:
@@ -148,7 +148,7 @@ def test_changes_that_come_while_a_letter_is_on_its_way_are_in_the_next_one(tmp_
             write(tmp_path / "trades", number, choices)
             runner._queries.finish("by_sym")  # a batch between two flushes
             with monkeypatch.context() as patched:
-                patched.setattr(Mail, "sent", crashing)  # the letter lies in the inbox by then
+                patched.setattr(PendingChanges, "sent", crashing)  # the change set lies in the inbox by then
                 runner._is_due = True
                 with pytest.raises(RuntimeError, match="crash"):
                     runner.deliver()
@@ -162,7 +162,7 @@ def crashing(*_: object) -> None:
     raise RuntimeError("crash")
 
 
-def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_letter(monkeypatch) -> None:
+def test_a_view_does_not_close_before_the_view_that_it_reads_has_taken_its_change_set(monkeypatch) -> None:
     with in_process(), Session(object()) as session:
         session.run("CREATE TABLE t (k int, at timestamp, WATERMARK FOR at AS at) APPEND ONLY")
         session.run("CREATE MATERIALIZED VIEW v AS SELECT k, at FROM t")
@@ -223,7 +223,7 @@ def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(
         before = held(session, views)
         plan = [row[0] for row in session.query("EXPLAIN CREATE MATERIALIZED VIEW x AS " + VIEWS["named"]).rows()]
         assert plan[0] == (
-            "One streaming query on Spark from source 'trades', whose rows are not stored; changes of 'names' come with letters"
+            "One streaming query on Spark from source 'trades', whose rows are not stored; changes of 'names' come in change sets"
         )
     with made(None, tmp_path, views) as session:
         assert held(session, views) == before

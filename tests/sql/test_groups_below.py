@@ -23,7 +23,7 @@ from windowpane.spark.stages.blobs import pack, unpack
 from windowpane.sql import Session
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Node, Over, Scan, TopN, every_node
 from windowpane.sql.on_spark import view_streams
-from windowpane.sql.on_spark.letters import clock_table
+from windowpane.sql.on_spark.change_sets import clock_table
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.programs import groups_below as below
 from windowpane.sql.on_spark.programs.groups_below import GROUPS, SpreadPlan, groups_below
@@ -270,7 +270,7 @@ def test_a_view_with_a_program_below_is_not_opened_where_it_would_have_none(tmp_
         with made(object(), tmp_path, {"first": VIEWS["first"]}, store) as session:
             assert isinstance(session._runner, SparkRunner)
             view = session._runner._streams.view("first")
-            assert session._runner._mail.stream("first").plan == kept + plan_text(view.job.node)
+            assert session._runner._pending.stream("first").plan == kept + plan_text(view.job.node)
         made(object(), tmp_path, {}, store).close()
         patched.setattr(view_streams, "groups_below", lambda node, *_: SpreadPlan(node))
         with pytest.raises(ChangedPlanError, match="first"):

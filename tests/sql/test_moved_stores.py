@@ -59,7 +59,7 @@ def test_a_store_goes_on_in_another_folder(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
-def test_a_copy_of_a_store_takes_no_letter_twice_on_spark(
+def test_a_copy_of_a_store_takes_no_change_set_twice_on_spark(
     spark, tmp_path: Path, every_key_is_unique: Watch, parallelism: int
 ) -> None:
     first, copied = tmp_path / "first", tmp_path / "a [copy]"
@@ -75,7 +75,7 @@ def test_a_copy_of_a_store_takes_no_letter_twice_on_spark(
             assert held(session) == [[["1", "2", "15"], ["2", "2", "21"], ["3", "1", None]], [["5", "36"]]]
 
 
-@pytest.mark.parametrize("filled", [True, False], ids=["a letter", "its first letter"])
+@pytest.mark.parametrize("filled", [True, False], ids=["a change set", "its first change set"])
 def test_changes_that_wait_for_a_view_are_not_passed_over_without_spark(tmp_path: Path, monkeypatch, filled: bool) -> None:
     """The folder is kept as it is at the kill: the session would remove a view that has not had its first rows."""
     run_in_process(monkeypatch)

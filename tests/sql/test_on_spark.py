@@ -140,7 +140,7 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
 
     def crashing(self, *given) -> None:
         in_a_batch = threading.current_thread() is not threading.main_thread()
-        number = self.log.last() + 1 if isinstance(self, LogWriter) else self._mail.stream("mv").batch + 1
+        number = self.log.last() + 1 if isinstance(self, LogWriter) else self._pending.stream("mv").batch + 1
         when = crashes.pop() if crashes and in_a_batch and number > 0 else None
         if when == "before":
             raise RuntimeError("crash before")
@@ -162,9 +162,9 @@ def test_a_batch_that_is_repeated_after_a_crash_counts_once(spark, tmp_path: Pat
         assert sorted(session.query("SELECT * FROM mv").rows()) == [(1, 6), (2, 3)]
 
 
-def test_tasks_share_large_letters_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
+def test_tasks_share_large_change_sets_over_a_restart(spark, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(view_batches, "PART_ROWS", 7)
-    monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=2_000))
+    monkeypatch.setattr(spark_runner, "LARGE_CHANGE_SET", replace(spark_runner.LARGE_CHANGE_SET, usual=2_000))
     store, take, crashes = str(tmp_path / "views.duckdb"), ViewBatches.take, ["crash"]
 
     def crashing(self, name: str) -> None:

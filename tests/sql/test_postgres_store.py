@@ -367,5 +367,5 @@ def test_a_view_is_read_back_from_its_table_with_every_type(open_session) -> Non
         view = session._catalog.entries["v"]
         with session._storage.transaction():
             session._storage.run("DELETE FROM main.v")
-            session._runner._deliveries.served.copy(view)
+            session._runner._deliveries.view_tables.copy(view)
         assert session.query("SELECT * FROM v ORDER BY k").text_rows() == before

@@ -21,8 +21,8 @@ from windowpane.sql import Session
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark import change_log, spark_runner, view_batches
 from windowpane.sql.on_spark.change_log import ChangeLog
-from windowpane.sql.on_spark.letters import Letter
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.change_sets import ChangeSet
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.on_spark.view_batches import ViewBatches
 from windowpane.sql.upkeep.stored_changes import StoredChanges
@@ -66,7 +66,7 @@ def expected(changes: tuple[str, ...]) -> dict[str, list[list[str | None]]]:
 
 
 def inodes(streams: Path) -> dict[int, int]:
-    """Return how many names each file of changes has that letters name."""
+    """Return how many names each file of changes has that change sets name."""
     found: dict[int, int] = {}
     for path in streams.glob("*/received/*"):
         assert path.suffix == ".parquet"
@@ -77,8 +77,8 @@ def inodes(streams: Path) -> dict[int, int]:
 def unnamed(session: Session, streams: Path) -> set[str]:
     """Return the files of changes that nothing will read."""
     waiting = {file for (file,) in session._storage.run("SELECT file FROM windowpane.mail")}
-    for letter in streams.glob("*/inbox/*.parquet"):
-        waiting |= set(json.loads(pq.read_metadata(letter).metadata[b"windowpane.files"]))
+    for change_set in streams.glob("*/inbox/*.parquet"):
+        waiting |= set(json.loads(pq.read_metadata(change_set).metadata[b"windowpane.files"]))
     return {path.name for path in streams.glob("*/received/*")} - waiting
 
 
@@ -89,10 +89,10 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a file of changes have a part for each row or two, and tasks share most letters."""
+    """Let a file of changes have a part for each row or two, and tasks share most change sets."""
     monkeypatch.setattr(view_batches, "PART_ROWS", 2)
     monkeypatch.setattr(change_log, "_TOGETHER_ROWS", 2)
-    monkeypatch.setattr(spark_runner, "LARGE_LETTER", replace(spark_runner.LARGE_LETTER, usual=600))
+    monkeypatch.setattr(spark_runner, "LARGE_CHANGE_SET", replace(spark_runner.LARGE_CHANGE_SET, usual=600))
 
 
 @pytest.mark.parametrize("parallelism", [0, 1], ids=["spread", "on the driver"])
@@ -105,7 +105,7 @@ def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path
         session.run(f"{CHANGES[0]}; FLUSH")
         assert sorted(inodes(streams).values()) == [1, 1, 3]  # names, totals -> whole, and t, which three views read
         assert held(session) == expected(CHANGES[:1])
-        for number in range(10, 14):  # letters are kept a while, since Spark may ask for the last ones again
+        for number in range(10, 14):  # change sets are kept a while, since Spark may ask for the last ones again
             session.run(f"INSERT INTO t VALUES ({number}, 'z', NULL); FLUSH")
         assert len(list(streams.glob("*/inbox/*.parquet"))) <= 3 * len(VIEWS)
         assert sum(inodes(streams).values()) <= 4 * 3
@@ -116,7 +116,7 @@ def test_views_that_read_a_table_share_one_file_until_all_have_taken_it(tmp_path
         assert max(inodes(streams).values()) == 2
 
 
-def test_tasks_share_a_large_letter_and_read_each_part_once(tmp_path: Path, monkeypatch, small_parts) -> None:
+def test_tasks_share_a_large_change_set_and_read_each_part_once(tmp_path: Path, monkeypatch, small_parts) -> None:
     read: list[tuple[str, int | None]] = []
     held_in, tasks = change_log.held_in, Files.tasks
 
@@ -131,7 +131,7 @@ def test_tasks_share_a_large_letter_and_read_each_part_once(tmp_path: Path, monk
         taken.append([sum(batch.num_rows for batch in task) for task in found])
         return found
 
-    monkeypatch.setattr("windowpane.sql.on_spark.letters.held_in", noted)
+    monkeypatch.setattr("windowpane.sql.on_spark.change_sets.held_in", noted)
     monkeypatch.setattr(Files, "tasks", counted)
     with Session(object(), str(tmp_path / "views.duckdb")) as session:
         session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW small AS SELECT k, v FROM t WHERE v < 0")
@@ -196,32 +196,32 @@ def after_one_answer(finish: Callable) -> Callable:
 
 
 STEPS: dict[str, tuple[object, str, Callable]] = {
-    "the flush begins": (Mail, "begin", after),
+    "the flush begins": (PendingChanges, "begin", after),
     "the file is half written": (Storage, "pieces", after_one_part),
     "the file is written under its first name": (change_log, "_share", before),
     "the file has a second name": (change_log, "_share", after),
     "the file has all its names": (view_batches, "write_shared", after),
-    "the mail names it": (Mail, "post", after),
+    "a pending change names it": (PendingChanges, "post", after),
     "the flush is about to commit": (StoredChanges, "end_of_tables", after),
     "the flush is committed": (SparkRunner, "deliver", before),
-    "the letter is about to be settled": (Mail, "letter", after),
-    "the letter is settled": (Letter, "write", before),
-    "the letter lies in the inbox": (Letter, "write", after),
-    "the letter is about to be sent": (Mail, "sent", after),
+    "the change set is about to be settled": (PendingChanges, "due_change_set", after),
+    "the change set is settled": (ChangeSet, "write", before),
+    "the change set lies in the inbox": (ChangeSet, "write", after),
+    "the change set is about to be sent": (PendingChanges, "sent", after),
     "the query is about to take it": (Queries, "finish", before),
     "the batch begins": (Exchange, "tell", after),
     "the batch has run": (ChangeLog, "_complete", before),
     "the batch is in the change log": (ChangeLog, "_complete", after),
     "the batch is about to be taken": (ViewBatches, "_took", before),
-    "the files of a view are shared": (Mail, "took_directly", before),
-    "the batch is about to commit": (Mail, "took_directly", after),
+    "the files of a view are shared": (PendingChanges, "took_directly", before),
+    "the batch is about to commit": (PendingChanges, "took_directly", after),
     "the batch is committed": (ViewBatches, "_took", after),
     "the change log is trimmed": (ChangeLog, "trim", after),
     "one of three readers has answered": (Queries, "finish", after_one_answer),
-    "all batches are committed": (Mail, "answered", before),
-    "the answer is about to be noted": (Mail, "answered", after),
+    "all batches are committed": (PendingChanges, "answered", before),
+    "the answer is about to be noted": (PendingChanges, "answered", after),
     "the answer is noted": (spark_runner, "sweep", before),
-    "old letters are swept": (spark_runner, "sweep", after),
+    "old change sets are swept": (spark_runner, "sweep", after),
 }
 
 
@@ -343,7 +343,7 @@ def test_values_of_every_type_arrive_as_they_are(small_parts) -> None:
             assert len(rows) == 4
 
 
-def test_a_batch_without_changes_is_no_letter_to_a_view_on_the_driver() -> None:
+def test_a_batch_without_changes_is_no_change_set_for_a_view_on_the_driver() -> None:
     with Session(object()) as session:
         session.run("CREATE TABLE t (v int); CREATE MATERIALIZED VIEW large AS SELECT v FROM t WHERE v > 5")
         session.run("SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM large")

@@ -18,7 +18,7 @@ import pytest
 from windowpane.errors import StoreError, UnexpectedError, UnsupportedSqlError
 from windowpane.sql import Session
 from windowpane.sql.on_spark import view_streams
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.spark_runner import SparkRunner
 from windowpane.sql.on_spark.view_batches import ViewBatches
 from windowpane.sql.on_spark.view_streams import ViewStreams, plan_text
@@ -310,7 +310,7 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
             session.changelog("minutes")
         more(3)
         with monkeypatch.context() as patched:
-            patched.setattr(Mail, "took_directly", crashing)  # PostgreSQL has committed by then
+            patched.setattr(PendingChanges, "took_directly", crashing)  # PostgreSQL has committed by then
             with pytest.raises(UnexpectedError, match="crash"):
                 session.run("FLUSH")
         session.run("FLUSH")

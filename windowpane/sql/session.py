@@ -20,7 +20,7 @@ from windowpane.sql.catalog.definitions import STRICT_MODE, Definitions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.embedded import tables
-from windowpane.sql.embedded.postgres_views import ServedViews
+from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.state_file import opened
 from windowpane.sql.expressions.expr import MismatchError, quoted
 from windowpane.sql.expressions.types import BIGINT, INTERVAL, TIMESTAMPTZ, VARCHAR
@@ -107,7 +107,7 @@ class Session:
             spark, store = None, spark
         self._storage, server = opened(store, state)
         self._now = clock
-        served = None if server is None else ServedViews(self._storage, server)
+        view_tables = None if server is None else ViewTables(self._storage, server)
         self._catalog = Catalog()
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {
@@ -117,7 +117,7 @@ class Session:
             MOST_BYTES: "1GB",
         }
         self._bad_values = BadValues(self._storage)
-        deliveries = Deliveries(self._storage, self._catalog, served)
+        deliveries = Deliveries(self._storage, self._catalog, view_tables)
         self._runner = self._chosen_runner(spark, deliveries)
         self._definitions = Definitions(self._storage, self._catalog, self._clock, self._runner, deliveries, self._parameters)
         try:

@@ -1,4 +1,4 @@
-"""A query that hands every batch to a function: letters to views, rows to tables, and changes of views.
+"""A query that hands every batch to a function: change sets to views, rows to tables, and changes of views.
 
 The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
 process of Spark's driver: of a classic session that is this one. On Spark Connect it is another: see ``followed_query``.

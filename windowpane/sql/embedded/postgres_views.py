@@ -1,14 +1,15 @@
-"""Served views: where the store of a session is a PostgreSQL server, every materialized view stands there as a table.
+"""Views as tables of a PostgreSQL server: where it is the store of a session, every materialized view has a table there.
 
-The rows of a view, and the changes that its table has yet to see, stand in the state file; the changes leave it when PostgreSQL
-has committed them together with the number of their batch. A crash between the two delivers a batch again, which changes nothing.
+The rows of a view, and the changes that its table does not have yet, are in the state file; the changes are removed when
+PostgreSQL has committed them with the number of their batch. A crash between the two delivers a batch again, without effect.
+
 
 Layout: ``windowpane.served`` holds for each view its source, under which PostgreSQL counts batches, ``whole``, the number of the
 batch that holds all rows (the first one, or one that mends the table), the last number delivered, and whether the view is dropped
-here while its table may still be there. What waits is in an outbox named by the source. Changes of one transaction here have one
-number, and become one transaction there.
+in the state file, though its table may still exist. Changes that wait are in an outbox named by the source. Changes of one
+transaction here have one number, and become one transaction there.
 
-On Spark, tasks may write the batches of a view (``by_tasks``): its rows stand in PostgreSQL alone, and nothing waits here. Such a
+On Spark, tasks may write the batches of a view (``by_tasks``): only PostgreSQL stores its rows, and nothing waits here. Such a
 view begins with an empty batch, number 0, which makes its table, or empties it; batch n of the query has the number n + 1.
 """
 
@@ -55,11 +56,11 @@ class _Table:
         return _batch(self.relation, self.outbox.batch(number), number, self.source, is_whole=number == self.whole)
 
 
-class ServedViews:
-    """The views of a session as tables of a PostgreSQL server."""
+class ViewTables:
+    """The tables of a PostgreSQL server that hold the views of a session."""
 
     def __init__(self, storage: Storage, server: Server) -> None:
-        """Serve views of ``storage`` on ``server``."""
+        """Keep views of ``storage`` as tables of ``server``."""
         self._storage, self._server = storage, server
 
     def close(self) -> None:
@@ -69,9 +70,9 @@ class ServedViews:
     # --- in a transaction ------------------------------------------------------------------------------
 
     def take_up(self, views: Sequence[ViewInfo]) -> None:
-        """Serve views that are not, and let tables be filled anew that do not stand where the state left them.
+        """Make tables for views that have none, and fill tables anew that do not match the state.
 
-        So it is where one of the two was restored from an older copy, or a table was dropped.
+        They differ where one of the two was restored from an older copy, or a table was dropped.
         """
         with self._server.at_work() as server:
             numbers = server.numbers()
@@ -89,7 +90,7 @@ class ServedViews:
                 self._fill(table.relation, table.source, above=number)
 
     def add(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
-        """Begin to serve a view, with the rows it has; with none where tasks will write them.
+        """Make a table for a view, with the rows it has; with none where tasks will write them.
 
         Raises:
             WindowpaneError: PostgreSQL cannot be reached, or refuses it.
@@ -108,7 +109,7 @@ class ServedViews:
             self._fill(relation, source)
 
     def _fill(self, relation: Relation, source: str, above: int = 0) -> None:
-        """Let all rows of a view wait, in place of what waits."""
+        """Let all rows of a view wait, in place of the changes that wait."""
         number, outbox = next_batch(self._storage, above), self._outbox(relation, source)
         outbox.clear()
         outbox.put_all(number)
@@ -121,7 +122,7 @@ class ServedViews:
         return Outbox(self._storage, source, relation)
 
     def outboxes(self, views: Iterable[ViewInfo]) -> list[Outbox]:
-        """Return where changes of views wait."""
+        """Return the outboxes of the views."""
         return [table.outbox for table in self._tables(views)]
 
     def _tables(self, views: Iterable[ViewInfo]) -> list[_Table]:
@@ -131,7 +132,7 @@ class ServedViews:
         return [_Table(*entry, self._outbox(entry[0], entry[1])) for entry in found]
 
     def try_to_drop(self, view: str) -> None:
-        """Find what would be refused where a view is dropped.
+        """Check that a view can be dropped.
 
         Raises:
             StoreError: PostgreSQL cannot be reached, or something there depends on the table.
@@ -141,7 +142,7 @@ class ServedViews:
                 server.try_to_drop(view)
 
     def drop(self, view: ViewInfo) -> None:
-        """Serve a view no longer."""
+        """Forget a view; its table is dropped with the next delivery."""
         for table in self._tables([view]):
             table.outbox.drop()
         self._storage.run("UPDATE windowpane.served SET dropped = true WHERE view = ?", [view.relation.name])
@@ -158,9 +159,9 @@ class ServedViews:
         return {row[0] for row in self._storage.run("SELECT view FROM windowpane.served WHERE by_tasks AND NOT dropped")}
 
     def out_of_step(self) -> list[str]:
-        """Return views whose batches tasks write, and whose tables do not stand where the state left them.
+        """Return views whose batches tasks write, and whose tables do not match the state.
 
-        A table may be one batch ahead: a crash came between the two, and its number says so when the batch is run again.
+        A table may be one batch ahead, after a crash between the two: its number shows this when the batch is run again.
         """
         with self._server.at_work() as server:
             numbers = server.numbers()
@@ -168,7 +169,7 @@ class ServedViews:
         return [view for view, source, last in rows if numbers.get(source, _NEVER) not in (last, last + 1)]
 
     def begin_anew(self, view: ViewInfo) -> None:
-        """Let the batches of a view be numbered anew, in a transaction; its table is emptied with the first."""
+        """Number the batches of a view anew, in a transaction; the first one empties its table."""
         source = f"{self._server.state} {view.relation.name} {next_batch(self._storage)}"
         self._storage.run(
             "UPDATE windowpane.served SET source = ?, last = ? WHERE view = ?", [source, _NEVER, view.relation.name]
@@ -190,7 +191,7 @@ class ServedViews:
             return server.begin_staging(batch)
 
     def merge(self, view: ViewInfo, number: int, staging: str) -> None:
-        """Apply a batch that tasks have brought, in the transaction that writes here how far the view is."""
+        """Apply a batch that tasks have brought, in the transaction that writes the progress of the view here."""
         source, _ = self._place(view)
         batch = self._empty(view, number + 1, source)
         with self._server.at_work() as server:
@@ -198,7 +199,7 @@ class ServedViews:
         self._storage.run("UPDATE windowpane.served SET last = ? WHERE source = ?", [number + 1, source])
 
     def copy(self, view: ViewInfo) -> None:
-        """Let the storage hold what stands in PostgreSQL of a view whose batches tasks write, in a transaction.
+        """Copy the rows of a view whose batches tasks write from PostgreSQL to the storage, in a transaction.
 
         Raises:
             StoreError: a crash left the two apart; FLUSH brings them together.
@@ -230,10 +231,10 @@ class ServedViews:
     # --- after it --------------------------------------------------------------------------------------
 
     def deliver(self, views: Iterable[ViewInfo]) -> None:
-        """Bring the tables in PostgreSQL up to date, in the order of what happened here.
+        """Bring the tables in PostgreSQL up to date, in the order of the changes here.
 
         Raises:
-            StoreError: PostgreSQL cannot be reached, or refuses a value; what waits goes on waiting.
+            StoreError: PostgreSQL cannot be reached, or refuses a value; the changes still wait.
         """
         try:
             self._deliver(views)
@@ -262,7 +263,7 @@ class ServedViews:
 
 
 def _batch(relation: Relation, changes: pa.Table, number: int, source: str, *, is_whole: bool = False) -> Batch:
-    # As a key, jsonb would be one where its texts are two.
+    # In a key, jsonb would make one value of two texts.
     columns = [column for column in relation.columns if column.name not in relation.key]
     types = {column.name: "jsonb" for column in columns if column.type == JSONB}
     types |= {column.name: "jsonb[]" for column in columns if column.type.element == JSONB}

@@ -1,9 +1,9 @@
 """What a batch of a view that is spread over Spark writes: its change log, or a staging table of PostgreSQL.
 
-A batch has two halves. Here is the first: tell the tasks how far the view was, run them, and keep what they changed with how far
-the view is then. It asks nothing of the session, so on Spark Connect it runs in a process of the server. The second half, in the
-process of the session, takes the batches that are in the log into the store, in the order of their numbers, each with its number
-in one transaction. A crash between the halves leaves a batch in the log, which is taken when the store is opened.
+A batch has two halves. Here is the first: it sends the tasks the progress of the view, runs them, and keeps what they changed,
+with the progress behind it. It does not need the session, so on Spark Connect it runs in a process of the server. The second
+half, in the process of the session, takes the batches in the log into the store, in the order of their numbers, each with its
+number in one transaction. A crash between the halves leaves a batch in the log, which is taken when the store is opened.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from windowpane.stores.batches import GONE
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a batch has brought its view.
+    """The progress of a view before and behind a batch.
 
     Args:
-        before: how far it was before the batch.
-        after: how far it is behind it.
+        before: before the batch.
+        after: behind it.
         late: how many rows of each source were late.
     """
 
@@ -53,11 +53,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LogWriter:
-    """Writes the batches of a view to its change log; one that is there is run for the sake of its state.
+    """Writes the batches of a view to its change log; one that the log has is run again only for the sake of its state.
 
     Args:
         log: the change log.
-        exchange: the ``BatchExchange`` by which a batch and its tasks tell each other.
+        exchange: the ``BatchExchange`` between a batch and its tasks.
     """
 
     log: ChangeLog
@@ -73,11 +73,11 @@ class LogWriter:
         self.run(rows, number)
 
     def begin(self, number: int, spark: Any) -> None:
-        """Tell the tasks of a batch how far its sources were before it; a batch that is run again is told what it was."""
+        """Send the tasks of a batch the progress before it; a batch that is run again gets the same."""
         self.exchange.tell(self._before(number).text(), spark)
 
     def run(self, rows: Any, number: int) -> None:
-        """Run a batch whose tasks know what to begin with."""
+        """Run a batch, after ``begin``."""
         from windowpane.spark.queries.batch_query import run_only
 
         if number <= self.log.last():
@@ -86,7 +86,7 @@ class LogWriter:
             self.log.write(rows, number, lambda: self.outcome(number).text())
 
     def outcome(self, number: int) -> Outcome:
-        """Return how far a batch has brought the view, once its tasks have run."""
+        """Return the outcome of a batch, once its tasks have run."""
         before, reports = self._before(number), self.exchange.reports
         late: dict[str, int] = {}
         for report in reports:
@@ -109,15 +109,15 @@ class LogWriter:
 
 @dataclass(frozen=True)
 class ServerWriter:
-    """Lets tasks write the batches of a view to PostgreSQL, and nothing else, as long as nobody reads the view.
+    """Lets tasks write the batches of a view to PostgreSQL, and nowhere else, as long as no view or sink reads it.
 
-    This needs the process of the session, for the rows go from there with the number of the batch in one transaction.
+    It runs in the process of the session, which merges the rows and the number of the batch in one transaction.
 
     Args:
-        logged: writes those that somebody reads.
-        is_read: whether somebody reads the view now.
+        logged: writes the batches while something reads the view.
+        is_read: whether a view or sink reads the view now.
         stage: brings a batch to a staging table, and returns its name.
-        took: merges that, unless somebody reads the view by now, and says whether it did.
+        took: merges the staging table, unless something reads the view by now, and says whether it did.
     """
 
     logged: LogWriter
@@ -127,7 +127,7 @@ class ServerWriter:
 
     @property
     def exchange(self) -> Any:
-        """The ``BatchExchange`` by which a batch and its tasks tell each other."""
+        """The ``BatchExchange`` between a batch and its tasks."""
         return self.logged.exchange
 
     def __call__(self, rows: Any, number: int) -> None:
@@ -136,11 +136,11 @@ class ServerWriter:
         self.run(rows, number)
 
     def begin(self, number: int, spark: Any) -> None:
-        """Tell the tasks of a batch how far its sources were before it."""
+        """Send the tasks of a batch the progress before it."""
         self.logged.begin(number, spark)
 
     def run(self, rows: Any, number: int) -> None:
-        """Run a batch whose tasks know what to begin with."""
+        """Run a batch, after ``begin``."""
         if number > self.logged.log.last() and not self.is_read():
             staging, outcome = self.stage(rows, number), self.logged.outcome(number)
             if self.took(number, outcome, staging):
@@ -164,7 +164,7 @@ class ToStaging:
     ids: Mapping[str, str]
 
     def __call__(self, partition: int, batches: Iterator[pa.RecordBatch]) -> None:
-        """Take the blobs of a partition; where there are none, the server is not asked."""
+        """Copy the blobs of a partition; without any, it does not connect to the server."""
         tables = (self._named(from_stream(blob.as_py())) for batch in batches for blob in batch.column("blob"))
         for first in tables:
             store = PostgresStore(self.url)

@@ -1,17 +1,16 @@
 """Files of changes: each is written once, and all views that read the relation share it.
 
 Layout of a file: Parquet, one row for each part of the changes, an Arrow table as ``blob``. A view that reads them has the file
-under a name in its own folder, a hard link; the file is gone when the last of them has removed its name.
+under a name in its own folder, a hard link; the file is removed when the last of them has removed its name.
 
 The change log of a view is what each batch of its query changed, as tasks wrote it: ``<number of the batch>/part-*.parquet``, and
-``_outcome.json``, which says how far the batch has brought the view. The rows of a batch do not pass the driver on their way
-here. The folder of a batch appears whole, under a name that is written once: Spark may run a batch again after a crash, with the
-same result, and the first folder stays. (Earlier versions wrote folders without an outcome: such a batch was not taken, is run
-again, and replaced.) Of the last batch that was taken the outcome stays, which the next one begins with.
+``_outcome.json``, the progress of the view behind the batch. These rows never pass through the driver. The folder of a batch
+appears whole, under a name that is written once: Spark may run a batch again after a crash, with the same result, and the first
+folder stays. (Earlier versions wrote folders without an outcome: such a batch was not taken, is run again, and replaced.) The
+outcome of the last batch that was taken stays, since the next one begins with it.
 
-What changed in the store, in tables and in views whose operators run on the driver, the driver writes, part by part, straight
-into the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing
-names.
+Changes of tables, and of views whose operators run on the driver, are in the store. The driver writes them, part by part, into
+the folders of the readers, inside the transaction that takes the changes. A crash before its end leaves files that nothing names.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _BLOBS = 1
 another number."""
 
 _TOGETHER_ROWS, _TOGETHER_BYTES = 100_000, 16 * 2**20
-"""So many changes are enough to bring them to the store: a statement for each small part costs as much again."""
+"""So many changes are brought to the store together: a statement for each small part costs as much again."""
 
 _SCHEMA = pa.schema([("blob", pa.binary())])
 
@@ -47,7 +46,7 @@ class ChangeLog:
     """The change log in a folder.
 
     Args:
-        folder: where it is; it may not be there yet.
+        folder: where it is; it may not exist yet.
     """
 
     folder: Path
@@ -58,7 +57,7 @@ class ChangeLog:
         Args:
             rows: the batch.
             number: of the batch.
-            outcome: says, once it has run, how far it has brought the view.
+            outcome: returns the outcome of the batch once it has run, as text.
 
         Raises:
             SqlRunError: a task failed.
@@ -70,7 +69,7 @@ class ChangeLog:
         self._complete(draft, number, outcome())
 
     def note(self, number: int, outcome: str) -> None:
-        """Keep how far a batch has brought the view whose changes are elsewhere."""
+        """Keep the outcome of a batch whose changes are elsewhere."""
         draft = self._draft(number)
         draft.mkdir(parents=True)
         self._complete(draft, number, outcome)
@@ -88,7 +87,7 @@ class ChangeLog:
             shutil.rmtree(draft)
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the batches that are here, in their order."""
+        """Return the numbers of the batches in the log, ascending."""
         return sorted(int(path.parent.name) for path in self.folder.glob(f"[0-9]*/{_OUTCOME}"))
 
     def last(self) -> int:
@@ -96,7 +95,7 @@ class ChangeLog:
         return max(self.numbers(), default=-1)
 
     def outcome(self, number: int) -> str:
-        """Return how far a batch has brought the view."""
+        """Return the outcome of a batch, as text."""
         return (self._batch(number) / _OUTCOME).read_text(encoding="utf-8")
 
     def changes(self, number: int) -> Iterator[pa.Table]:
@@ -111,7 +110,7 @@ class ChangeLog:
             yield pa.concat_tables(held)
 
     def share(self, number: int, folder: Path) -> Iterator[Path]:
-        """Let the files of a batch that have changes stand in another folder, too, where they stay; yield them.
+        """Link the files of a batch that have changes into another folder, too, where they stay; yield them.
 
         It may be done again.
         """
@@ -132,7 +131,7 @@ class ChangeLog:
         return read_parquet(spark, self._batch(number), RESULT)
 
     def trim(self, number: int) -> None:
-        """Forget the changes of batches up to a number, and how far all but the last of them have brought the view."""
+        """Remove the changes of batches up to a number, and the outcomes of all but the last of them."""
         for folder in self.folder.glob("[0-9]*"):
             if int(folder.name) < number:
                 shutil.rmtree(folder)
@@ -147,7 +146,7 @@ class ChangeLog:
         return self.folder / f"{number:012}"
 
     def _draft(self, number: int) -> Path:
-        """Return where a run of a batch writes: another one may still be at it."""
+        """Return where a run of a batch writes; another run of it may still be writing."""
         return self.folder / f".{number:012}.{uuid.uuid4().hex}.draft"
 
     def _parts(self, number: int) -> list[Path]:
@@ -163,7 +162,7 @@ def _is_enough(tables: Sequence[pa.Table]) -> bool:
 def write_shared(changes: Iterable[pa.Table], readers: Sequence[Path]) -> bool:
     """Write changes to a file, a row group a part, that has a name for each of its readers; say whether there are any.
 
-    A file that is there under such a name is replaced: it is left over from a transaction that was rolled back.
+    A file that has such a name is replaced: it is left over from a transaction that was rolled back.
 
     Args:
         changes: the parts, none without rows; one is in memory at a time.
@@ -194,7 +193,7 @@ def held_in(path: Path, group: int | None = None) -> Iterator[pa.Table]:
 
 
 def _share(path: Path, target: Path) -> None:
-    """Let a file have a second name, or, where a file system has none, a copy; it appears whole."""
+    """Give a file a second name, or make a copy where the file system has no links; it appears whole."""
     draft = target.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""What sessions of Spark Connect refuse: whatever lets rows pass the process of the session, for batches run on the server.
+"""What sessions of Spark Connect refuse: all that needs rows in the process of the session, since batches run on the server.
 
 - The rows of a table with a connector, or of a source that something reads in the store, are stored: a classic session inserts
   them batch by batch.
@@ -59,7 +59,7 @@ class ConnectLimits:
         Args:
             storage: the store.
             catalog: what it holds.
-            stored: tables with a connector whose rows are stored; asked for only if all views may go on.
+            stored: tables with a connector whose rows are stored; read only if no view is refused.
 
         Raises:
             UnsupportedStoreError: naming the views, or else the tables.

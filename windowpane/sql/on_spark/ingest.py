@@ -1,7 +1,7 @@
 """Tables with a connector: a query of Spark reads what is new, and every batch of it is one chunk of the table.
 
-Rows and the number of the batch are written in one transaction, so a batch that is repeated after a crash counts once. From the
-table they go on to the views with the next flush, like rows that were inserted.
+Rows and the number of the batch are written in one transaction, so a batch that is repeated after a crash counts once. The next
+flush takes the rows to the views, like rows that were inserted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowpane.sql.catalog.entries import Catalog, TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.parse.connector_options import known_connector
 from windowpane.sql.parse.positions import Place, Text
 from windowpane.sql.streaming.clock import Watermarks
@@ -30,17 +30,17 @@ _NEEDED = {
     "socket": ("host", "port"),
     "kafka": ("kafka.bootstrap.servers",),
 }
-"""The connectors of Spark, and the options that each needs; all others go to Spark as they stand."""
+"""The connectors of Spark, and the options that each needs; all other options are given to Spark as written."""
 
 _ENDLESS = ("rate", "socket", "kafka")
-"""Those whose rows may come faster than they are taken."""
+"""Connectors whose rows may arrive faster than they are taken."""
 
-_PASSING = ("socket",)
-"""Those that cannot be asked again for what they gave."""
+_NOT_REPLAYABLE = ("socket",)
+"""Connectors that cannot read the same rows again."""
 
 
 def check_options(options: Mapping[str, str], place: Place) -> None:
-    """Refuse a connector that is none of Spark's, or one without an option that it needs.
+    """Refuse a connector that Spark does not have, or one without an option that it needs.
 
     Raises:
         SqlError: naming it.
@@ -55,13 +55,13 @@ def with_connector(tables: Iterable[TableInfo]) -> list[TableInfo]:
 
 
 def is_endless(table: TableInfo) -> bool:
-    """Whether rows of a table with a connector may come faster than they are taken."""
+    """Whether rows of a table with a connector may arrive faster than they are taken."""
     return table.options["connector"] in _ENDLESS
 
 
-def is_passing(table: TableInfo) -> bool:
-    """Whether the source of a table cannot be asked again for what it gave, so that every session begins anew with it."""
-    return table.options["connector"] in _PASSING
+def is_replayable(table: TableInfo) -> bool:
+    """Whether the source of a table can read the same rows again; else every session begins anew with it."""
+    return table.options["connector"] not in _NOT_REPLAYABLE
 
 
 def given_columns(info: TableInfo) -> tuple[str, ...]:
@@ -72,9 +72,9 @@ def given_columns(info: TableInfo) -> tuple[str, ...]:
 class Ingest:
     """Fills tables from Spark's sources."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, mail: Mail) -> None:
+    def __init__(self, storage: Storage, catalog: Catalog, clock: Watermarks, pending: PendingChanges) -> None:
         """Fill tables of ``catalog``."""
-        self._storage, self._catalog, self._clock, self._mail = storage, catalog, clock, mail
+        self._storage, self._catalog, self._clock, self._pending = storage, catalog, clock, pending
 
     def rows(self, info: TableInfo, spark: Any) -> Any:
         """Return the streaming DataFrame that fills a table.
@@ -93,9 +93,9 @@ class Ingest:
         assert isinstance(info, TableInfo)
         try:
             with self._storage.transaction():
-                if number > self._mail.stream(name).batch:
+                if number > self._pending.stream(name).batch:
                     self._append(info, batch)
-                    self._mail.took(name, number)
+                    self._pending.took(name, number)
         except BaseException:
             self._clock.reload()
             raise

@@ -2,12 +2,12 @@
 
 State of OVER windows is that of their engines. Every other node keeps its inputs, or what they fold to, as rows in hash pages,
 one set an input, named by the number of the input; a row's hash is that of the columns it is spread by. A batch reads the pages
-of the keys it touches, and those in which the watermark passes something; the node's operator runs on what they hold as on its
-whole state, and what is left goes back into the pages. Who may mutate: this engine, once a batch. Recovery: Spark commits all
-state of a batch or none.
+of the keys it touches, and those with a row that the watermark passes. The node's operator runs on these pages as if they were
+its whole state, and its state behind the batch is written back. Who may mutate: this engine, once a batch. Recovery: Spark
+commits all state of a batch or none.
 
-Every batch tells every bucket the watermarks: clock tables come with the rows, one from each task that read any, and say
-together how far the watermarks are; the first bucket hands that on.
+Every bucket gets the watermarks with every batch: each task that read something adds a clock table to the rows, and the newest
+watermark of each relation counts. The first bucket sends them to the next stage.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Over
-from windowpane.sql.on_spark.letters import clock_of, is_initial, newest
+from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
 from windowpane.sql.on_spark.rowwise import task_storage, typed
 from windowpane.sql.on_spark.stages import HASH, Stage, column_types, hash_sql
-from windowpane.sql.streaming.clock import ToldClock
+from windowpane.sql.streaming.clock import FixedClock
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.freeing import closing_columns
 from windowpane.sql.streaming.joining import Joined
@@ -41,7 +41,7 @@ from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.windowing.times import MAX, MIN
 
 CLOCK_OUTPUT = MAIN + 1
-"""The output that hands the watermarks on."""
+"""The output with the watermarks for the next stage."""
 
 _OWNER = "stage"
 
@@ -82,18 +82,18 @@ class NodeEngine:
         self._stage, self._node, self._storage = stage, stage.node, task_storage()
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        """Run one batch of a bucket; the watermarks stand beside the rows."""
+        """Run one batch of a bucket; the watermarks are tables beside those of the rows."""
         batch = _Batch.of(rows, len(self._node.inputs))
-        handed_on = [(CLOCK_OUTPUT, batch.clock)] if batch.bucket == 0 else []
+        watermarks = [(CLOCK_OUTPUT, batch.clock)] if batch.bucket == 0 else []
         if batch.bucket and not self._stage.keys[0]:
             return BucketOutput()
         with self._storage.transaction():
-            result = self._operated(store, batch)
+            result = self._run_node(store, batch)
             changes = None if result is None else self._storage.arrow(f"SELECT * FROM {result}")
-        given = [(MAIN, changes)] if changes is not None and changes.num_rows else []
-        return BucketOutput([*given, *handed_on])
+        results = [(MAIN, changes)] if changes is not None and changes.num_rows else []
+        return BucketOutput([*results, *watermarks])
 
-    def _operated(self, store: BlobStore, batch: _Batch) -> str | None:
+    def _run_node(self, store: BlobStore, batch: _Batch) -> str | None:
         deltas: Deltas = [
             typed(self._storage, tables, column_types(source.columns)) if tables else None
             for tables, source in zip(batch.tables, self._node.inputs, strict=True)
@@ -124,7 +124,7 @@ class PagedNode:
 
     def run(self, deltas: Deltas, batch: _Batch) -> str | None:
         """Return the changes of the result."""
-        clock = ToldClock(clock_of(batch.clock))
+        clock = FixedClock(clock_of(batch.clock))
         operator = self._operator(clock)
         places = [self._places(pages, batch.hashes, clock) for pages in self._pages]
         for index, pages in enumerate(self._pages):
@@ -135,7 +135,7 @@ class PagedNode:
         operator.drop()
         return changes
 
-    def _operator(self, clock: ToldClock) -> Keyed | Folded | Joined | CloseSorter:
+    def _operator(self, clock: FixedClock) -> Keyed | Folded | Joined | CloseSorter:
         if isinstance(self._node, CloseSort):
             return CloseSorter(self._node, self._storage, _OWNER, clock)
         if isinstance(self._node, Aggregate) and folds(self._node):
@@ -144,8 +144,8 @@ class PagedNode:
             return Joined(self._node, self._storage, _OWNER, clock, whole=False)
         return Keyed(self._node, self._storage, _OWNER, clock)
 
-    def _places(self, pages: HashPages, hashes: Unsigned, clock: ToldClock) -> list[int]:
-        """Return the pages that a batch touches, or the watermark; page 0 stands for those that are not there yet."""
+    def _places(self, pages: HashPages, hashes: Unsigned, clock: FixedClock) -> list[int]:
+        """Return the pages that a batch or the watermark touches; page 0 is the one for keys without a page."""
         touched = set(pages.locate(hashes).tolist())
         limits = [clock.of(self._node.watermarks[name]) for name in self._closing]
         limit = limits[0] if limits else None
@@ -187,7 +187,7 @@ def _hashes(rows: pa.Table) -> Unsigned:
 
 
 def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values as whole numbers in their order; those of a type without are always due."""
+    """Return values as whole numbers in their order; values of other types count as always due."""
     kind = values.type
     if pa.types.is_date32(kind):
         values = values.cast(pa.int32())

@@ -1,6 +1,6 @@
 """The streaming queries of a session: one a view, one a table with a connector, each with a checkpoint in a folder of its own.
 
-The query of a view reads an inbox beside the checkpoint, its sources themselves, or both. It starts with its first letter and
+The query of a view reads an inbox beside the checkpoint, its sources themselves, or both. It starts with its first change set and
 runs until the session closes. The folders are no part of the store's transactions: one that the store does not know is left over
 from a crash, and is removed when a session opens.
 """
@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from windowpane.sql.on_spark.batch_writing import LogWriter, ServerWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
+from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
 from windowpane.sql.on_spark.connect_limits import check_folder
-from windowpane.sql.on_spark.letters import SCHEMA, named_in, received
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 
 if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchQuery
@@ -32,20 +32,20 @@ Answer = Callable[[str, pa.Table, int], None]
 class ViewQueries:
     """The queries of a session, by view or table."""
 
-    def __init__(self, spark: Any, store: str, mail: Mail, answer: Answer, ingest: Answer) -> None:
+    def __init__(self, spark: Any, store: str, pending: PendingChanges, answer: Answer, ingest: Answer) -> None:
         """Run queries in a folder beside the store, or a temporary one.
 
         Args:
             spark: the session they run in.
             store: the store's path.
-            mail: knows their folders.
+            pending: knows their folders.
             answer: takes the batches of views.
             ingest: takes the batches of tables.
         """
         from windowpane.spark.internals.session import is_classic
 
         self.is_remote = not is_classic(spark)
-        self._spark, self._mail, self._answer, self._ingest = spark, mail, answer, ingest
+        self._spark, self._pending, self._answer, self._ingest = spark, pending, answer, ingest
         self._is_lasting = store != ":memory:"
         folder = f"{store}.streams" if self._is_lasting else tempfile.mkdtemp(prefix="windowpane-streams-")
         self._folder = Path(folder).absolute()  # tasks have other working directories
@@ -55,9 +55,9 @@ class ViewQueries:
             check_folder(spark, self._folder)
 
     def tidy(self) -> None:
-        """Remove folders that no view uses, and files of changes that no letter names, nor will."""
+        """Remove folders that no view uses, and files of changes that neither a change set nor a pending change names."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        known = self._mail.folders()
+        known = self._pending.folders()
         for folder in self._folder.iterdir():
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -68,26 +68,26 @@ class ViewQueries:
                     file.unlink()
 
     def inbox(self, name: str) -> Path:
-        """Return the folder of a view's letters."""
-        inbox = self._folder / self._mail.stream(name).folder / "inbox"
+        """Return the folder of a view's change sets."""
+        inbox = self._folder / self._pending.stream(name).folder / "inbox"
         inbox.mkdir(parents=True, exist_ok=True)
         return inbox
 
     def received(self, name: str) -> Path:
-        """Return the folder of the files that letters of a view name."""
-        return received(self._folder / self._mail.stream(name).folder / "inbox")
+        """Return the folder of the files that change sets of a view name."""
+        return received(self._folder / self._pending.stream(name).folder / "inbox")
 
     def change_log(self, name: str) -> ChangeLog:
         """Return the change log of a view whose operators are spread over Spark."""
-        return ChangeLog(self._folder / self._mail.stream(name).folder / "changes")
+        return ChangeLog(self._folder / self._pending.stream(name).folder / "changes")
 
     def exchange_folder(self, name: str) -> Path:
-        """Return where batches of a view and their tasks tell each other."""
-        return self._folder / self._mail.stream(name).folder / "exchange"
+        """Return the folder of the ``BatchExchange`` of a view."""
+        return self._folder / self._pending.stream(name).folder / "exchange"
 
     def start_here(self, name: str) -> None:
         """Start the query of a view whose operators run on the driver, if it does not run."""
-        self._start(name, partial(self.letters, name), _collecting(partial(self._answer, name)))
+        self._start(name, partial(self.change_sets, name), _collecting(partial(self._answer, name)))
 
     def start_spread(
         self, name: str, changes: Callable[[Any], Any], writer: LogWriter | ServerWriter, take: Callable[[], None]
@@ -113,17 +113,17 @@ class ViewQueries:
 
         self._start(name, changes, write_and_take)
 
-    def share_letters(self, name: str, *, is_shared: bool) -> None:
-        """Let all tasks share the parts of the letters of a view, or one take them: its query starts anew where that changes.
+    def share_change_sets(self, name: str, *, is_shared: bool) -> None:
+        """Let all tasks share the parts of the change sets of a view, or one take them; if that changes, the query starts anew.
 
-        Nothing may be left to be done for a query that runs, and none of its sources be read.
+        A query that runs must have nothing left to do, and must not read sources.
         """
         if is_shared != (name in self._sharing):
             self.drop(name)
             self._sharing ^= {name}
 
-    def letters(self, name: str, spark: Any) -> Any:
-        """Return the letters of a view as a streaming DataFrame."""
+    def change_sets(self, name: str, spark: Any) -> Any:
+        """Return the change sets of a view as a streaming DataFrame."""
         from windowpane.spark.queries.batch_query import inbox
 
         return inbox(spark, self.inbox(name), SCHEMA, is_shared=name in self._sharing)
@@ -147,13 +147,13 @@ class ViewQueries:
         from windowpane.spark.queries.followed_query import FollowedQuery
 
         if name not in self._running:
-            checkpoint = self._folder / self._mail.stream(name).folder / "checkpoint"
+            checkpoint = self._folder / self._pending.stream(name).folder / "checkpoint"
             given = self._spark, f"windowpane {name}", checkpoint, rows, take
             self._running[name] = BatchQuery(*given) if elsewhere is None else FollowedQuery(*given, elsewhere)
         self._running[name].start()
 
     def finish(self, name: str, *, is_endless: bool = False) -> None:
-        """Wait until a query that was started has taken all there is; of an endless source, what there is now.
+        """Wait until a query that was started has taken all rows that exist; of an endless source, those that exist now.
 
         Raises:
             WindowpaneError: it cannot; the query has stopped, and starts again with the next attempt.

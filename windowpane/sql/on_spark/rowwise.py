@@ -1,4 +1,4 @@
-"""What handles each row alone, on the tasks of Spark: DuckDB runs the query of every flow on the rows that come by."""
+"""What handles each row alone, on the tasks of Spark: DuckDB runs the query of every flow on the rows of the task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.on_spark.letters import CLOCK, is_initial
+from windowpane.sql.on_spark.change_sets import CLOCK, is_initial
 from windowpane.sql.on_spark.stages import HASH, INPUT, Flow
 from windowpane.sql.streaming.deltas import WEIGHT
 
@@ -27,7 +27,7 @@ def task_storage() -> Storage:
 def without_zone(rows: pa.Table, names: Container[str]) -> pa.Table:
     """Return rows whose instants in some columns are times in UTC, as DuckDB would cast them in a session of that zone.
 
-    Its cast takes a tenth of a microsecond a row, for it asks for the rules of the zone; here the same numbers have another type.
+    Its cast takes a tenth of a microsecond a row, for it looks up the rules of the zone; here the same numbers get another type.
     """
     for number, field in enumerate(rows.schema):
         if field.name in names and pa.types.is_timestamp(field.type) and field.type.unit == "us" and field.type.tz is not None:
@@ -37,18 +37,18 @@ def without_zone(rows: pa.Table, names: Container[str]) -> pa.Table:
 
 @dataclass(frozen=True)
 class Rowwise:
-    """Turns parts of a letter, or changes from a stage, into the changes that arrive elsewhere.
+    """Turns parts of a change set, or changes from a stage, into the changes that arrive elsewhere.
 
     Args:
-        flows: what is made of which source.
-        hash: SQL of the hash that says where a row belongs, ``None`` if nobody asks.
+        flows: the queries, each on one source.
+        hash: SQL of the hash that says where a row belongs, ``None`` where no hash is needed.
     """
 
     flows: tuple[Flow, ...]
     hash: str | None = None
 
     def __call__(self, source: str, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield what a part comes to; tables may be empty."""
+        """Yield the results on a part; tables may be empty."""
         storage = task_storage()
         for flow in self.flows:
             if flow.source == source and (source != CLOCK or is_initial(table)):

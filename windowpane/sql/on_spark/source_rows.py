@@ -1,12 +1,12 @@
 """Rows of a source as the tasks of a view take them: with ids, with the types of the source, and without late ones.
 
-Late rows are those behind the watermark before the batch, as in a table: the driver knows it to the microsecond, tells it to the
-tasks of the batch, and the tasks report how far the rows raise it and how many were late.
+Late rows are those behind the watermark before the batch, as in a table. The driver keeps it to the microsecond and sends it to
+the tasks of the batch; the tasks report how far the rows advance it and how many were late.
 
-The hidden id of a row is made from the number at which the ids of its batch begin, which the driver keeps with the watermark, its
-place in its task and the number of that: a batch that is run again gives ids that no other row has. Where rows of a source flow
-to two places in a plan, Spark reads it for each; then the number is the one that Spark gives, as the column ``PARTITION``, so
-that a row has one id.
+The hidden id of a row is made of three numbers: the one at which the ids of its batch begin, which the driver keeps with the
+watermark, the row's place in its task, and the number of the task. A batch that is run again gives ids that no other row has.
+Where rows of a source enter a plan in two places, Spark reads the source twice; then the number of the task is the one that Spark
+gives in the column ``PARTITION``, so that a row has one id.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CHUNK = 100_000
 
 @dataclass(frozen=True)
 class Report:
-    """What a task saw of a source.
+    """What a task has read of a source.
 
     Args:
         source: its name.
@@ -56,44 +56,44 @@ class Report:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a view is in the sources that it reads itself: the driver keeps it, and tells it to the tasks of a batch.
+    """The progress of a view in the sources that it reads itself: the driver keeps it, and sends it to the tasks of a batch.
 
     Args:
         reached: the watermarks of the sources, in microseconds.
-        told: those that letters brought, as SQL, by relation.
+        others: the watermarks of other relations, as SQL, from change sets.
         first_id: the number at which the ids of the next rows begin.
     """
 
     reached: Mapping[str, int] = field(default_factory=dict)
-    told: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     first_id: int = 0
 
     def text(self) -> str:
         """Return it as text."""
-        return json.dumps([dict(self.reached), dict(self.told), self.first_id])
+        return json.dumps([dict(self.reached), dict(self.others), self.first_id])
 
     @classmethod
     def of(cls, text: str | None) -> Progress:
-        """Return it from text; a batch that nobody told anything begins at nothing."""
+        """Return it from text; ``None`` is the progress before the first batch."""
         return cls() if text is None else cls(*json.loads(text))
 
     def at(self, source: str, reached: int | None) -> Progress:
-        """Return it where the watermark of a source is ``reached``, if that is further."""
+        """Return it with the watermark of a source at ``reached``, if that is later."""
         if reached is None:
             return self
         return replace(self, reached={**self.reached, source: max(reached, self.reached.get(source, reached))})
 
     def behind(self, reports: Iterable[Report | Mapping[str, str]]) -> Progress:
-        """Return it behind a batch, from what its tasks reported: of a letter its watermarks."""
-        reached, told, rows = dict(self.reached), dict(self.told), 0
+        """Return it behind a batch, from what its tasks reported: of a change set its watermarks."""
+        reached, others, rows = dict(self.reached), dict(self.others), 0
         for report in reports:
             if not isinstance(report, Report):
-                told |= report
+                others |= report
                 continue
             rows = max(rows, report.rows)
             if report.reached is not None:
                 reached[report.source] = max(report.reached, reached.get(report.source, report.reached))
-        return Progress(reached, told, self.first_id + rows * _PARTITIONS)
+        return Progress(reached, others, self.first_id + rows * _PARTITIONS)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Taken:
     """Rows of a source that a task has taken together.
 
     Args:
-        rows: what is made of those that are not late.
+        rows: the result of the query on those that are not late.
         reached: the watermark that all of them would make, in microseconds; ``None`` where none has a time.
         latest: the latest time among them.
         late: how many were late.
@@ -117,17 +117,17 @@ class Taken:
 
 @dataclass(frozen=True)
 class Made:
-    """What is made of the rows of a source, each of which gives one or none.
+    """A query on the rows of a source, which returns one row or none for each.
 
     Args:
         items: columns, by name, as SQL over ``rows``; none for all of them.
         rows: a query over ``INPUT``, which keeps the order of rows.
-        passed: those of them that are columns of the source, by name.
+        unchanged: those of the items that are columns of the source, by name.
     """
 
     items: Mapping[str, str]
     rows: str
-    passed: Mapping[str, str] = field(default_factory=dict)
+    unchanged: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, without: Container[str]) -> str:
         """Return the query, without some of the columns."""
@@ -143,7 +143,7 @@ class SourceRows:
 
     Args:
         table: the source.
-        exchange: tells what the batch begins with, and takes what the task saw.
+        exchange: has the progress before the batch, and takes the task's report.
     """
 
     table: TableInfo
@@ -168,12 +168,12 @@ class SourceRows:
         return [name for name in given if name in wanted or quoted(name) in made] or list(given[:1])
 
     def taken(self, batches: Iterable[Any], made: Made, begin: Progress) -> Iterator[Taken]:
-        """Yield the rows of one partition in pieces, and report what was seen of them at the end.
+        """Yield the rows of one partition in pieces, and report on them at the end.
 
         Args:
             batches: the rows, as record batches or tables.
-            made: what is made of them.
-            begin: what the batch begins with.
+            made: the query on them.
+            begin: the progress before the batch.
         """
         late = count = 0
         reached: int | None = None
@@ -184,7 +184,7 @@ class SourceRows:
                 arrived = arrived.drop_columns([PARTITION])
             taken = self._take(arrived, made, begin, begin.first_id + count * _PARTITIONS + task)
             if taken.rows.num_rows < taken.count:
-                made = replace(made, passed={})
+                made = replace(made, unchanged={})
             reached, late, count = later(reached, taken.reached), late + taken.late, count + taken.count
             yield taken
         if count:
@@ -214,16 +214,16 @@ class SourceRows:
             return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
 
     def _made(self, arrived: pa.Table, made: Made, source: str) -> pa.Table:
-        """Return what is made of rows; texts go past DuckDB, which would copy them twice, unless rows are left out."""
+        """Run the query on rows. Texts bypass DuckDB, which would copy them twice, unless the query leaves rows out."""
         storage, texts = task_storage(), {column.name for column in self.table.relation.columns if column.type == VARCHAR}
         given = {column for column in arrived.column_names if column in texts and arrived[column].type == pa.string()}
-        passed = {name: column for name, column in made.passed.items() if column in given}
-        rows = storage.arrow(made.sql(passed).replace(INPUT, source))
-        if not passed:
+        unchanged = {name: column for name, column in made.unchanged.items() if column in given}
+        rows = storage.arrow(made.sql(unchanged).replace(INPUT, source))
+        if not unchanged:
             return rows
         if rows.num_rows < arrived.num_rows:
             return storage.arrow(made.sql(()).replace(INPUT, source))
-        for name, column in passed.items():
+        for name, column in unchanged.items():
             rows = rows.append_column(name, arrived[column])
         return rows
 
@@ -250,7 +250,7 @@ class SourceRows:
 
 
 def later(one: int | None, other: int | None) -> int | None:
-    """Return the later of two instants, either of which may not be there."""
+    """Return the later of two instants, either of which may be missing."""
     return other if one is None else one if other is None else max(one, other)
 
 

@@ -1,8 +1,8 @@
-"""Views with Spark: every view is a streaming query, answering letters one by one.
+"""Views with Spark: every view is a streaming query, which answers each change set with a batch.
 
-A flush is a transaction, which takes the changes of tables and posts them to the views that read them, and then a walk over the
-views, in rounds, each view behind those it reads: write the letters of what was posted, wait for the answers. An answer is one
-transaction, too, see ``view_batches``. A walk that a crash cut short is taken up by the next session.
+A flush is first a transaction, which takes the changes of tables and posts them to the views that read them. Then it visits the
+views in rounds, each view behind those it reads: it writes change sets of what was posted, and waits for the answers. An answer
+is one transaction, too, see ``view_batches``. If a crash stops the rounds, the next session continues them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -24,10 +25,10 @@ from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.stale import StaleViews, in_one_line
 from windowpane.sql.nodes import ClockStamp, CloseSort, Node, TemporalFilter, every_node, explain_plan
+from windowpane.sql.on_spark.change_sets import ChangeSet, sweep
 from windowpane.sql.on_spark.connect_limits import ConnectLimits
-from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_passing, with_connector
-from windowpane.sql.on_spark.letters import Letter, sweep
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.ingest import Ingest, check_options, is_endless, is_replayable, with_connector
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
 from windowpane.sql.on_spark.stages import cut, spread_lines
 from windowpane.sql.on_spark.view_batches import HeldViews, ViewBatches
@@ -41,8 +42,8 @@ from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
 
 T = TypeVar("T")
 
-LARGE_LETTER = Size("bytes of the files of a letter that all tasks share", 32 * 2**20, (0, 1000))
-"""Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all letters are shared."""
+LARGE_CHANGE_SET = Size("bytes of the files of a change set that all tasks share", 32 * 2**20, (0, 1000))
+"""Handing parts out costs a shuffle, and a start of the query before and behind. At 0 all change sets are shared."""
 
 
 class SparkRunner:
@@ -62,18 +63,18 @@ class SparkRunner:
         self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
         self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
         self._changes, self._stale = StoredChanges(storage, catalog), StaleViews(storage)
-        self._mail = Mail(storage)
-        self._streams = ViewStreams(catalog, self._mail)
-        self._ingest = Ingest(storage, catalog, clock, self._mail)
+        self._pending = PendingChanges(storage)
+        self._streams = ViewStreams(catalog, self._pending)
+        self._ingest = Ingest(storage, catalog, clock, self._pending)
         held = HeldViews(storage, catalog, clock, deliveries, self._changes)
-        self._batches = ViewBatches(spark, held, self._mail, self._streams, self._ingest)
+        self._batches = ViewBatches(spark, held, self._pending, self._streams, self._ingest)
         self._queries = self._batches.queries
         self._connect = ConnectLimits(is_remote=self._queries.is_remote)
         self._fetched: dict[str, int] = {}
         self._is_due = True
 
     def open(self) -> None:
-        """Take up what the store holds, once the catalog is read; a view that fails is told of, and can be dropped.
+        """Continue with what the store holds, once the catalog is read; a view that fails is logged, and can be dropped.
 
         Raises:
             UnsupportedStoreError: tables were filled by a session without Spark.
@@ -85,13 +86,13 @@ class SparkRunner:
         with self._storage.transaction():
             names = [view.relation.name for view in self._catalog.views()]
             for name in [*names, *(table.relation.name for table in tables)]:
-                self._mail.adopt(name)
-            for table in filter(is_passing, tables):
-                self._mail.begin_anew(table.relation.name)
+                self._pending.adopt(name)
+            for table in filterfalse(is_replayable, tables):
+                self._pending.begin_anew(table.relation.name)
         for view in self._catalog.views():
             self._streams.check_plan(view)
         with self._storage.transaction():
-            self._mail.take_blobs_out(lambda name, row: self._queries.received(name) / f"mail-{row}.parquet")
+            self._pending.take_blobs_out(lambda name, row: self._queries.received(name) / f"mail-{row}.parquet")
         self._queries.tidy()
         self._deliveries.take_up()
         self._begin_misplaced_anew()
@@ -116,17 +117,17 @@ class SparkRunner:
             )
 
     def _begin_misplaced_anew(self) -> None:
-        """Let views read their sources from the beginning whose tables in PostgreSQL are not where the state left them.
+        """Let views whose tables in PostgreSQL do not match the state read their sources from the beginning.
 
-        So it is where one of the two was restored from an older copy, or a table was dropped.
+        They differ where one of the two was restored from an older copy, or a table was dropped.
 
         Raises:
             StoreError: something reads such a view, and would get its rows twice.
         """
-        served = self._deliveries.served
-        if served is None:
+        view_tables = self._deliveries.view_tables
+        if view_tables is None:
             return
-        for name in served.out_of_step():
+        for name in view_tables.out_of_step():
             if self._batches.has_readers(name):
                 raise StoreError(
                     "PostgreSQL",
@@ -136,10 +137,10 @@ class SparkRunner:
                 )
             view = self._streams.view(name)
             with self._storage.transaction():
-                self._mail.begin_anew(name, gets_letters=not self._streams.is_program(name))
+                self._pending.begin_anew(name, gets_change_sets=not self._streams.is_program(name))
                 for source in self._streams.own_sources(view):
                     self._clock.drop(clock_name(source, name))
-                served.begin_anew(view)
+                view_tables.begin_anew(view)
         self._queries.tidy()
 
     def close(self) -> None:
@@ -163,7 +164,7 @@ class SparkRunner:
             self._check_reads(statement)
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do something in one transaction, and return what it gives.
+        """Do something in one transaction, and return its result.
 
         Raises:
             WindowpaneError: it failed; nothing of it was kept.
@@ -176,7 +177,7 @@ class SparkRunner:
             raise
 
     def _forget(self) -> None:
-        """Drop what is only held in memory of a transaction that was rolled back."""
+        """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
         self._stale.forget()
         for view in self._catalog.views():
@@ -184,7 +185,7 @@ class SparkRunner:
         self._deliveries.forget()
         self._fetched.clear()
         if self._batches.has_posted:
-            with self._storage.transaction():  # no batch is between its files and what names them
+            with self._storage.transaction():  # no batch has files that nothing names yet
                 self._queries.tidy()
 
     def _gather(self, new: Node | None) -> None:
@@ -214,7 +215,7 @@ class SparkRunner:
         return new is not None and name in scanned(new) - self._read_by(new)
 
     def _check_reads(self, statement: Statement) -> None:
-        """Refuse to read a source whose rows are not stored; fetch those of views that stand in PostgreSQL alone."""
+        """Refuse to read a source whose rows are not stored; fetch the rows of views that only PostgreSQL stores."""
         read = questions.read_by(self._catalog, statement)
         for name in read:
             self.bring(name)
@@ -226,25 +227,25 @@ class SparkRunner:
                 raise UnsupportedSqlError(message, place.line, place.column)
 
     def bring(self, name: str) -> None:
-        """Let the store hold the rows that a view has in PostgreSQL alone, for who reads them now."""
+        """Copy the rows of a view that only PostgreSQL stores to the store, where a statement reads them now."""
         if name not in self._batches.by_tasks():
             return
-        view, served = self._streams.view(name), self._deliveries.served
-        assert served is not None
+        view, view_tables = self._streams.view(name), self._deliveries.view_tables
+        assert view_tables is not None
         with self._storage.transaction():
-            batch = self._mail.stream(name).batch
+            batch = self._pending.stream(name).batch
             if self._fetched.get(name) != batch:
-                served.copy(view)
+                view_tables.copy(view)
         self._fetched[name] = batch
 
     def deliver(self) -> WindowpaneError | None:
-        """Send every view what waits for it, and wait for the answers; then hand sinks what waits for them.
+        """Send every view the changes that wait for it, and wait for the answers; then send sinks their changes.
 
         Returns:
             ``None``: what could not be taken is raised.
 
         Raises:
-            WindowpaneError: a view cannot take its letter. The others have taken theirs; it tries again with the next flush.
+            WindowpaneError: a view fails on its change set. The others have taken theirs; the next flush tries again.
         """
         failures = list(self._bring_up_to_date().values())
         try:
@@ -256,7 +257,7 @@ class SparkRunner:
         return None
 
     def _bring_up_to_date(self) -> dict[str, Exception]:
-        """Send every view what waits for it, wait for the answers, and return why some have given none."""
+        """Send every view the changes that wait for it, wait for the answers, and return why some views failed."""
         failures: dict[str, Exception] = {}
         self._batches.has_posted = False
         if self._is_due:
@@ -272,7 +273,7 @@ class SparkRunner:
     # --- in its transaction ----------------------------------------------------------------------------
 
     def check_source(self, options: Mapping[str, str], place: Place) -> None:
-        """Refuse a connector that Spark has not."""
+        """Refuse a connector that Spark does not have."""
         check_options(options, place)
 
     def create_table(self, table: TableInfo) -> None:
@@ -281,23 +282,23 @@ class SparkRunner:
             if table.relation.kind != "source":
                 self._connect.check_storing([table])
             self._ingest.rows(table, self._spark)
-            self._mail.open(table.relation.name, spread=False)
+            self._pending.open(table.relation.name, spread=False)
 
     def drop_table(self, table: TableInfo) -> None:
         """Stop filling a table, and forget what was read for it."""
         self._storage.run("DELETE FROM windowpane.files WHERE relation = ?", [table.relation.name])
         if "connector" in table.options:
             self._queries.drop(table.relation.name)
-            self._mail.close(table.relation.name)
+            self._pending.close(table.relation.name)
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
-        """Take the changes of tables, and let them wait for the views that read them.
+        """Take the changes of tables, and post them to the views that read them.
 
         Args:
-            writer: files come through Spark, before the transaction.
+            writer: not used: Spark reads files, before the transaction.
         """
         changes = self._changes.of_tables(self._deliveries.followed())
-        number = self._mail.begin(self._clock.values)
+        number = self._pending.begin(self._clock.values)
         self._changes.forget()
         behind = set(self._stale.reasons())
         for place, (name, delta) in enumerate(changes.items()):
@@ -310,7 +311,7 @@ class SparkRunner:
         self._is_due = True
 
     def _post_held(self, view: ViewInfo, changes: Mapping[str, str], number: int) -> None:
-        """Let a view that failed without Spark have what it missed, with the changes of a flush: they may mend it."""
+        """Post to a view that failed without Spark what it missed, with the changes of a flush: they may mend it."""
         name = view.relation.name
         self._stale.hold(name, {source: changes[source] for source in view.reads if source in changes})
         held = self._stale.taken(name, {source: self._catalog.relation(source) for source in view.reads})
@@ -323,16 +324,16 @@ class SparkRunner:
         return Job(name, node, self._storage, self._clock, None if strict else self._bad_values)
 
     def create(self, view: ViewInfo) -> None:
-        """Let what the relations of a new view hold wait for it, and show it where views are served.
+        """Post the rows of its relations to a new view, and make its table in PostgreSQL, where views have tables there.
 
-        Tasks write a view there that reads sources itself, and nothing else.
+        Tasks write this table where the view reads sources itself, and nothing else.
 
         Raises:
-            UnsupportedSqlError: the view asks the clock, which a view on Spark has none of, or must remember what has come out.
+            UnsupportedSqlError: the view reads the clock, which views on Spark do not have, or must remember what it has emitted.
         """
         self._fill(view)
         own = self._streams.own_sources(view)
-        self._deliveries.serve(view, by_tasks=bool(own) and view.reads == own)
+        self._deliveries.add_view(view, by_tasks=bool(own) and view.reads == own)
 
     def _fill(self, view: ViewInfo) -> None:
         name, node = view.relation.name, view.job.node
@@ -340,16 +341,16 @@ class SparkRunner:
         if self._runs_here:
             self._connect.check_running_here()
         if not self._runs_here and isinstance(self._streams.program(node), StreamedPlan):
-            self._mail.open_program(name, self._streams.kept_plan(node))
+            self._pending.open_program(name, self._streams.kept_plan(node))
             return
         self._check_nodes(list(every_node(node)))
         plan = plan_text(node) if self._runs_here else self._streams.kept_plan(node)
-        self._mail.open(name, spread=not self._runs_here, plan=plan)
+        self._pending.open(name, spread=not self._runs_here, plan=plan)
         read = sorted(view.reads - self._read_by(node))
         self._connect.check_storing(self._filled(read))
         for place, source in enumerate(read):
             self.bring(source)
-            self._batches.post(source, whole(self._catalog.relation(source)), [name], f"{self._mail.number}-{place}")
+            self._batches.post(source, whole(self._catalog.relation(source)), [name], f"{self._pending.number}-{place}")
 
     def _read_by(self, node: Node) -> frozenset[str]:
         """Return the sources that a new view would read itself."""
@@ -370,16 +371,16 @@ class SparkRunner:
         view.job.drop()
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
-        self._deliveries.withdraw(view)
+        self._deliveries.drop_view(view)
         self._changes.drop(name)
         self._queries.drop(name)
         for source in view.reads:
             self._clock.drop(clock_name(source, name))
-        self._mail.close(name)
+        self._pending.close(name)
 
     def is_unfilled(self, name: str) -> bool:
         """Whether a view has not had its first rows."""
-        return name in {view.relation.name for view in self._catalog.views()} and not self._mail.stream(name).done
+        return name in {view.relation.name for view in self._catalog.views()} and not self._pending.stream(name).done
 
     @property
     def _runs_here(self) -> bool:
@@ -393,7 +394,7 @@ class SparkRunner:
             raise UnsupportedSqlError(message, place.line, place.column)
 
     def renamed(self, old: str, new: str) -> None:
-        """Go on with a plain view under its new name."""
+        """Continue with a plain view under its new name."""
         self._forget()
 
     # --- questions -------------------------------------------------------------------------------------
@@ -405,15 +406,15 @@ class SparkRunner:
         plan = self._streams.program(node)
         if isinstance(plan, StreamedPlan):
             written = "to a change log by the tasks, from there to the store by the driver"
-            written = written if self._deliveries.served is None else "to PostgreSQL by the tasks"
+            written = written if self._deliveries.view_tables is None else "to PostgreSQL by the tasks"
             return [*plan.lines, f"  written: {written}", *explain_plan(node, 1)]
         own, read = self._read_by(node), scanned(node)
         lines = []
         if own:
             names = ", ".join(map(repr, sorted(own)))
             others = ", ".join(map(repr, sorted(read - own)))
-            letters = f"; changes of {others} come with letters" if others else ""
-            lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{letters}")
+            change_sets = f"; changes of {others} come in change sets" if others else ""
+            lines.append(f"One streaming query on Spark from source {names}, whose rows are not stored{change_sets}")
         parts = self._streams.spread(node)
         return [*lines, *parts.lines, *spread_lines(cut(parts.node)), f"  on the nodes of SQL: {plan}", *explain_plan(node, 1)]
 
@@ -429,23 +430,23 @@ class SparkRunner:
             raise UnsupportedSqlError(message, 1, 1)
         return self._changes.changelog(view, most)
 
-    # --- after the transaction: letters and answers ----------------------------------------------------
+    # --- after the transaction: change sets and answers ----------------------------------------------------
 
     def _send(self, view: ViewInfo) -> bool:
-        """Write the letters that are due to a view; say whether there is something that it has not answered."""
+        """Write the change sets that are due to a view; say whether it has something to answer."""
         name = view.relation.name
         if self._streams.is_program(name):
             self._batches.start(view)
             return True
-        own, is_spread = self._streams.own_sources(view), self._mail.stream(name).spread
-        while (letter := self._letter(view)) is not None:  # two, where a crash came between the first one and its sending
+        own, is_spread = self._streams.own_sources(view), self._pending.stream(name).spread
+        while (change_set := self._due_change_set(view)) is not None:  # two, where a crash stopped the sending of the first one
             if is_spread and not (own and self._queries.is_running(name)):  # it may be in the middle of a batch of its sources
-                is_large = letter.size(self._queries.inbox(name)) >= LARGE_LETTER.value
-                self._queries.share_letters(name, is_shared=is_large)
-            letter.write(self._queries.inbox(name))
+                is_large = change_set.size(self._queries.inbox(name)) >= LARGE_CHANGE_SET.value
+                self._queries.share_change_sets(name, is_shared=is_large)
+            change_set.write(self._queries.inbox(name))
             with self._storage.transaction():
-                self._mail.sent(name, letter)
-        stream = self._mail.stream(name)
+                self._pending.sent(name, change_set)
+        stream = self._pending.stream(name)
         if stream.done == stream.sent and not own:
             return False
         if is_spread:
@@ -454,19 +455,19 @@ class SparkRunner:
             self._queries.start_here(name)
         return True
 
-    def _letter(self, view: ViewInfo) -> Letter | None:
+    def _due_change_set(self, view: ViewInfo) -> ChangeSet | None:
         with self._storage.transaction():
-            return self._mail.letter(view.relation.name, self._streams.clock_of(view))
+            return self._pending.due_change_set(view.relation.name, self._streams.clock_of(view))
 
     def _await(self, name: str) -> None:
         never_rests = any(
             is_endless(self._streams.tables[source]) for source in self._streams.own_sources(self._streams.view(name))
         )
         self._queries.finish(name, is_endless=never_rests)
-        if self._mail.stream(name).spread:
+        if self._pending.stream(name).spread:
             self._batches.take(name)
         with self._storage.transaction():
-            self._mail.answered(name)
+            self._pending.answered(name)
         if not self._streams.is_program(name):
             sweep(self._queries.inbox(name))
 

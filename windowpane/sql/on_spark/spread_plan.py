@@ -1,8 +1,8 @@
-"""A plan that is spread over Spark: what enters it, its stages as the Spark room runs them, and what leaves it.
+"""A plan that is spread over Spark: its inputs, its stages as the Spark room runs them, and its results.
 
-Rows of sources enter it where they are read, on the tasks; changes of all other relations come with letters. The watermark of a
-source is the view's own: each task says how far its rows raise it, to every bucket of the stage that takes them, and to the
-driver, which tells it to the tasks of the next batch.
+Rows of sources enter it where they are read, on the tasks; change sets bring the changes of all other relations. The watermark of
+a source is the view's own: each task reports how far its rows advance it, to every bucket of the stage that takes them, and to
+the driver, which sends it to the tasks of the next batch.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, Scan, every_node
-from windowpane.sql.on_spark.ingest import is_passing
-from windowpane.sql.on_spark.letters import CLOCK, clock_of, clock_table, is_initial, opened
+from windowpane.sql.on_spark.change_sets import CLOCK, clock_of, clock_table, is_initial, opened
+from windowpane.sql.on_spark.ingest import is_replayable
 from windowpane.sql.on_spark.node_engine import NodeEngine
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.groups_below import GROUPS
@@ -37,23 +37,23 @@ _TIMES = ("timestamp", "timestamptz")
 
 
 def read_directly(node: Node, tables: Mapping[str, TableInfo]) -> frozenset[str]:
-    """Return the sources whose rows enter a plan where they are read; those of all others come with letters.
+    """Return the sources whose rows enter a plan where they are read; change sets bring the rows of all others.
 
-    So do those of a source whose watermark a view has that is read, too: there would be two of one name.
+    They also bring those of a source whose watermark a view that is read has, too: there would be two watermarks of one name.
     """
     scans = [each for each in every_node(node) if isinstance(each, Scan)]
-    told = {base for scan in scans for mark in scan.watermarks.values() for base, _ in mark.parts if base != scan.relation}
-    found = {scan.relation for scan in scans if scan.relation in tables} - told
+    inherited = {base for scan in scans for mark in scan.watermarks.values() for base, _ in mark.parts if base != scan.relation}
+    found = {scan.relation for scan in scans if scan.relation in tables} - inherited
     return frozenset(name for name in found if _is_readable(tables[name]))
 
 
 def _is_readable(table: TableInfo) -> bool:
-    """Whether tasks can take the rows of a table: those of a source are not stored; none depends on the clock, or on others."""
+    """Whether tasks can read the rows of a table: a source that can be read again, whose rows depend on no clock or other row."""
     relation, watermark = table.relation, table.watermark
     return (
         relation.kind == "source"
         and "connector" in table.options
-        and not is_passing(table)
+        and is_replayable(table)
         and table.has_row_id
         and NOW not in " ".join(table.generated.values())
         and (watermark is None or watermark.type.name in _TIMES)
@@ -65,10 +65,10 @@ class Direct:
     """The sources that a view reads itself: perhaps none.
 
     Args:
-        tables: they, by name.
+        tables: the sources, by name.
         rows: makes the streaming DataFrame of one in a session.
-        exchange: the ``BatchExchange`` by which driver and tasks tell each other.
-        groups: a program whose results enter the plan in the place of the rows of its source; ``None``: there is none.
+        exchange: the ``BatchExchange`` between driver and tasks.
+        groups: a program whose results enter the plan in place of the rows of its source, or ``None``.
     """
 
     tables: Mapping[str, TableInfo]
@@ -77,23 +77,23 @@ class Direct:
     groups: StreamedGroups | None = None
 
 
-def spread(node: Node, direct: Direct, letters: Any, received: Path) -> Any:
-    """Return a DataFrame of letters as one of the changes that the plan gives, as blobs.
+def spread(node: Node, direct: Direct, change_sets: Any, received: Path) -> Any:
+    """Return the changes that the plan emits for a DataFrame of change sets, as a DataFrame of blobs.
 
     Args:
         node: the plan.
         direct: the sources whose rows enter it where they are read.
-        letters: the streaming DataFrame of letters.
+        change_sets: the streaming DataFrame of change sets.
         received: the folder of the files that they name.
     """
     from windowpane.spark.queries import staged
 
     plan = cut(node)
-    keeps = direct.groups is None or not direct.groups.closes  # else each node has all rows of a window in one batch
-    stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), keeps) for stage in plan.stages]
+    has_state = direct.groups is None or not direct.groups.closes  # else each node gets all rows of a window in one batch
+    stages = [staged.Stage(_inlets(stage), HASH, partial(NodeEngine, stage), has_state) for stage in plan.stages]
     result = [staged.Inlet(number, Rowwise(flows), relations=_relations(flows)) for number, flows in by_stage(plan.result)]
     places = Counter(relation for flows in _entrances(plan) for relation in flows)
-    return staged.staged(_entries(node, places, direct, letters, received), stages, result, STAGE)
+    return staged.staged(_entries(node, places, direct, change_sets, received), stages, result, STAGE)
 
 
 def _entrances(plan: Stages) -> Iterator[set[str]]:
@@ -102,22 +102,22 @@ def _entrances(plan: Stages) -> Iterator[set[str]]:
         yield {flow.source for flow in flows if flow.stage is None}
 
 
-def _entries(node: Node, places: Mapping[str, int], direct: Direct, letters: Any, received: Path) -> list[Any]:
-    """Return where parts enter; ``places`` says to how many places in the plan those of a relation flow."""
+def _entries(node: Node, places: Mapping[str, int], direct: Direct, change_sets: Any, received: Path) -> list[Any]:
+    """Return where parts enter; ``places`` says how many places in the plan read those of a relation."""
     from windowpane.spark.queries import staged
     from windowpane.spark.sources import arrow_rows, connectors
 
     sources = {name: SourceRows(table, direct.exchange) for name, table in direct.tables.items()}
-    entries = [staged.Entry(letters, LetterParts(sources, direct.exchange, received))]
+    entries = [staged.Entry(change_sets, ChangeSetParts(sources, direct.exchange, received))]
     for name, table in direct.tables.items():
         if direct.groups is not None and name == direct.groups.scan.relation:
             assert places[GROUPS] == 1, "a second one would be a second operator"
-            made = streamed_groups(direct.groups, table, direct.rows(table, letters.sparkSession), direct.exchange)
+            made = streamed_groups(direct.groups, table, direct.rows(table, change_sets.sparkSession), direct.exchange)
             entries.append(staged.Entry(made, GroupParts(sources, direct.groups, direct.exchange), GROUPS))
             continue
         scans = [each for each in every_node(node) if isinstance(each, Scan) and each.relation == name]
         columns = sources[name].needed(column for scan in scans for column in scan.stored)
-        rows, once = direct.rows(table, letters.sparkSession), places[name] == 1
+        rows, once = direct.rows(table, change_sets.sparkSession), places[name] == 1
         rows = arrow_rows.read_columns(rows, columns) if once else connectors.numbered(rows, columns, PARTITION)
         entries.append(staged.Entry(rows, SourceParts(sources, name, direct.exchange), name))
     return entries
@@ -138,7 +138,7 @@ def _relations(flows: Sequence[Flow]) -> frozenset[str]:
 
 
 def by_stage(flows: Sequence[Flow]) -> Iterator[tuple[int | None, tuple[Flow, ...]]]:
-    """Yield the flows of each place they come from together."""
+    """Yield the flows of each stage together, and those that no stage emits."""
     for number in dict.fromkeys(flow.stage for flow in flows):
         yield number, tuple(flow for flow in flows if flow.stage == number)
 
@@ -150,7 +150,7 @@ class SourceParts:
     Args:
         sources: all that the view reads itself.
         name: this one.
-        exchange: tells what the batch begins with, and takes what the task saw.
+        exchange: has the progress before the batch, and takes the task's report.
     """
 
     sources: Mapping[str, SourceRows]
@@ -169,12 +169,12 @@ class SourceParts:
 
 @dataclass(frozen=True)
 class GroupParts:
-    """Takes what a window program gives, on a task: changes of groups, and the watermark at which they are.
+    """Takes the results of a window program, on a task: changes of groups, and the watermark under which they were emitted.
 
     Args:
         sources: all that the view reads itself.
         groups: the program.
-        exchange: tells what the batch begins with.
+        exchange: has the progress before the batch.
     """
 
     sources: Mapping[str, SourceRows]
@@ -199,12 +199,12 @@ class GroupParts:
 
 
 @dataclass(frozen=True)
-class LetterParts:
-    """Takes the parts of a letter, on a task.
+class ChangeSetParts:
+    """Takes the parts of a change set, on a task.
 
     Args:
-        sources: those that the view reads itself; their watermarks in the letter are not the view's.
-        exchange: tells what the batch begins with, and takes the watermarks of the letter.
+        sources: those that the view reads itself; their watermarks in the change set are not the view's.
+        exchange: has the progress before the batch, and takes the watermarks of the change set.
         received: the folder of the files that it names.
     """
 
@@ -213,23 +213,23 @@ class LetterParts:
     received: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-        """Yield relations and their changes; those that stand in files are read here."""
+        """Yield relations and their changes; files of changes are read here."""
         from windowpane.spark.queries.staged import parts_of
 
         for relation, part in parts_of(batches):
             if relation == CLOCK:
-                told = {name: value for name, value in clock_of(part).items() if name not in self.sources}
-                self.exchange.report(told, "letter")
-                yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), told, initial=is_initial(part))
+                watermarks = {name: value for name, value in clock_of(part).items() if name not in self.sources}
+                self.exchange.report(watermarks, "change set")
+                yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), watermarks, initial=is_initial(part))
                 continue
             for table in opened(part, self.received):
                 yield relation, table
 
 
 def _clock(
-    sources: Mapping[str, SourceRows], begin: Progress, letter: Mapping[str, str] | None = None, *, initial: bool = False
+    sources: Mapping[str, SourceRows], begin: Progress, change_set: Mapping[str, str] | None = None, *, initial: bool = False
 ) -> pa.Table:
-    """Return all watermarks that a task knows: of sources the later is the newer, of other relations that of the letter."""
+    """Return all watermarks that a task knows: of a source the later one, of another relation that of the change set."""
     reached = {name: sources[name].watermark(micros) for name, micros in begin.reached.items()}
-    ages = dict(begin.reached) | dict.fromkeys(letter or {}, 1)
-    return clock_table({**begin.told, **reached, **(letter or {})}, initial=initial, ages=ages)
+    ages = dict(begin.reached) | dict.fromkeys(change_set or {}, 1)
+    return clock_table({**begin.others, **reached, **(change_set or {})}, initial=initial, ages=ages)

@@ -1,4 +1,4 @@
-"""A plan cut into stages: nodes that keep something, one stage each, and between them what handles each row alone.
+"""A plan cut into stages: nodes with state, one stage each, and between them what handles each row alone.
 
 A stage runs on buckets of rows, spread by a hash of the columns by which its node can be computed apart: those of GROUP BY,
 PARTITION BY, a join's keys. What handles rows alone (filters, projections, TUMBLE, HOP, CUMULATE, unions) runs where rows are, on
@@ -14,7 +14,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.nodes import CloseSort, Node, Scan, UnionAll, Values
-from windowpane.sql.on_spark.letters import CLOCK
+from windowpane.sql.on_spark.change_sets import CLOCK
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.sql.streaming.operators import LINEAR, keys_of
 
@@ -32,13 +32,14 @@ _WEIGHTED = f", {quoted(WEIGHT)}"
 
 @dataclass(frozen=True)
 class Flow:
-    """Changes on their way.
+    """Changes on their way into a stage, or into the result.
 
     Args:
-        stage: the number of the stage they come from, ``None`` for the letter.
-        source: in a letter, the relation they are of; ``CLOCK`` for rows that stand in the text: they come with the first letter.
-        columns: (name, DuckDB type) of what arrives, beside the weight.
-        sql: what is made of them, a query over ``INPUT``.
+        stage: the number of the stage that emits them, ``None`` where they are read from a change set or a source.
+        source: the relation whose changes they are; ``CLOCK`` for rows written in the SQL text, which the first change set adds;
+            ``STAGE`` for results of a stage.
+        columns: (name, DuckDB type) of their columns, beside the weight.
+        sql: the query that turns them into the changes that arrive, over ``INPUT``.
     """
 
     stage: int | None
@@ -53,7 +54,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Stage:
-    """A node that keeps something, and the changes that flow into each of its inputs."""
+    """A node with state, and the changes that flow into each of its inputs."""
 
     node: Node
     inputs: tuple[tuple[Flow, ...], ...]

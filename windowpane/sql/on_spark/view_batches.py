@@ -1,8 +1,8 @@
-"""The batches of views: how the query of a view starts, and what each batch brings to the store and to who reads the view.
+"""The batches of views: how the query of a view starts, and how each batch reaches the store and the readers of the view.
 
-A batch is taken in one transaction: the rows of the view, what is posted to the views that read it, its sinks, the state of
-operators that run here, and the number of the batch. A batch that is repeated after a crash is passed over by its number. What
-tasks wrote stands in the change log of the view until then.
+A batch is taken in one transaction: the rows of the view, the changes for views that read it, its sinks, the state of operators
+that run here, and the number of the batch. A batch that is repeated after a crash is skipped by its number. Until it is taken,
+the change log of the view holds what tasks wrote.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.on_spark.batch_writing import LogWriter, Outcome, ServerWriter, ToStaging
 from windowpane.sql.on_spark.change_log import ChangeLog, write_shared
+from windowpane.sql.on_spark.change_sets import ChangeFile, Received, receive
 from windowpane.sql.on_spark.ingest import Ingest
-from windowpane.sql.on_spark.letters import ChangeFile, Received, receive
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.query import streamed_changes
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.rowwise import typed
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from windowpane.spark.queries.batch_query import BatchExchange
 
 PART_ROWS, PART_BYTES = 100_000, 16 * 2**20
-"""So much of what changed in the store is in memory at once."""
+"""So many changes of the store are in memory at once."""
 
 
 @dataclass(frozen=True)
 class HeldViews:
-    """What holds the rows of views, and hands them on.
+    """What holds the rows of views, and delivers them.
 
     Args:
         storage: the store.
         catalog: the views in it.
         clock: the watermarks.
-        deliveries: the sinks, and the server that views stand on.
+        deliveries: the sinks, and the server with tables of views.
         changes: writes what changes.
     """
 
@@ -65,28 +65,28 @@ class HeldViews:
 class ViewBatches:
     """Starts the queries of views, and takes their batches."""
 
-    def __init__(self, spark: Any, held: HeldViews, mail: Mail, streams: ViewStreams, ingest: Ingest) -> None:
+    def __init__(self, spark: Any, held: HeldViews, pending: PendingChanges, streams: ViewStreams, ingest: Ingest) -> None:
         """Take the batches of queries on ``spark``; ``ingest`` has the rows of sources."""
-        self._spark, self._mail, self._streams, self._ingest = spark, mail, streams, ingest
+        self._spark, self._pending, self._streams, self._ingest = spark, pending, streams, ingest
         self._storage, self._catalog, self._clock = held.storage, held.catalog, held.clock
         self._deliveries, self._changes = held.deliveries, held.changes
-        self.queries = ViewQueries(spark, held.storage.path, mail, self.answer, ingest.take)
-        self.has_posted = False  # files since the last round, whose names may be rolled back
+        self.queries = ViewQueries(spark, held.storage.path, pending, self.answer, ingest.take)
+        self.has_posted = False  # whether files were written since the last round, whose names may be rolled back
         self._taking: dict[str, threading.Lock] = {}
 
     def post(self, source: str, delta: str, readers: Sequence[str], file: str) -> None:
-        """Write changes in the store to a file that waits for the views that read them."""
+        """Write changes in the store to a file for the views that read them."""
         self.has_posted = True
         paths = [self.queries.received(reader) / f"{file}.parquet" for reader in readers]
         if paths and write_shared(self._storage.pieces(delta, PART_ROWS, PART_BYTES), paths):
             ids = {column.name: column.name for column in self._catalog.relation(source).columns}
             for reader, path in zip(readers, paths, strict=True):
-                self._mail.post(reader, ChangeFile(source, path.name, ids))
+                self._pending.post(reader, ChangeFile(source, path.name, ids))
 
     def by_tasks(self) -> set[str]:
         """Return the views that tasks write to PostgreSQL."""
-        served = self._deliveries.served
-        return set() if served is None else served.by_tasks()
+        view_tables = self._deliveries.view_tables
+        return set() if view_tables is None else view_tables.by_tasks()
 
     def has_readers(self, name: str) -> bool:
         """Whether views or sinks take the changes of a view."""
@@ -94,7 +94,7 @@ class ViewBatches:
         return bool(readers) or any(sink.source == name for sink in self._catalog.sinks())
 
     def start(self, view: ViewInfo) -> None:
-        """Start the query of a view that is spread over Spark, if it does not run, at where the store left it."""
+        """Start the query of a view that is spread over Spark, if it does not run, from its last batch in the store."""
         if self._streams.is_program(view.relation.name):
             self._start_program(view)
         else:
@@ -111,22 +111,22 @@ class ViewBatches:
         name, exchange, plan = view.relation.name, self._exchange(view), self._streams.spread_of(view)
         tables = {source: self._streams.tables[source] for source in sorted(self._streams.own_sources(view))}
         direct, files = Direct(tables, self._ingest.rows, exchange, plan.groups), self.queries.received(name)
-        self._start(view, exchange, lambda spark: spread(plan.node, direct, self.queries.letters(name, spark), files))
+        self._start(view, exchange, lambda spark: spread(plan.node, direct, self.queries.change_sets(name, spark), files))
 
     def _exchange(self, view: ViewInfo) -> BatchExchange:
-        """Return how driver and tasks of a view tell each other, once its table is where it must be."""
+        """Return the exchange between driver and tasks of a view; before, make the table that tasks write, if they do."""
         from windowpane.spark.queries.batch_query import BatchExchange
 
         name = view.relation.name
         if name in self.by_tasks():
-            assert self._deliveries.served is not None
-            self._deliveries.served.make_table(view)
+            assert self._deliveries.view_tables is not None
+            self._deliveries.view_tables.make_table(view)
         return BatchExchange(self.queries.exchange_folder(name))
 
     def _start(self, view: ViewInfo, exchange: BatchExchange, changes: Callable[[Any], Any]) -> None:
         """Start the query of a view from what makes its changes in a session."""
         name = view.relation.name
-        logged, stream = LogWriter(self.queries.change_log(name), exchange), self._mail.stream(name)
+        logged, stream = LogWriter(self.queries.change_log(name), exchange), self._pending.stream(name)
         if logged.log.last() < stream.batch:
             logged.log.note(stream.batch, Outcome(*self._streams.progress(name), {}).text())
         writer: LogWriter | ServerWriter = logged
@@ -138,43 +138,43 @@ class ViewBatches:
     # --- in a batch, on a thread of its own ------------------------------------------------------------
 
     def answer(self, name: str, batch: pa.Table, number: int) -> None:
-        """Run a view on a letter, here, and write what it comes to; a batch that was written before changes nothing."""
+        """Run a view on a change set, here, and write its changes; a batch that was written before changes nothing."""
         view = self._streams.view(name)
         try:
             with self._storage.transaction():
-                stream = self._mail.stream(name)
+                stream = self._pending.stream(name)
                 if number > stream.batch:
                     delta = self._computed(view, receive(batch, self.queries.received(name)))
                     if delta is not None:
                         self.post(name, delta, self._streams.readers(name), f"{stream.folder}-{number}")
                         self._deliveries.fill({name: delta})
-                    self._mail.took(name, number)
+                    self._pending.took(name, number)
         except BaseException:
             view.job.forget()
             raise
 
     def take(self, name: str) -> None:
-        """Bring the batches that are in the change log of a view to the store, in their order, and trim it."""
+        """Bring the batches in the change log of a view to the store, in their order, and trim the log."""
         with self._taking.setdefault(name, threading.Lock()):
             view, log = self._streams.view(name), self.queries.change_log(name)
             for number in log.numbers():
-                if number > self._mail.stream(name).batch:
+                if number > self._pending.stream(name).batch:
                     staging = self._stage(view, log.rows(self._spark, number), number) if name in self.by_tasks() else None
                     self._took(view, log, number, Outcome.of(log.outcome(number)), staging, is_logged=True)
-            log.trim(self._mail.stream(name).batch)
+            log.trim(self._pending.stream(name).batch)
 
     def _took(
         self, view: ViewInfo, log: ChangeLog, number: int, outcome: Outcome, staging: str | None, *, is_logged: bool = False
     ) -> bool:
-        """Write what a batch changed, and how far it has brought the view.
+        """Write what a batch changed, and the progress behind it.
 
         Args:
             view: the view.
             log: its change log.
             number: of the batch.
-            outcome: how far it has brought the view.
-            staging: the table in PostgreSQL that tasks have brought the changes to, if its rows stand there.
-            is_logged: whether they are in the change log.
+            outcome: the progress before the batch and behind it.
+            staging: the table in PostgreSQL that tasks have brought the changes to, if PostgreSQL stores the view.
+            is_logged: whether the changes are in the change log.
 
         Returns:
             False, with nothing written, if others read the view since the batch began, and the changes are not in the log.
@@ -185,17 +185,17 @@ class ViewBatches:
                 if not is_logged and self.has_readers(name):
                     return False
                 if self.queries.change_log(name) != log:
-                    return True  # the view was dropped meanwhile, and there is another of its name
+                    return True  # the view was dropped meanwhile, and another view has its name
                 for reader in self._streams.readers(name) if is_logged else ():
                     for file in log.share(number, self.queries.received(reader)):
-                        self._mail.post(reader, ChangeFile(name, file.name, view.ids))
+                        self._pending.post(reader, ChangeFile(name, file.name, view.ids))
                 if staging is None or name in self._deliveries.followed():
                     delta = self._collected(view, log.changes(number), is_kept=staging is None)
                     self._deliveries.fill({} if delta is None else {name: delta})
                 if staging is not None:
-                    assert self._deliveries.served is not None
-                    self._deliveries.served.merge(view, number, staging)
-                self._mail.took_directly(name, number, outcome.before.text(), outcome.after.text())
+                    assert self._deliveries.view_tables is not None
+                    self._deliveries.view_tables.merge(view, number, staging)
+                self._pending.took_directly(name, number, outcome.before.text(), outcome.after.text())
                 self._show_watermarks(view, outcome)
         except BaseException:
             self._clock.reload()
@@ -203,7 +203,7 @@ class ViewBatches:
         return True
 
     def _show_watermarks(self, view: ViewInfo, outcome: Outcome) -> None:
-        """Let the watermarks of a view that reads sources itself be seen, and count the rows that were late."""
+        """Store the watermarks of a view that reads sources itself, for users to see, and count the rows that were late."""
         for source in self._streams.own_sources(view):
             mark, name = self._streams.tables[source].watermark, clock_name(source, view.relation.name)
             if mark is not None and source in outcome.after.reached:
@@ -215,25 +215,25 @@ class ViewBatches:
         """Let tasks bring a batch to PostgreSQL, and return the staging table that holds it then."""
         from windowpane.spark.queries.batch_query import write_by_tasks
 
-        served = self._deliveries.served
-        assert served is not None
-        staging = served.stage(view, number)
-        write_by_tasks(batch, ToStaging(served.url, staging, dict(view.ids)))
+        view_tables = self._deliveries.view_tables
+        assert view_tables is not None
+        staging = view_tables.stage(view, number)
+        write_by_tasks(batch, ToStaging(view_tables.url, staging, dict(view.ids)))
         return staging
 
-    def _computed(self, view: ViewInfo, letter: Received) -> str | None:
-        """Run the operators of a view on a letter, here on the driver."""
-        changes = {name: self._storage.temporary_of(tables) for name, tables in letter.changes.items()}
+    def _computed(self, view: ViewInfo, change_set: Received) -> str | None:
+        """Run the operators of a view on a change set, here on the driver."""
+        changes = {name: self._storage.temporary_of(tables) for name, tables in change_set.changes.items()}
         changed = {name: rows for name, rows in changes.items() if rows is not None}
-        with self._clock.at(letter.clock), self._storage.trying() if view.job.tries else nullcontext():
-            return self._changes.keep(view, view.job.run(changed, initial=letter.initial))
+        with self._clock.at(change_set.clock), self._storage.trying() if view.job.tries else nullcontext():
+            return self._changes.keep(view, view.job.run(changed, initial=change_set.initial))
 
     def _collected(self, view: ViewInfo, changes: Iterable[pa.Table], *, is_kept: bool = True) -> str | None:
-        """Return what the operators of a view, spread over Spark, gave, in stored names; tables are taken one at a time.
+        """Return the results of the operators of a view, spread over Spark, in stored names; tables are read one at a time.
 
         Args:
             view: the view.
-            changes: what they gave.
+            changes: the results.
             is_kept: whether the store holds the rows of the view.
         """
         kinds = dict(column_types(view.job.node.columns))

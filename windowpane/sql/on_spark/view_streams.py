@@ -1,6 +1,6 @@
-"""How the views of a session run on Spark: which sources each reads itself, who gets its changes, and how far it is.
+"""How the views of a session run on Spark: which sources each reads itself, which views read it, and its progress.
 
-A view keeps the way it was made: it stands before its plan, in ``windowpane.streams``.
+A view keeps the way it was made, which is written before its plan, in ``windowpane.streams``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Node, Scan, every_node, explain_plan
-from windowpane.sql.on_spark.mail import Mail
+from windowpane.sql.on_spark.pending_changes import PendingChanges
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan, groups_below
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
@@ -26,29 +26,29 @@ _PROGRAM = "One streaming query, with a watermark of its own\n"
 """How the kept plan of a view begins that is a window or OVER program."""
 
 _BY_DIGITS = "Sums in the digits of their values\n"
-"""How it goes on, unless the state of the view has sums in all digits of Spark."""
+"""The next line, unless the state of the view has sums in all digits of Spark."""
 
 _READS = "Reads sources itself: "
 """How the kept plan of a view begins that runs on the nodes of SQL and reads some."""
 
 _BELOW = "Groups of windows in a program below\n"
-"""How it goes on, unless the groups of the view run on the nodes of SQL, too."""
+"""The next line, unless the groups of the view run on the nodes of SQL, too."""
 
 
 class ViewStreams:
     """The views of a catalog as streaming queries."""
 
-    def __init__(self, catalog: Catalog, mail: Mail) -> None:
-        """Look at the views of ``catalog``, as ``mail`` knows them."""
-        self._catalog, self._mail = catalog, mail
+    def __init__(self, catalog: Catalog, pending: PendingChanges) -> None:
+        """Read the views of ``catalog``, and their progress from ``pending``."""
+        self._catalog, self._pending = catalog, pending
 
     @property
     def tables(self) -> dict[str, TableInfo]:
-        """The tables and sources there are, by name."""
+        """All tables and sources, by name."""
         return {table.relation.name: table for table in self._catalog.tables()}
 
     def view(self, name: str) -> ViewInfo:
-        """Return a view that is there."""
+        """Return a view that exists."""
         view = self._catalog.entries[name]
         assert isinstance(view, ViewInfo)
         return view
@@ -76,18 +76,18 @@ class ViewStreams:
         has_below = not is_program and self.spread(node).groups is not None
         return way + _BELOW * has_below + plan_text(node)
 
-    # --- a view that is there --------------------------------------------------------------------------
+    # --- a view that exists ----------------------------------------------------------------------------
 
     def is_program(self, name: str) -> bool:
-        """Whether a view was made as a window or OVER program, which gets no letters."""
-        return self._mail.stream(name).plan.startswith(_PROGRAM)
+        """Whether a view was made as a window or OVER program, which gets no change sets."""
+        return self._pending.stream(name).plan.startswith(_PROGRAM)
 
     def program_of(self, view: ViewInfo) -> StreamedPlan:
         """Return the program of a view that was made as one, with the SQL that runs and the types of its state."""
         node = view.job.node
         plan = self.program(node, node if view.strict else tried_plan(node))
         assert isinstance(plan, StreamedPlan), "check_plan has seen that it is one still"
-        kept = self._mail.stream(view.relation.name).plan
+        kept = self._pending.stream(view.relation.name).plan
         has_digits = kept.startswith(_PROGRAM + _BY_DIGITS)
         return plan.widened if isinstance(plan, StreamedGroups) and not has_digits else plan
 
@@ -95,7 +95,7 @@ class ViewStreams:
         """Return how a view is spread over Spark that was made as no program, with the SQL that runs."""
         node = view.job.node
         runs = node if view.strict else tried_plan(node)
-        if not _has_below(self._mail.stream(view.relation.name).plan):
+        if not _has_below(self._pending.stream(view.relation.name).plan):
             return SpreadPlan(runs)
         found = self.spread(node, runs)
         assert found.groups is not None, "check_plan has seen that there is a program still"
@@ -103,23 +103,23 @@ class ViewStreams:
 
     def own_sources(self, view: ViewInfo) -> frozenset[str]:
         """Return the sources that a view reads itself."""
-        plan = self._mail.stream(view.relation.name).plan
+        plan = self._pending.stream(view.relation.name).plan
         if plan.startswith(_READS):
             return frozenset(json.loads(plan.splitlines()[0].removeprefix(_READS)))
         return view.reads if plan.startswith(_PROGRAM) else frozenset()
 
     def readers(self, source: str) -> list[str]:
-        """Return the views that changes of a relation are posted to."""
+        """Return the views that get the changes of a relation."""
         reading = [view for view in self._catalog.views() if source in view.reads]
         return [view.relation.name for view in reading if source not in self.own_sources(view)]
 
     def check_plan(self, view: ViewInfo) -> None:
-        """Refuse to go on with state that another plan made: an operator would read what is another's.
+        """Refuse state that another plan made: an operator would read the state of another one.
 
         Raises:
             ChangedPlanError: with both.
         """
-        stream, node = self._mail.stream(view.relation.name), view.job.node
+        stream, node = self._pending.stream(view.relation.name), view.job.node
         plan = plan_text(node)
         if stream.plan.startswith(_PROGRAM):
             way = _PROGRAM + _BY_DIGITS * stream.plan.startswith(_PROGRAM + _BY_DIGITS)
@@ -131,52 +131,54 @@ class ViewStreams:
             raise ChangedPlanError({f"the plan of {view.relation.name!r}": (stream.plan, plan)})
 
     def progress(self, name: str) -> tuple[Progress, Progress]:
-        """Return how far a view was in the sources that it reads itself, before its last batch and behind it."""
-        stream = self._mail.stream(name)
+        """Return the progress of a view in the sources that it reads itself, before its last batch and behind it."""
+        stream = self._pending.stream(name)
         before, after = stream.progress
         if after is not None:
             return Progress.of(before), Progress.of(after)
         if not self.is_program(name):
             return Progress(), Progress()
         found, (source,) = [], self.own_sources(self.view(name))
-        # Stores of before the progress had a column of its own have it in that of the watermarks.
+        # In stores of earlier versions the column of the watermarks holds the progress, too.
         for watermark, first_id in (("before", "first_id"), ("after", "next_id")):
             held = stream.clock.get(watermark)
             reached = {} if held is None else {source: int(held)}
             found.append(Progress(reached, {}, int(stream.clock.get(first_id, 0))))
         return found[0], found[1]
 
-    # --- watermarks of letters -------------------------------------------------------------------------
+    # --- watermarks of change sets -------------------------------------------------------------------------
 
     def clock_of(self, view: ViewInfo) -> dict[str, str]:
-        """Return the watermarks that a letter to a view tells, as SQL: those of the rows that it has of what the view reads."""
+        """Return the watermarks of the next change set for a view, as SQL: those of the rows that it then has."""
         clock = {}
         for base in _watched(view.job.node) - self.own_sources(view):
             seen = [self._seen(source, base) for source in sorted(view.reads) if base in self._bases(source)]
-            told = sorted({value for value in seen if value is not None})
-            if told and None not in seen:
-                clock[base] = told[0] if len(told) == 1 else f"least({', '.join(told)})"
+            known = sorted({value for value in seen if value is not None})
+            if known and None not in seen:
+                clock[base] = known[0] if len(known) == 1 else f"least({', '.join(known)})"
         return clock
 
     def _bases(self, source: str) -> set[str]:
-        """Return the tables and sources of whose watermarks columns of a relation have theirs."""
+        """Return the tables and sources whose watermarks those of the columns of a relation are made of."""
         found = self._catalog.find(source)
         assert found is not None
         assert not isinstance(found, PlainView)
         return {base for watermark in found.watermarks.values() for base, _ in watermark.parts}
 
     def _seen(self, source: str, base: str) -> str | None:
-        """Return how far the watermark of ``base`` is in the rows that a table or view has handed on, as SQL."""
+        """Return the watermark of ``base`` in the rows that a table or view has sent to its readers, as SQL."""
         view = self._catalog.entries[source]
         if not isinstance(view, ViewInfo):
-            return self._mail.clock.get(source)
-        stream, (_, progress) = self._mail.stream(source), self.progress(source)
+            return self._pending.clock.get(source)
+        stream, (_, progress) = self._pending.stream(source), self.progress(source)
         mark = self.tables[base].watermark if base in self.own_sources(view) else None
         if mark is not None:
             return None if base not in progress.reached else instant_sql(str(progress.reached[base]), mark.type)
         if stream.spread and stream.progress[1] is not None:
-            return progress.told.get(base)
-        return stream.clock.get(base) if stream.done == stream.sent else None  # a letter that failed has told nothing
+            return progress.others.get(base)
+        return (
+            stream.clock.get(base) if stream.done == stream.sent else None
+        )  # the watermarks of a failed change set do not count
 
 
 def clock_name(source: str, view: str) -> str:

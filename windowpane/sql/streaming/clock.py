@@ -1,4 +1,4 @@
-"""Watermarks: held by tables, asked for by columns of plans."""
+"""Watermarks: tables have them, and columns of plans follow from them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from windowpane.sql.nodes import Watermark
 
 
 class Clock(Protocol):
-    """What operators ask for watermarks."""
+    """What operators read watermarks from."""
 
     def of(self, watermark: Watermark) -> str | None:
         """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
 
 
 @dataclass(frozen=True)
-class ToldClock:
+class FixedClock:
     """The watermarks of one moment, as SQL, by base relation."""
 
     values: Mapping[str, str]
@@ -52,12 +52,12 @@ class Watermarks:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """The watermarks there are, by base relation."""
+        """All watermarks, by base relation."""
         return dict(self._values)
 
     @contextmanager
     def at(self, values: Mapping[str, str]) -> Iterator[None]:
-        """Tell other watermarks for a while: those of the moment that a batch belongs to."""
+        """Have other watermarks for a while: those of the moment that a batch belongs to."""
         held, self._values = self._values, dict(values)
         try:
             yield
@@ -65,7 +65,7 @@ class Watermarks:
             self._values = held
 
     def get(self, relation: str) -> str | None:
-        """Return the watermark of a base relation as SQL, ``None`` while there is none."""
+        """Return the watermark of a base relation as SQL, ``None`` while it has none."""
         return self._values.get(relation)
 
     def raise_to(self, relation: str, value: str | None, kind: SqlType) -> None:
@@ -102,4 +102,4 @@ class Watermarks:
 
     def of(self, watermark: Watermark) -> str | None:
         """Return the watermark of a column as SQL, ``None`` while one of those it follows from is missing."""
-        return ToldClock(self._values).of(watermark)
+        return FixedClock(self._values).of(watermark)

@@ -1,1 +1,1 @@
-"""Views kept up to date: what a session asks of a runner, the runner without Spark, and what both runners share."""
+"""Views kept up to date: the protocol of runners, the runner without Spark, and what both runners share."""

@@ -1,6 +1,6 @@
 """Deliveries: changes wait in outboxes until the server of the views, and the stores of sinks, have taken them.
 
-Whether views stand on a server is one thing, and who runs them another: both runners fill these outboxes.
+Whether views have tables on a server does not depend on the runner: both runners fill these outboxes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 
 from windowpane.sql.catalog.entries import Catalog, SinkInfo, ViewInfo
 from windowpane.sql.embedded.outbox import Outbox, next_batch
-from windowpane.sql.embedded.postgres_views import ServedViews
+from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.sinks import Delivery
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.streaming.deltas import with_words
@@ -19,30 +19,30 @@ from windowpane.sql.streaming.deltas import with_words
 class Deliveries:
     """The outboxes of a session."""
 
-    def __init__(self, storage: Storage, catalog: Catalog, served: ServedViews | None) -> None:
-        """Deliver changes of what ``catalog`` holds; ``served`` are its views elsewhere, if they stand there."""
-        self._storage, self._catalog, self.served = storage, catalog, served
+    def __init__(self, storage: Storage, catalog: Catalog, view_tables: ViewTables | None) -> None:
+        """Deliver changes of what ``catalog`` holds; to ``view_tables``, too, if its views have tables on a server."""
+        self._storage, self._catalog, self.view_tables = storage, catalog, view_tables
         self._sinks: dict[str, Delivery] = {}
 
     def take_up(self) -> None:
-        """Go on with the tables of views where they are served.
+        """Continue with the tables of views on the server, if there is one.
 
         Raises:
             StoreError: the server cannot be reached.
         """
-        if self.served is not None:
+        if self.view_tables is not None:
             with self._storage.transaction():
-                self.served.take_up(self._catalog.views())
+                self.view_tables.take_up(self._catalog.views())
 
     def close(self) -> None:
         """Disconnect."""
-        if self.served is not None:
-            self.served.close()
+        if self.view_tables is not None:
+            self.view_tables.close()
 
     # --- in a transaction ------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Go on with the sinks that the catalog has, after a transaction was rolled back."""
+        """Read the sinks from the catalog again, after a transaction was rolled back."""
         self._sinks = {}
         for sink in self._catalog.sinks():
             self.open(sink, is_new=False)
@@ -59,31 +59,31 @@ class Deliveries:
         """Forget a sink, and what waits for it."""
         self._sinks.pop(sink).outbox.drop()
 
-    def serve(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
-        """Begin to show a new view where views are served; its rows wait, unless tasks will write them there."""
-        if self.served is not None:
-            self.served.add(view, by_tasks=by_tasks)
+    def add_view(self, view: ViewInfo, *, by_tasks: bool = False) -> None:
+        """Make a table for a new view on the server, if there is one; its rows wait, unless tasks will write them."""
+        if self.view_tables is not None:
+            self.view_tables.add(view, by_tasks=by_tasks)
 
-    def withdraw(self, view: ViewInfo) -> None:
-        """Show a view no longer that is dropped."""
-        if self.served is not None:
-            self.served.drop(view)
+    def drop_view(self, view: ViewInfo) -> None:
+        """Drop the table of a view that is dropped."""
+        if self.view_tables is not None:
+            self.view_tables.drop(view)
 
     def check_drop(self, view: str) -> None:
-        """Refuse to drop a view that cannot be dropped where it is served.
+        """Refuse to drop a view whose table on the server cannot be dropped.
 
         Raises:
             StoreError: saying why.
         """
-        if self.served is not None:
-            self.served.try_to_drop(view)
+        if self.view_tables is not None:
+            self.view_tables.try_to_drop(view)
 
     def followed(self) -> set[str]:
-        """Return the relations whose changes somebody gets."""
+        """Return the relations whose changes are delivered."""
         return {box.relation.name for box in self._outboxes()}
 
     def fill(self, changes: Mapping[str, str]) -> None:
-        """Let changes wait, by relation, as one batch."""
+        """Add changes, by relation, to the outboxes, as one batch."""
         boxes = [box for box in self._outboxes() if box.relation.name in changes]
         number = next_batch(self._storage) if boxes else 0
         for box in boxes:
@@ -91,21 +91,21 @@ class Deliveries:
             box.put(with_words(rows, box.relation.key), number)
 
     def _outboxes(self) -> list[Outbox]:
-        served = [] if self.served is None else self.served.outboxes(self._catalog.views())
-        return [*served, *(sink.outbox for sink in self._sinks.values())]
+        view_tables = [] if self.view_tables is None else self.view_tables.outboxes(self._catalog.views())
+        return [*view_tables, *(sink.outbox for sink in self._sinks.values())]
 
     # --- after it --------------------------------------------------------------------------------------
 
     def hand_over(self) -> None:
-        """Hand what waits to the server of the views, and to the stores of sinks.
+        """Deliver the changes that wait to the server of the views, and to the stores of sinks.
 
         Raises:
-            WindowpaneError: one of them cannot take it, which goes on waiting. The others have taken theirs.
+            WindowpaneError: one of them cannot take its changes, which still wait. The others have taken theirs.
         """
         failures: list[Exception] = []
         deliveries: list[Callable[[], None]] = [sink.deliver for sink in self._sinks.values()]
-        if self.served is not None:
-            deliveries.insert(0, partial(self.served.deliver, self._catalog.views()))
+        if self.view_tables is not None:
+            deliveries.insert(0, partial(self.view_tables.deliver, self._catalog.views()))
         for deliver in deliveries:
             try:
                 deliver()

@@ -1,6 +1,6 @@
 """Views without Spark: one flush takes all changes of tables through every view, in order, in one transaction of the store.
 
-A view that fails stops no other: its expressions that fail become NULL, and if it fails still, its changes wait for it. Caches of
+A view that fails stops no other: its expressions that fail become NULL, and if it still fails, its changes wait for it. Caches of
 operators, and which views are in TRY, are dropped when a transaction is rolled back.
 """
 
@@ -32,7 +32,7 @@ from windowpane.sql.upkeep.stored_changes import StoredChanges, whole
 T = TypeVar("T")
 
 
-class ViewFailure(Exception):  # noqa: N818 - passes no boundary: ``EmbeddedRunner.attempt`` takes it
+class ViewFailure(Exception):  # noqa: N818 - never leaves this room: ``EmbeddedRunner.attempt`` catches it
     """A view could not take its changes."""
 
     def __init__(self, view: ViewInfo, cause: Exception) -> None:
@@ -62,10 +62,10 @@ class EmbeddedRunner:
         self._settling: dict[str, bool] = {}
 
     def open(self) -> None:
-        """Take up what the store holds, once the catalog is read.
+        """Continue with what the store holds, once the catalog is read.
 
         Raises:
-            UnsupportedStoreError: Spark has what a session without it would miss, or take twice.
+            UnsupportedStoreError: Spark has state or rows that a session without it would miss, or take twice.
         """
         self._refuse_what_spark_has()
         self._deliveries.take_up()
@@ -74,12 +74,12 @@ class EmbeddedRunner:
     def _refuse_what_spark_has(self) -> None:
         streams = self._storage.run("SELECT name, spread, batch, sent, done, due FROM windowpane.streams ORDER BY name")
         views = {view.relation.name for view in self._catalog.views()}
-        mail = {row[0] for row in self._storage.run("SELECT name FROM windowpane.mail")}
+        pending = {row[0] for row in self._storage.run("SELECT name FROM windowpane.mail")}
         spread = [name for name, is_spread, *_ in streams if is_spread]
         waiting = [
             name
             for name, _, _, sent, done, due in streams
-            if name in views and (name in mail or sent != done or done == 0 or due is not None)
+            if name in views and (name in pending or sent != done or done == 0 or due is not None)
         ]
         filled = [name for name, _, batch, *_ in streams if name not in views and batch >= 0]
         with_spark, dropped = "Open it with Session(spark=..., store=...)", "or drop these views there first"
@@ -110,17 +110,17 @@ class EmbeddedRunner:
     # --- around a statement ----------------------------------------------------------------------------
 
     def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
-        """There is nothing to wait for, and all rows are stored."""
+        """Nothing to do: all rows are stored."""
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something in a transaction, so that no view's failure stops another.
 
         DuckDB ends a transaction with the first error in it, so the whole is done again: first with expressions of the view
         that failed in TRY, unless it is strict, then without the view, which is stale from then on. A file of a source that
-        cannot be read is passed over, until the next time.
+        cannot be read is skipped, until the next time.
 
         Raises:
-            WindowpaneError: what is done failed, or a view that it makes; nothing of it was kept.
+            WindowpaneError: the action failed, or a view that it makes; nothing of it was kept.
         """
         self._unreadable.clear()
         times = 0
@@ -146,7 +146,7 @@ class EmbeddedRunner:
                 return result
 
     def _forget(self) -> None:
-        """Drop what is only held in memory of a transaction that was rolled back."""
+        """Drop what memory holds of a transaction that was rolled back."""
         self._clock.reload()
         self._stale.forget()
         self._files.forget()
@@ -171,7 +171,7 @@ class EmbeddedRunner:
                 self._catalog.entries[name] = replace(view, job=view.job.trying(self._bad_values))
 
     def _gives_way(self, failure: ViewFailure) -> bool:
-        """Say whether what a view's failure stopped can be done again, and prepare the view for it."""
+        """Say whether the action that a view stopped can be done again, and prepare the view for it."""
         view, name = failure.view, failure.view.relation.name
         is_new = name not in self._catalog.entries
         if not (view.strict or view.job.tries):
@@ -187,13 +187,13 @@ class EmbeddedRunner:
         return True
 
     def deliver(self) -> WindowpaneError | None:
-        """Let stale views catch up, and hand on what waits in outboxes.
+        """Let stale views catch up, and deliver the changes in outboxes.
 
         Returns:
-            what a flush must say though all was handed on: views are behind, or a file was passed over.
+            what a flush must report though all was delivered: views are behind, or a file was skipped.
 
         Raises:
-            WindowpaneError: a store cannot take its changes, which go on waiting. The others have taken theirs.
+            WindowpaneError: a store cannot take its changes, which still wait. The others have taken theirs.
         """
         unreadable = list(self._unreadable.values())
         behind = self._catch_up()
@@ -201,16 +201,16 @@ class EmbeddedRunner:
         return StaleViewError(behind) if behind else next(iter(unreadable), None)
 
     def _catch_up(self) -> dict[str, str]:
-        """Let stale views take what waits for them, each in a transaction of its own; return why those that cannot cannot."""
+        """Let stale views take their changes, each in a transaction of its own; return why some failed, by view."""
         failures: dict[str, str] = {}
         for name in self._stale.reasons():
             try:
                 self.attempt(partial(self._caught_up, name))
             except Exception as failure:
-                told = failures[shown_name(name)] = in_one_line(failure)
+                reason = failures[shown_name(name)] = in_one_line(failure)
                 with self._storage.transaction():
-                    self._stale.add(name, told)
-                    self._bad_values.note_view(name, told)
+                    self._stale.add(name, reason)
+                    self._bad_values.note_view(name, reason)
         return failures
 
     def _caught_up(self, name: str) -> None:
@@ -248,14 +248,14 @@ class EmbeddedRunner:
         return Job(name, node, self._storage, self._clock, self._bad_values if name in self._tried else None)
 
     def create(self, view: ViewInfo) -> None:
-        """Run a new view on what its relations hold, and show it where views are served.
+        """Run a new view on the rows of its relations, and make its table on the server, if there is one.
 
         Raises:
             ViewFailure: it cannot take that; see ``attempt``.
         """
         changes: dict[str, str] = {name: whole(self._catalog.relation(name)) for name in view.reads}
         self._advance(view, changes, initial=True)
-        self._deliveries.serve(view)
+        self._deliveries.add_view(view)
 
     def drop(self, view: ViewInfo) -> None:
         """Forget a view and the state behind it."""
@@ -264,7 +264,7 @@ class EmbeddedRunner:
         self._stale.drop(name, view.reads)
         self._bad_values.drop(name)
         self._tried.pop(name, None)
-        self._deliveries.withdraw(view)
+        self._deliveries.drop_view(view)
         self._changes.drop(name)
 
     def is_unfilled(self, name: str) -> bool:
@@ -294,7 +294,7 @@ class EmbeddedRunner:
         self._changes.end_of_tables()
 
     def _follow(self, view: ViewInfo, changes: dict[str, str], *, is_stale: bool) -> None:
-        """Let a view take the changes of what it reads, and add its own to them."""
+        """Let a view take the changes of the relations it reads, and add its own to ``changes``."""
         mine = {name: changes[name] for name in view.reads if name in changes}
         if is_stale:
             self._stale.hold(view.relation.name, mine)
@@ -304,7 +304,7 @@ class EmbeddedRunner:
             changes[view.relation.name] = delta
 
     def _advance(self, view: ViewInfo, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
-        """Run the job of a view on changes, keep what it gives, and return that in stored names.
+        """Run the job of a view on changes, store its result, and return that in stored names.
 
         Raises:
             ViewFailure: it cannot take them.
@@ -324,18 +324,18 @@ class EmbeddedRunner:
         """
         if view.job.tries:
             name = view.relation.name
-            told = "" if view.job.has_bad_values else self._tried.get(name, "")
-            if told:
-                self._bad_values.note_view(name, told)
-            self._settling[name] = view.job.has_bad_values or bool(told)
+            reason = "" if view.job.has_bad_values else self._tried.get(name, "")
+            if reason:
+                self._bad_values.note_view(name, reason)
+            self._settling[name] = view.job.has_bad_values or bool(reason)
 
     def check_rename(self, name: str, place: Place) -> None:
-        """Refuse to rename what is known by its name outside of the store, too, or what changes wait for.
+        """Refuse to rename an entry that is known by its name outside of the store, or for which changes wait.
 
         Raises:
             SqlError: it is a materialized view on a PostgreSQL server, or changes wait for a view that failed on them.
         """
-        if self._deliveries.served is not None and isinstance(self._catalog.entries[name], ViewInfo):
+        if self._deliveries.view_tables is not None and isinstance(self._catalog.entries[name], ViewInfo):
             message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
             raise UnsupportedSqlError(message, place.line, place.column)
         behind = self._stale.reasons()
@@ -346,7 +346,7 @@ class EmbeddedRunner:
                 raise UnsupportedSqlError(message, place.line, place.column)
 
     def renamed(self, old: str, new: str) -> None:
-        """Go on with an entry of the catalog under its new name."""
+        """Continue with an entry of the catalog under its new name."""
         self._forget()
         self._changes.renamed(old, new)
 

@@ -1,7 +1,7 @@
-"""Changes in the store: those of tables that wait for a flush, and those that it makes of the rows of views.
+"""Changes in the store: those of tables that wait for a flush, and those that a flush makes in the rows of views.
 
-State in memory is only what the store can give again: the name of the last changelog of each view, a temporary relation
-(``None`` stands for all rows, of a view that had none before), and which views have rows.
+State in memory is only what the store can restore: the name of the last changelog of each view, a temporary relation
+(``None`` is all rows, of a view that had none before), and which views have rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StoredChanges:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do everything inside or nothing: the catalog and the changelogs, too, are as they were before what failed."""
+        """Do everything inside or nothing: a failure also restores the catalog and the changelogs."""
         entries, last = dict(self._catalog.entries), dict(self._last)
         try:
             with self._storage.transaction():
@@ -44,10 +44,10 @@ class StoredChanges:
     # --- tables ----------------------------------------------------------------------------------------
 
     def of_tables(self, followed: Collection[str]) -> dict[str, str]:
-        """Return the changes of tables that wait and that somebody reads, by name; ``end_of_tables`` ends the wait.
+        """Return the changes that wait of tables that are read, by name; ``end_of_tables`` ends the wait.
 
         Args:
-            followed: the relations that others read than views.
+            followed: the relations that sinks or tables on the server read.
         """
         read = set(followed).union(*(view.reads for view in self._catalog.views()))
         changes: dict[str, str] = {}
@@ -58,14 +58,14 @@ class StoredChanges:
         return changes
 
     def end_of_tables(self) -> None:
-        """Let nothing wait any more."""
+        """Remove the changes that waited."""
         for table in self._catalog.tables():
             self._storage.waiting.end(table.relation.name, table.pending)
 
     # --- views -----------------------------------------------------------------------------------------
 
     def keep(self, view: ViewInfo, delta: str | None) -> str | None:
-        """Change the stored rows of a view by what its job gave, and return that in stored names."""
+        """Change the stored rows of a view by the result of its job, and return that in stored names."""
         if delta is None:
             return None
         return self.keep_stored(view, like(f"({views.in_stored_names(view.ids, delta, WEIGHT)})", delta))
@@ -89,12 +89,12 @@ class StoredChanges:
         return named
 
     def settled(self, view: ViewInfo, delta: str) -> str | None:
-        """Return a batch of a view in stored names with each row once; ``None`` if nothing is left of it."""
+        """Return a batch of a view in stored names with each row once; ``None`` if no change remains."""
         batch = settled(self._storage, delta, view.relation.types)
         return None if batch is None else kept(self._storage, batch)
 
     def _is_unfilled(self, relation: Relation) -> bool:
-        """Whether a view has no rows; it is asked until it has some."""
+        """Whether a view has no rows; the store is read until it has some."""
         if relation.name not in self._had_rows and not self._storage.is_empty(relation.storage):
             self._had_rows.add(relation.name)
         return relation.name not in self._had_rows
@@ -112,7 +112,7 @@ class StoredChanges:
         self._had_rows.discard(name)
 
     def renamed(self, old: str, new: str) -> None:
-        """Go on with a view under its new name."""
+        """Continue with a view under its new name."""
         self._had_rows.clear()
         if old in self._last:
             self._last[new] = self._last.pop(old)

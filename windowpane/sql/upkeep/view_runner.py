@@ -1,4 +1,4 @@
-"""What a session asks of the one that runs its views: with Spark, or without."""
+"""The protocol of runners: what a session calls to run its views, with Spark or without."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ T = TypeVar("T")
 class ViewRunner(Protocol):
     """Runs the views of a session, and fills its tables that have a connector.
 
-    A statement goes the same way under every runner: ``prepare``, then what it does, in one transaction, by ``attempt``, and
-    then, if it may have changed views, ``deliver``. The methods from ``check_source`` to ``renamed`` are part of the transaction.
+    A statement takes the same steps under every runner: ``prepare``; then ``attempt``, which does it in one transaction; then, if
+    it may have changed views, ``deliver``. The methods from ``check_source`` to ``renamed`` are part of the transaction.
     """
 
     def open(self) -> None:
-        """Take up what the store holds, once the catalog is read.
+        """Continue with what the store holds, once the catalog is read.
 
         Raises:
-            WindowpaneError: the store cannot go on under this runner.
+            WindowpaneError: the store cannot be used with this runner.
         """
 
     def close(self) -> None:
@@ -41,28 +41,28 @@ class ViewRunner(Protocol):
         """Get ready for a statement, before its transaction.
 
         Args:
-            statement: what will be done.
+            statement: the statement.
             upcoming: plans the view that it makes; ``None`` if it makes none.
 
         Raises:
-            SqlError: it reads what cannot be read.
+            SqlError: it reads a relation that cannot be read.
         """
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do something in one transaction, and return what it gives.
+        """Do something in one transaction, and return its result.
 
         Raises:
             WindowpaneError: it failed, or a view that it makes did; nothing of it was kept.
         """
 
     def deliver(self) -> WindowpaneError | None:
-        """Hand on what a statement left to do, to views, the server that they stand on, and the stores of sinks.
+        """Deliver the changes of a statement to views, to their tables on a server, and to the stores of sinks.
 
         Returns:
-            what a flush must say though all was handed on: views are behind, or a file was passed over.
+            what a flush must report though all was delivered: views are behind, or a file was skipped.
 
         Raises:
-            WindowpaneError: something could not be handed on. It waits for the next flush; all else was.
+            WindowpaneError: some changes could not be delivered. They wait for the next flush; all others were delivered.
         """
 
     # --- in its transaction ----------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class ViewRunner(Protocol):
         """Return the operators of a view; unless it is strict, an expression that fails is NULL."""
 
     def create(self, view: ViewInfo) -> None:
-        """Begin a new view with what its relations hold, and show it where views are served."""
+        """Begin a new view with the rows of its relations, and make its table on the server of the views, if there is one."""
 
     def drop(self, view: ViewInfo) -> None:
         """Forget a view and the state behind it."""
@@ -93,24 +93,24 @@ class ViewRunner(Protocol):
         """Whether a view has not had its first rows."""
 
     def bring(self, name: str) -> None:
-        """Let the store hold the rows of a view or table, for who reads them now."""
+        """Copy the rows of a view or table to the store if they are elsewhere, where a statement reads them now."""
 
     def flush(self, writer: Callable[[TableInfo], TableWriter]) -> None:
-        """Take the changes of tables; views have them when it ends, or are sent them by ``deliver``.
+        """Take the changes of tables; views have them when it ends, or get them from ``deliver``.
 
         Args:
-            writer: makes what brings rows of files into a table.
+            writer: makes the writer that brings rows of files into a table.
         """
 
     def check_rename(self, name: str, place: Place) -> None:
-        """Refuse to rename what is known by its name outside of the store, too.
+        """Refuse to rename an entry that is known by its name outside of the store.
 
         Raises:
             SqlError: saying where.
         """
 
     def renamed(self, old: str, new: str) -> None:
-        """Go on with an entry of the catalog under its new name."""
+        """Continue with an entry of the catalog under its new name."""
 
     # --- questions -------------------------------------------------------------------------------------
 

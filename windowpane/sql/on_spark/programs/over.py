@@ -114,8 +114,8 @@ def over_program(parts: OverParts, tables: Mapping[str, TableInfo]) -> StreamedO
     for name in over.partition:
         spark_type(over.input.column(name).type, f"PARTITION BY {over.input.column(name).name!r}")
     kinds = tuple(_kept_type(column) for column in over.input.columns)
-    passed = unchanged(parts.first, parts.scan)
-    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, passed, over, kinds)
+    columns = unchanged(parts.first, parts.scan)
+    return StreamedOver(parts.scan, parts.rows_sql(), time, delay, parts.result_sql(), True, columns, over, kinds)
 
 
 def _kept_type(column: Column) -> str:

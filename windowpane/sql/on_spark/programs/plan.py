@@ -32,7 +32,7 @@ SPARK_TYPES = {
 """Types whose equality and order are the same in the window engines."""
 
 
-class NotStreamed(Exception):  # noqa: N818 - passes no boundary: ``streamed`` takes it
+class NotStreamed(Exception):  # noqa: N818 - never leaves this room: ``streamed`` catches it
     """A plan is not one streaming query, and why."""
 
 
@@ -55,12 +55,12 @@ class StreamedPlan(ABC):
     """A plan that is one streaming query.
 
     Args:
-        scan: what is read of the source.
+        scan: the columns that are read of the source.
         rows: the rows for the operator, as SQL over ``INPUT``; the bounds of windows in it are the time of the row.
         time: the column in ``rows`` with the time of the row.
         delay: microseconds that the watermark stays behind it.
         result: the result with weights, as SQL over ``INPUT``, which has the columns of the operator.
-        closes: whether a row comes out once, when it is final; else in each batch that changes it.
+        closes: whether a row is emitted once, when it is final; else in each batch that changes it.
         unchanged: the columns of ``rows``, as SQL, that are columns of the source, by their names there.
     """
 
@@ -100,7 +100,7 @@ class StreamedPlan(ABC):
 
 @dataclass(frozen=True)
 class Parts:
-    """What stands above the operator of a plan, outermost first."""
+    """The nodes above the operator of a plan, outermost first."""
 
     above: Sequence[Node]
 
@@ -110,7 +110,7 @@ class Parts:
 
 
 def applied(steps: Sequence[Node], sql: str, extra: str = "") -> str:
-    """Return nodes, outermost first, over the rows that SQL gives, as SQL with ``extra`` columns."""
+    """Return nodes, outermost first, applied to the rows of a query, as SQL with ``extra`` columns."""
     for step in reversed(steps):
         sql = step.sql(f"({sql})", extra=extra)
     return sql
@@ -132,18 +132,18 @@ _N = TypeVar("_N", bound=Node)
 
 def chain(node: Node, steps: tuple[type[Node], ...], last: type[_N] | tuple[type[_N], ...]) -> tuple[list[Node], _N]:
     """Return the nodes above the first of a kind, outermost first, and that one."""
-    passed: list[Node] = []
+    above: list[Node] = []
     while not isinstance(node, last):
         if not isinstance(node, steps):
             forms = "GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of one source, OVER with EMIT ON WINDOW CLOSE"
             raise NotStreamed(f"{node.label} is none of the plans that are: {forms}")
-        passed.append(node)
+        above.append(node)
         node = node.inputs[0]
-    return passed, node
+    return above, node
 
 
 def watermark_delay(scan: Scan, held: Watermark | None, tables: Mapping[str, TableInfo]) -> int:
-    """Return the delay of the watermark, where the rows of a source are such as a stream can have; ``held``: that of the time."""
+    """Return the delay of the watermark of a source, if a program can read it; ``held``: the watermark of the time column."""
     table = tables.get(scan.relation)
     if table is None or "connector" not in table.options:
         raise NotStreamed(f"{scan.relation!r} is no source with a connector")

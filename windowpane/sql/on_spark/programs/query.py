@@ -1,8 +1,8 @@
 """The streaming query of a view that is one: rows of the source -> a window or OVER program -> changes of the view, as blobs.
 
 Tasks take the rows as ``source_rows`` says. The operator makes the same watermark as the driver itself, for that of Spark has
-milliseconds, and closes windows in the batch that completes them. Rows that are filtered out, or late, still move it: each task
-adds one heartbeat with its latest time.
+milliseconds, and closes windows in the batch that completes them. Rows that are filtered out, or late, still advance it: each
+task adds one heartbeat with its latest time.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
         plan: the plan of the view.
         table: its source.
         rows: the streaming DataFrame of the source.
-        exchange: the ``BatchExchange`` by which driver and tasks tell each other.
+        exchange: the ``BatchExchange`` between driver and tasks.
     """
     return _program_result(plan, table, rows, exchange)._built.mapped(Leaving(plan))
 
 
 def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
-    """Return the changes of groups under further nodes, and the watermarks, as ``mapped_with_reports`` has them; see above."""
+    """Return the changes of groups below further nodes, and the watermarks, as ``mapped_with_reports`` does; see above."""
     return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(Leaving(plan))
 
 
@@ -144,11 +144,11 @@ class Arriving:
 
     def _made(self) -> Made:
         items = {_TIME: quoted(self.plan.time), _HEARTBEAT: "FALSE", **{each.name: each.sql for each in self.plan.carried}}
-        passed = {each.name: self.plan.unchanged[each.sql] for each in self.plan.carried if each.sql in self.plan.unchanged}
-        return Made(items, self.plan.rows, passed)
+        unchanged = {each.name: self.plan.unchanged[each.sql] for each in self.plan.carried if each.sql in self.plan.unchanged}
+        return Made(items, self.plan.rows, unchanged)
 
     def _heartbeat(self, latest: int) -> pa.Table:
-        """Return a row that moves Spark's watermark, and is in no window."""
+        """Return a row that advances the watermark, and is in no window."""
         names = [column.name for column in self.plan.carried]
         columns = [pa.array([latest], pa.int64()).cast(_INSTANT), pa.array([True]), *(pa.nulls(1) for _ in names)]
         return pa.table(columns, names=[_TIME, _HEARTBEAT, *names])
@@ -156,17 +156,17 @@ class Arriving:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Makes changes of the view from what the operator gives: rows that are final, or what a batch changes of all."""
+    """Makes changes of the view from the results of the operator: rows that are final, or what a batch changes of all rows."""
 
     plan: StreamedPlan
 
     def __call__(self, batch: pa.RecordBatch) -> list[bytes]:
-        """Take what a bucket gives, and return it as blobs."""
+        """Take the results of a bucket, and return the changes as blobs."""
         if not batch.num_rows:
             return []
         storage, columns = task_storage(), ", ".join(self._items())
-        came = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
-        weight = f"{'1' if self.plan.closes else came} AS {quoted(WEIGHT)}"
+        sign = f"CASE WHEN {CHANGE_TYPE} IN ('{INSERT}', '{UPDATE_POSTIMAGE}') THEN 1 ELSE -1 END"
+        weight = f"{'1' if self.plan.closes else sign} AS {quoted(WEIGHT)}"
         times = [name for name, column in self.plan.results if column.type == TIMESTAMP]
         with storage.reading(without_zone(pa.Table.from_batches([batch]), times)) as name:
             groups = f"(SELECT {columns}, {weight} FROM {name})"

@@ -1,14 +1,14 @@
-"""Letters: what a flush has for one view, as a file that a streaming file source reads.
+"""Change sets: the changes and watermarks that a flush sends to one view, as a file that a streaming file source reads.
 
 Layout of a file ``<number>.parquet``: one row a part, with its ``relation`` (empty for the watermarks) and a ``blob``, an Arrow
 table: base relations with their watermarks as SQL, or no columns and the tags ``file``, which names a file of changes, ``group``,
-a row group of it, and ``ids``, the name there of each stored column of the relation. Whoever takes the letter reads the file: the
-driver, or tasks, which share the parts of a large one. The names of these files are metadata of the letter. They are those in the
-folder ``received`` beside the inbox, so that a store may be moved. (In letters of earlier versions they are whole paths, or the
-table holds changes itself, with the stored columns and the weight.)
+a row group of it, and ``ids``, the name there of each stored column of the relation. The driver reads these files, or tasks
+do, which share the parts of a large change set. The names of the files are metadata of the change set. They are names in the
+folder ``received`` beside the inbox, so that a store may be moved. (In change sets of earlier versions they are whole paths, or
+the table holds changes itself, with the stored columns and the weight.)
 
-The name and the age of a letter say its number, so Spark's file source, which orders by age, takes letters in the order of their
-numbers. A letter appears whole, under a name that is written once: writing it again changes nothing.
+Spark's file source orders files by age. The name and the age of the file of a change set are made of its number, so Spark takes
+change sets in the order of their numbers. A file appears whole, and its name is written once: writing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import from_stream, to_stream
 
 SCHEMA = "relation string, blob binary"
-"""The columns of a letter as Spark reads them."""
+"""The columns of a change set as Spark reads them."""
 
 CLOCK = ""
 """The relation of the part with the watermarks."""
@@ -40,11 +40,11 @@ _ARROW = pa.schema([("relation", pa.string()), ("blob", pa.binary())])
 
 @dataclass(frozen=True)
 class ChangeFile:
-    """Changes of a relation that stand in a file.
+    """Changes of a relation that are stored in a file.
 
     Args:
         relation: its name.
-        file: its name in the reader's folder, whose it is: it is removed some letters after the one that names it.
+        file: its name in the folder of the reader, which removes it some change sets after the one that names it.
         ids: the name in the file of each stored column.
     """
 
@@ -53,19 +53,19 @@ class ChangeFile:
     ids: Mapping[str, str]
 
     def parts(self, folder: Path) -> list[bytes]:
-        """Return the parts of a letter that name it, one for each of its row groups."""
+        """Return the parts of a change set that name this file, one for each of its row groups."""
         ids, groups = json.dumps(dict(self.ids)), pq.read_metadata(folder / self.file).num_row_groups
         tables = (tagged(pa.table({}), file=self.file, group=str(group), ids=ids) for group in range(groups))
         return [to_stream(table).to_pybytes() for table in tables]
 
 
 @dataclass(frozen=True)
-class Letter:
+class ChangeSet:
     """Changes for one view.
 
     Args:
         number: of the flush; it rises, and is a time in milliseconds.
-        initial: whether it is the first letter of the view.
+        initial: whether it is the first change set of the view.
         changes: the files that it names.
         clock: watermarks as SQL, by base relation.
     """
@@ -80,7 +80,7 @@ class Letter:
         return sum((received(inbox) / each.file).stat().st_size for each in self.changes)
 
     def write(self, inbox: Path) -> None:
-        """Put the letter into an inbox, unless it is there already."""
+        """Put the change set into an inbox, unless it is there already."""
         target = inbox / f"{self.number}.parquet"
         if target.exists():
             return
@@ -97,7 +97,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class Received:
-    """A letter as a batch has it: changes by relation, in tables that are read one at a time."""
+    """A change set as a batch reads it: changes by relation, in tables that are read one at a time."""
 
     initial: bool
     changes: Mapping[str, Iterator[pa.Table]]
@@ -105,7 +105,7 @@ class Received:
 
 
 def receive(batch: pa.Table, folder: Path) -> Received:
-    """Return the letter that the rows of a batch are; ``folder`` has the files that it names."""
+    """Return the change set that is the rows of a batch; ``folder`` has the files that it names."""
     parts: dict[str, list[pa.Table]] = {}
     clock: dict[str, str] = {}
     initial = False
@@ -120,7 +120,7 @@ def receive(batch: pa.Table, folder: Path) -> Received:
 
 
 def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:
-    """Yield the changes that a part of a letter names, in a folder, or is."""
+    """Yield the changes in the file that a part of a change set names, in a folder, or those in the part itself."""
     file = tag(part, "file")
     if file is None:
         yield part
@@ -131,17 +131,17 @@ def opened(part: pa.Table, folder: Path) -> Iterator[pa.Table]:
 
 
 def ids_of(part: pa.Table) -> dict[str, str]:
-    """Return the names of stored columns in the file that a part of a letter names, or in the part itself."""
+    """Return the names of stored columns in the file that a part of a change set names, or in the part itself."""
     ids = tag(part, "ids")
     return {name: name for name in part.column_names if name != WEIGHT} if ids is None else dict(json.loads(ids))
 
 
 def clock_table(clock: Mapping[str, str], *, initial: bool, ages: Mapping[str, int] | None = None) -> pa.Table:
-    """Return watermarks as a table, which also says whether this is the first letter of a view.
+    """Return watermarks as a table, which also says whether this is the first change set of a view.
 
     Args:
         clock: watermarks as SQL, by relation.
-        initial: whether it is the first letter.
+        initial: whether it is the first change set.
         ages: which of two watermarks of a relation is the newer one in a batch: the one with the higher number.
     """
     given = ages or {}
@@ -159,7 +159,7 @@ def clock_of(table: pa.Table) -> dict[str, str]:
 
 
 def newest(clocks: Sequence[pa.Table]) -> pa.Table:
-    """Return what several tables of watermarks say together: the newest of each relation; with the bucket of the first."""
+    """Merge several tables of watermarks: the newest of each relation; with the bucket of the first table."""
     values: dict[str, str] = {}
     ages: dict[str, int] = {}
     for table in clocks:
@@ -172,28 +172,28 @@ def newest(clocks: Sequence[pa.Table]) -> pa.Table:
 
 
 def is_initial(table: pa.Table) -> bool:
-    """Whether a table of watermarks is that of the first letter of a view."""
+    """Whether a table of watermarks is that of the first change set of a view."""
     return tag(table, "clock") == "initial"
 
 
 def received(inbox: Path) -> Path:
-    """Return the folder of the files that the letters of an inbox name."""
+    """Return the folder of the files that the change sets of an inbox name."""
     return inbox.parent / "received"
 
 
 def sweep(inbox: Path, kept: int = 3) -> None:
-    """Remove old letters, and the files that they name; Spark may ask for the last ones again after a crash."""
-    letters = sorted(inbox.glob("*.parquet"), key=lambda file: int(file.stem))
-    for letter in letters[:-kept]:
-        for file in _named_by(letter):
+    """Remove old change sets, and the files that they name; Spark may read the last ones again after a crash."""
+    change_sets = sorted(inbox.glob("*.parquet"), key=lambda file: int(file.stem))
+    for change_set in change_sets[:-kept]:
+        for file in _named_by(change_set):
             (received(inbox) / file).unlink(missing_ok=True)
-        letter.unlink()
+        change_set.unlink()
 
 
 def named_in(inbox: Path) -> set[str]:
-    """Return the files that the letters of an inbox name."""
-    return {file for letter in inbox.glob("*.parquet") for file in _named_by(letter)}
+    """Return the files that the change sets of an inbox name."""
+    return {file for change_set in inbox.glob("*.parquet") for file in _named_by(change_set)}
 
 
-def _named_by(letter: Path) -> list[str]:
-    return list(json.loads((pq.read_metadata(letter).metadata or {}).get(_FILES, b"[]")))
+def _named_by(change_set: Path) -> list[str]:
+    return list(json.loads((pq.read_metadata(change_set).metadata or {}).get(_FILES, b"[]")))

@@ -1,15 +1,16 @@
-"""The mail of a store: changes on their way to views, and how far the query of each view is.
+"""Changes on their way to views, and how far the query of each view is.
 
-Layout: ``windowpane.mail`` holds what is on its way to views: the file that the changes of a relation stand in, by its name in
-the folder of the reader (in stores of earlier versions a whole path), the names of the stored columns there, and the number of
-the letter once there is one. ``windowpane.streams`` holds for each view the folder of its
-inbox and checkpoint, whether its state is spread over Spark, and the plan that made this state, the last batch that was written,
-the last letter sent and the last one answered, the letter that is due (its number and its watermarks), the watermarks it was
-told, and how far it was before and behind the last batch in sources that it reads itself. ``windowpane.flushes`` holds the number
-and the watermarks of the last flush.
+Layout: ``windowpane.mail`` holds the changes that wait: the file of the changes of a relation, by its name in the folder of the
+reader (in stores of earlier versions a whole path), the names of the stored columns there, and, in the column ``letter``, the
+number of the change set that names the file, once this is settled.
 
-Every method is part of a transaction of the store. What a letter names is settled before it is written, and files leave the
-mail once it lies in the inbox: a crash between the two writes the same letter again, which changes nothing.
+``windowpane.streams`` holds for each view: the folder of its inbox and checkpoint; whether its state is spread over Spark; the
+plan that made this state; the last batch that was written; the last change set sent and the last one answered; the change set
+that is due (its number and its watermarks); the watermarks that it was sent; and its progress in the sources that it reads
+itself, before and behind the last batch. ``windowpane.flushes`` holds the number and the watermarks of the last flush.
+
+Every method is part of a transaction of the store. The files of a change set are settled before it is written, and are removed
+from ``windowpane.mail`` once it lies in the inbox: after a crash between the two it is written again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from pathlib import Path
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.on_spark.change_log import write_shared
-from windowpane.sql.on_spark.letters import ChangeFile, Letter, ids_of
+from windowpane.sql.on_spark.change_sets import ChangeFile, ChangeSet, ids_of
 from windowpane.state.compact import from_stream
 
 _COLUMNS = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'windowpane' AND table_name = 'mail'"
 
 _ADOPTED = 1
-"""The number of the last letter of a view that was made without Spark: it had its first rows."""
+"""The number of the last change set of a view that was made without Spark: it has its first rows."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Stream:
     due: tuple[int, Mapping[str, str]] | None
 
 
-class Mail:
-    """What is on its way to the views of a store."""
+class PendingChanges:
+    """The changes that wait for the views of a store, and the progress of each view."""
 
     def __init__(self, storage: Storage) -> None:
         """Use the tables of ``storage``."""
@@ -85,13 +86,13 @@ class Mail:
         return self.stream(name)
 
     def open_program(self, name: str, plan: str) -> None:
-        """Begin the stream of a new view that reads its source itself: it gets no letters."""
+        """Begin the stream of a new view that is a program, which reads its source itself: it gets no change sets."""
         self.open(name, spread=True, plan=plan)
         self._storage.run("UPDATE windowpane.streams SET sent = ? WHERE name = ?", [_ADOPTED, name])
 
-    def begin_anew(self, name: str, *, gets_letters: bool = False) -> None:
+    def begin_anew(self, name: str, *, gets_change_sets: bool = False) -> None:
         """Begin the stream of a table, or of a view that reads its sources itself, again, with a checkpoint of its own."""
-        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_letters
+        reset = "folder = ?, batch = -1, clock = '{}', progress = NULL, due = NULL" + ", sent = 0, done = 0" * gets_change_sets
         self._storage.run(f"UPDATE windowpane.streams SET {reset} WHERE name = ?", [_new_folder(name), name])
 
     def adopt(self, name: str) -> None:
@@ -115,23 +116,23 @@ class Mail:
         )
 
     def folders(self) -> dict[str, set[str]]:
-        """Return the folders in use, with the files that wait in each for a letter."""
+        """Return the folders in use, with the files that wait in each for a change set."""
         query = "SELECT folder, file FROM windowpane.streams LEFT JOIN windowpane.mail USING (name)"
         found: dict[str, set[str]] = {}
         for folder, file in self._storage.run(query):
             found.setdefault(folder, set()).update([] if file is None else [file])
         return found
 
-    # --- mail ------------------------------------------------------------------------------------------
+    # --- change sets -----------------------------------------------------------------------------------
 
-    def post(self, name: str, file: ChangeFile, letter: int | None = None) -> None:
-        """Let changes wait for a view, with the next letter or one that is due."""
-        values = [name, self.number, file.relation, file.file, letter, json.dumps(dict(file.ids))]
+    def post(self, name: str, file: ChangeFile, change_set: int | None = None) -> None:
+        """Let changes wait for a view, with the next change set or one that is due."""
+        values = [name, self.number, file.relation, file.file, change_set, json.dumps(dict(file.ids))]
         columns = "name, number, relation, file, letter, ids"
         self._storage.run(f"INSERT INTO windowpane.mail ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def take_blobs_out(self, file_of: Callable[[str, int], Path]) -> None:
-        """Let changes stand in files that a store of an earlier version holds as blobs.
+        """Write changes that a store of an earlier version holds as blobs into files.
 
         Args:
             file_of: the file for the row of a view that has a number.
@@ -139,37 +140,37 @@ class Mail:
         if not self._storage.run(f"{_COLUMNS} AND column_name = 'blob'"):
             return
         rows = self._storage.run("SELECT rowid, name, relation, letter, file FROM windowpane.mail WHERE blob IS NOT NULL")
-        for row, name, relation, letter, file in rows:
+        for row, name, relation, change_set, file in rows:
             part = from_stream(self._storage.value(f"SELECT blob FROM windowpane.mail WHERE rowid = {row}"))
             if file is None:
                 path = file_of(name, row)
                 write_shared([part], [path])
                 file = path.name
-            self.post(name, ChangeFile(relation, file, ids_of(part)), letter)
+            self.post(name, ChangeFile(relation, file, ids_of(part)), change_set)
         self._storage.run("DELETE FROM windowpane.mail WHERE blob IS NOT NULL")
 
-    def letter(self, name: str, clock: Mapping[str, str]) -> Letter | None:
-        """Return the letter that is due to a view: one with changes, or with watermarks that moved, to ``clock``."""
+    def due_change_set(self, name: str, clock: Mapping[str, str]) -> ChangeSet | None:
+        """Return the change set that is due to a view: one with changes, or with watermarks that advanced, to ``clock``."""
         stream = self.stream(name)
         if stream.due is None:
             waits = self._storage.run("SELECT 1 FROM windowpane.mail WHERE name = ? LIMIT 1", [name])
-            moved = any(stream.clock.get(relation) != value for relation, value in clock.items())
-            if not (waits or moved) and stream.sent:
+            advanced = any(stream.clock.get(relation) != value for relation, value in clock.items())
+            if not (waits or advanced) and stream.sent:
                 return None
-            number, told = max(self.number, stream.sent + 1), dict(clock)
+            number, watermarks = max(self.number, stream.sent + 1), dict(clock)
             self._storage.run("UPDATE windowpane.mail SET letter = ? WHERE name = ?", [number, name])
-            self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, told]), name])
+            self._storage.run("UPDATE windowpane.streams SET due = ? WHERE name = ?", [json.dumps([number, watermarks]), name])
         else:
-            number, told = stream.due[0], dict(stream.due[1])
+            number, watermarks = stream.due[0], dict(stream.due[1])
         query = "SELECT relation, file, ids FROM windowpane.mail WHERE name = ? AND letter = ? ORDER BY number, file"
         rows = self._storage.run(query, [name, number])
         files = tuple(ChangeFile(relation, file, json.loads(ids)) for relation, file, ids in rows)
-        return Letter(number, not stream.sent, files, told)
+        return ChangeSet(number, not stream.sent, files, watermarks)
 
-    def sent(self, name: str, letter: Letter) -> None:
-        """Note that a letter lies in the inbox of a view."""
-        self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND letter = ?", [name, letter.number])
-        values = [letter.number, json.dumps(dict(letter.clock)), name]
+    def sent(self, name: str, change_set: ChangeSet) -> None:
+        """Note that a change set lies in the inbox of a view."""
+        self._storage.run("DELETE FROM windowpane.mail WHERE name = ? AND letter = ?", [name, change_set.number])
+        values = [change_set.number, json.dumps(dict(change_set.clock)), name]
         self._storage.run("UPDATE windowpane.streams SET sent = ?, clock = ?, due = NULL WHERE name = ?", values)
 
     def took(self, name: str, batch: int) -> None:
@@ -177,13 +178,13 @@ class Mail:
         self._storage.run("UPDATE windowpane.streams SET batch = ? WHERE name = ?", [batch, name])
 
     def took_directly(self, name: str, batch: int, before: str, after: str) -> None:
-        """Note that a batch of a view is written that reads sources itself, and how far it was in them before and behind it."""
+        """Note that a batch of a view that reads sources itself is written, and its progress before and behind the batch."""
         self.took(name, batch)
         progress = json.dumps([before, after])
         self._storage.run("UPDATE windowpane.streams SET progress = ? WHERE name = ?", [progress, name])
 
     def answered(self, name: str) -> None:
-        """Note that the query of a view has taken all letters sent."""
+        """Note that the query of a view has written the batches of all change sets sent."""
         self._storage.run("UPDATE windowpane.streams SET done = sent WHERE name = ?", [name])
 
 
