@@ -13,7 +13,6 @@ import pytest
 
 from windowpane.kernels.keys.codes import NULL_CODE, canonical, equality_codes, order_codes
 from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, plain_bits, ranked_codes, validity
-from windowpane.kernels.keys.partition_hash import partition_hash
 from windowpane.kernels.keys.row_differences import differing, written_differently
 from windowpane.kernels.keys.splitmix import GAMMA, mixed, stepped
 from windowpane.kernels.keys.texts_by_length import texts_by_length
@@ -126,16 +125,6 @@ def test_splitmix_draws_the_published_numbers_of_seed_0() -> None:
         "06c45d188009454f",
     ]
     assert mixed(np.zeros(1, np.uint64)).tolist() == [0]
-
-
-def test_equal_partitions_have_one_hash_and_others_another() -> None:
-    doubles = partition_hash([pa.array([0.0, -0.0, NAN, -NAN, None, 1.0])], 6).tolist()
-    assert doubles[0] == doubles[1]
-    assert doubles[2] == doubles[3]
-    assert len(set(doubles)) == 4
-    texts = partition_hash([pa.array(["a", "b", "a", None]), pa.array([1, 1, 1, 1])], 4).tolist()
-    assert texts[0] == texts[2]
-    assert len(set(texts)) == 3
 
 
 def test_texts_of_one_length_stand_together_as_words() -> None:

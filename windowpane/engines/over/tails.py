@@ -4,7 +4,8 @@ State, by name in the bucket's blob store: ``<name>.i``, the index (how many row
 out, its size), and ``<name>.<shard>``, an Arrow table with the rows of the partitions whose hash falls into it; the rows of a
 partition stand in their order. Who may mutate: this class, at ``write``. Recovery: read back.
 
-A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average.
+A batch reads and writes the shards of its partitions only. There are twice as many shards when they get large on average. In
+version 2 of the index rows lay by another hash: all shards become one when it is read, and are parted again at the next write.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.keys.partition_hash import partition_hash
+from windowpane.kernels.keys.key_codes import key_hashes, plain_key
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
 from windowpane.state.tables import table_from_blob, table_to_blob
 
-_SHARD_KIND, _INDEX_KIND, _VERSION = "over-tail", "over-tails-index", 2
+_SHARD_KIND, _VERSION = "over-tail", 2
+_INDEX_KIND, _INDEX_VERSION, _BY_ANOTHER_HASH = "over-tails-index", 3, 2
 SHARD_ROWS = Size("rows of a shard of tails", 16_384, (2, 8))
 """Rows of a shard, on average, past which there are twice as many."""
 
@@ -37,8 +39,10 @@ class Tails:
         self._schema = schema
         self._partition_by = partition_by
         blob = store.get(f"{name}.i")
-        numbers = array("q", unframe(_INDEX_KIND, _VERSION, blob)) if blob is not None else array("q", [0, 0, 0])
-        self._rows, self._waiting, self._sizes = (list(numbers[part::3]) for part in range(3))
+        body = bytes(24) if blob is None else unframe(_INDEX_KIND, (_BY_ANOTHER_HASH, _INDEX_VERSION), blob)
+        self._rows, self._waiting, self._sizes = (list(array("q", body)[part::3]) for part in range(3))
+        if len(self._rows) > 1 and blob == frame(_INDEX_KIND, _BY_ANOTHER_HASH, body):
+            self._join()
 
     @property
     def waiting(self) -> list[int]:
@@ -57,8 +61,7 @@ class Tails:
 
     def shards(self, rows: pa.Table) -> Integers:
         """Return the shard of each row."""
-        columns = [rows[name].combine_chunks() for name in self._partition_by]
-        hashes = partition_hash(columns, rows.num_rows)
+        hashes = key_hashes([plain_key(rows[name]) for name in self._partition_by], rows.num_rows)
         return (hashes & np.uint64(len(self._rows) - 1)).astype(np.int64)
 
     def touched(self, rows: pa.Table) -> list[int]:
@@ -83,10 +86,22 @@ class Tails:
             for shard in shards:
                 here = numbers == shard
                 self._write(shard, rows.filter(pa.array(here)), int(waits[here].sum()))
-        if sum(self._rows) > SHARD_ROWS.value * len(self._rows):
+        while sum(self._rows) > SHARD_ROWS.value * len(self._rows):
             self._split()
+        self._write_index()
+
+    def _write_index(self) -> None:
         index = array("q", [number for each in zip(self._rows, self._waiting, self._sizes, strict=True) for number in each])
-        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _VERSION, index.tobytes()))
+        self._store.put(f"{self._name}.i", frame(_INDEX_KIND, _INDEX_VERSION, index.tobytes()))
+
+    def _join(self) -> None:
+        """Put the rows of all shards into one."""
+        rows, waiting = self.read(range(len(self._rows))), self.waiting_rows
+        for shard in range(len(self._rows)):
+            self._write(shard, self._schema.empty_table(), 0)
+        self._rows, self._waiting, self._sizes = [0], [0], [0]
+        self._write(0, rows, waiting)
+        self._write_index()
 
     def _split(self) -> None:
         """Part each shard in two by the next bit of the hash."""
