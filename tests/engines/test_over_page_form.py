@@ -94,7 +94,7 @@ def test_pages_of_version_2_with_other_columns_are_read() -> None:
         keys = pa.array([each[:2] for each in batch["whole"].to_pylist()], pa.binary(2))
         return pa.RecordBatch.from_arrays([keys, batch["v"]], schema=schema)
 
-    form = PageForm(schema, 1, EarlierForm(before, today))
+    form = PageForm(schema, 1, EarlierForm(before, 2, today))
     old = pa.RecordBatch.from_arrays([pa.array([b"aa1", b"bb2"], pa.binary()), pa.array([1, 2])], schema=before)
     with standing_in(lambda size: size.small[0]):
         new = pa.RecordBatch.from_arrays([pa.array([b"bb", b"bb", b"cc"], pa.binary(2)), pa.array([3, 4, 5])], schema=schema)
@@ -106,8 +106,8 @@ def test_pages_of_version_2_with_other_columns_are_read() -> None:
 def test_what_cannot_be_read_is_refused() -> None:
     form = PageForm(pa.schema([("v", pa.int64())]))
     whole = writer_of(form, pa.record_batch({"v": [1, 2]})).blob(0, 2)
-    for damaged in (whole[:-4], frame("row-pages-page", 3, b""), frame("row-pages-page", 3, b"\x07")):
+    for damaged in (whole[:-4], frame("row-pages-page", 4, b""), frame("row-pages-page", 3, b"\x07")):
         with pytest.raises(UnreadableStateError, match="damaged"):
             form.from_blob(damaged)
-    with pytest.raises(UnknownStateFormatError, match="version 4"):
-        form.from_blob(frame("row-pages-page", 4, b""))
+    with pytest.raises(UnknownStateFormatError, match="version 5"):
+        form.from_blob(frame("row-pages-page", 5, b""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,25 @@ def test_sort_keys_compare_as_the_rows_do(ascending: list, nulls_first: bool, de
     made = [bytes(key) for key in keys.of(table).tolist()]
     assert made == sorted(set(made))
     assert keys.sorted(table.take(list(range(len(values)))[::-1]))[0]["k"].to_pylist() == list(range(len(values)))
+
+
+def test_sort_keys_are_written_as_in_the_state_on_disk() -> None:
+    table = pa.table({"p": ["it's", None], "n": [7, None], "o": ["a\0b", None], "b": pa.array([b"", b"\xff"]), "k": [1, -1]})
+    order = (OrderColumn("o", descending=True, nulls_first=True), OrderColumn("b", nulls_first=False))
+    spec = OverSpec(("p", "n"), order, ("k",), (OverCall("row_number"),))
+    parts = [
+        [b'str:"it\'s"', b"int:7", bytes(255 - byte for byte in b"a\0\xffb\0\0"), b"\x01\0\0", b"\x80" + bytes(6) + b"\x01"],
+        [b"NoneType:None"] * 2 + [b"", b"\x01\xff\0\0", b"\x7f" + b"\xff" * 7],
+    ]
+    expected = []
+    for text, number, ordered, raw, key in parts:
+        halves = [blake2b(half, digest_size=16).digest() for half in (text, number)]
+        first = blake2b(bytes(16) + halves[0], digest_size=16).digest()
+        hashed = blake2b(first + halves[1], digest_size=16).digest()
+        expected.append(hashed + b"\x01" + (b"\x01" + ordered if ordered else b"\0") + raw + b"\x01" + key + b"\x01\x01")
+    keys = SortKeys(spec, table.schema)
+    assert [bytes(key) for key in keys.of(table).tolist()] == expected
+    assert keys.kept(keys.of(table)).to_pylist() == [each[:16] for each in expected]
 
 
 def test_bits_of_doubles_know_one_zero_and_one_nan() -> None:

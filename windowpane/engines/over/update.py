@@ -70,16 +70,18 @@ class OverUpdateEngine:
     def _page_form(self) -> PageForm:
         """Return the form of pages: hashes of partitions, and their columns, stand there once for all rows of a partition."""
         keys, whole = self.sort_keys, pa.schema([pa.field(SORT_KEY, pa.binary()), *self.stored])
-        if not keys.stored or keys.stored[0].type == pa.binary():
-            return PageForm(whole if keys.stored else self.stored)
-        runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))]
+        if not keys.stored and not keys.has_texts:
+            return PageForm(self.stored)
+        runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))] if keys.stored else []
         schema = pa.schema([*runs, *(field for field in self.stored if field not in runs)])
 
         def of_today(rows: pa.RecordBatch) -> pa.RecordBatch:
-            columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), SORT_KEY: keys.hashes_of(rows[SORT_KEY])}
+            columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+            if keys.stored:
+                columns[SORT_KEY] = keys.hashes_of(columns[SORT_KEY])
             return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
-        return PageForm(schema, len(runs), EarlierForm(whole, of_today))
+        return PageForm(schema, len(runs), EarlierForm(whole, 3 if keys.has_texts else 2, of_today))
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Run one batch of a bucket."""
@@ -388,7 +390,7 @@ class _Batch:
     def _columns(self, spans: Spans, places: InSpans, names: Sequence[str]) -> dict[str, pa.Array]:
         """Return stored columns of some rows, but for those of calls."""
         keys, inputs = self._engine.sort_keys, [name for name in names if name != SORT_KEY]
-        made = {SORT_KEY: keys.kept(spans.keys_at(places))[0]} if SORT_KEY in names else {}
+        made = {SORT_KEY: keys.kept(spans.keys_at(places))} if SORT_KEY in names else {}
         return made | {
             name: column.combine_chunks() for name, column in zip(inputs, spans.taken(inputs, places).columns, strict=True)
         }

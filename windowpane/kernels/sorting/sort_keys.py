@@ -10,7 +10,7 @@ compares within all keys of one spec and schema, whatever the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.arrays import Bytes, Integers, Unsigned
 from windowpane.hidden_columns import SORT_KEY
@@ -29,6 +30,7 @@ _Hashes = npt.NDArray[np.void]
 
 _HASH_BYTES = 16
 _SIGN = np.int64(-(1 << 63))
+_BINARY = pa.large_binary()
 
 
 class SortKeys:
@@ -41,31 +43,17 @@ class SortKeys:
         self._ordered = [*(spec.order_by if with_order else ()), *(OrderColumn(name, nulls_first=False) for name in spec.key)]
         widths = [_width(columns.field(each.name).type) or 0 for each in self._partition]
         self.partition_width = _HASH_BYTES if self._hashed else sum(widths)
-        self._is_order_fixed = all(_width(columns.field(each.name).type) for each in self._ordered)
-        kinds = ([pa.binary(_HASH_BYTES)] if self._hashed else []) if self._is_order_fixed else [pa.binary()]
-        self.stored = [pa.field(SORT_KEY, kind) for kind in kinds]
-        """What is stored of the keys, since it takes Python a look at single values: nothing, hashes of partitions, or keys."""
+        self.stored = [pa.field(SORT_KEY, pa.binary(_HASH_BYTES))] if self._hashed else []
+        """What is stored of the keys, since it takes Python a look at single values: hashes of partitions, if there are any."""
+        self.has_texts = not all(_width(columns.field(each.name).type) for each in self._ordered)
+        """Whether ORDER BY or key columns are texts; then whole keys were stored before."""
 
     def of(self, table: pa.Table) -> Bytes:
         """Return the key of each row."""
         return self._closed(table, self._partition_part(table))
 
-    def _closed(self, table: pa.Table, partition: _Fixed) -> Bytes:
-        rows = table.num_rows
-        parts = [partition, *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
-        fixed = [part for part in parts if isinstance(part, _Fixed)]
-        if len(fixed) == len(parts):
-            return _Fixed([field for part in fixed for field in part.fields]).closed(rows)
-        pieces = [part if isinstance(part, list) else part.closed(rows).tolist() for part in parts]
-        joined = [b"".join(row) + b"\x01" for row in zip(*pieces, strict=True)]
-        return np.array(joined, np.bytes_) if joined else np.empty(0, "S1")
-
     def sorted(self, table: pa.Table) -> tuple[pa.Table, Bytes]:
         """Return rows in the order of their keys, and the keys; rows with equal keys stay in their order."""
-        if not self._is_order_fixed:
-            keys = self.of(table)
-            order = sorting(keys)
-            return table.take(pa.array(order)), keys[order]
         if not self._hashed:
             table = table.take(pa.array(lexical_order(self._sort_words(table, self._partition))))
             return table, self.of(table)
@@ -74,28 +62,22 @@ class SortKeys:
         table = table.take(pa.array(order))
         return table, self._closed(table, _hashed_part(hashes, numbers[order]))
 
-    def kept(self, keys: Bytes) -> list[pa.Array]:
-        """Return the columns ``stored`` of rows with such keys."""
-        if not self.stored:
-            return []
-        if not self._is_order_fixed:
-            return [pa.array(keys.tolist(), pa.binary())]
+    def kept(self, keys: Bytes) -> pa.Array:
+        """Return the hashes of partitions, which are stored, of rows with such keys."""
         hashes = keys.view(np.uint8).reshape(len(keys), keys.dtype.itemsize)[:, :_HASH_BYTES]
-        return [pa.Array.from_buffers(pa.binary(_HASH_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(hashes))])]
+        return pa.Array.from_buffers(pa.binary(_HASH_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(hashes))])
 
     def of_stored(self, table: pa.Table) -> Bytes:
         """Return the keys of stored rows, which have the columns ``stored``."""
         if not self.stored:
             return self.of(table)
         column = table[SORT_KEY].combine_chunks()
-        if not self._is_order_fixed:
-            return _stored_keys(column)
         hashes = np.frombuffer(column.buffers()[1], f"V{_HASH_BYTES}", len(column), column.offset * _HASH_BYTES)
         return self._closed(table, _Fixed([(hashes.dtype.str, hashes)]))
 
     def hashes_of(self, keys: pa.Array) -> pa.Array:
         """Return the hashes of partitions, which are stored today, of whole keys, which were stored before."""
-        return self.kept(_stored_keys(keys))[0]
+        return pc.binary_slice(keys, 0, _HASH_BYTES).cast(pa.binary(_HASH_BYTES))
 
     @property
     def partition_by(self) -> list[str]:
@@ -103,13 +85,24 @@ class SortKeys:
         return [column.name for column in self._partition]
 
     def _sort_words(self, table: pa.Table, partition: Sequence[OrderColumn]) -> list[Unsigned]:
-        """Return columns of words that compare as the keys do, the most significant first; all parts are of fixed width."""
+        """Return columns of words that compare as the keys do, the most significant first."""
         words = [np.zeros(table.num_rows, np.uint64)]
         for each in (*partition, *self._ordered):
-            flags, values = _flagged(table[each.name].combine_chunks(), each)
+            column = table[each.name].combine_chunks()
+            if _width(column.type) is None:
+                words += _words_of(_padded(_text(column, each)))
+                continue
+            flags, values = _flagged(column, each)
             words += [] if flags is None else [flags.astype(np.uint64)]
             words += list(values.T)
         return words
+
+    def _closed(self, table: pa.Table, partition: _Fixed) -> Bytes:
+        parts = [partition, *(_part(table[each.name].combine_chunks(), each) for each in self._ordered)]
+        fixed = [part for part in parts if isinstance(part, _Fixed)]
+        if len(fixed) == len(parts):
+            return _Fixed([field for part in fixed for field in part.fields]).closed(table.num_rows)
+        return _padded(_joined([*(_as_binary(part, table.num_rows) for part in parts), pa.scalar(b"\x01", _BINARY)]))
 
     def _partition_part(self, table: pa.Table) -> _Fixed:
         if self._hashed:
@@ -123,24 +116,16 @@ class SortKeys:
 
 def sorting(keys: Bytes) -> Integers:
     """Return the positions that sort keys; equal ones stay in their order."""
-    width = keys.dtype.itemsize
-    padded = np.zeros((len(keys), -(-width // 8) * 8), np.uint8)
-    padded[:, :width] = keys.view(np.uint8).reshape(len(keys), width) if len(keys) else 0
-    words = padded.view(">u8").astype(np.uint64)
-    varying = [word for word in words.T if len(keys) and (word != word[0]).any()]
+    varying = [word for word in _words_of(keys) if len(keys) and (word != word[0]).any()]
     return lexical_order(varying) if varying else np.arange(len(keys))
 
 
-def _stored_keys(keys: pa.Array) -> Bytes:
-    """Return whole sort keys as numpy has them."""
-    if not len(keys):
-        return np.empty(0, "S1")
-    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    widths = np.diff(offsets)
-    width = int(widths[0])
-    if (widths == width).all():
-        return np.frombuffer(keys.buffers()[2], f"S{width}", len(keys), int(offsets[0]))
-    return np.array(keys.to_pylist(), np.bytes_)
+def _words_of(keys: Bytes) -> list[Unsigned]:
+    """Return byte strings as columns of words that compare as they do, the most significant first."""
+    width = keys.dtype.itemsize
+    padded = np.zeros((len(keys), -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = keys.view(np.uint8).reshape(len(keys), width)
+    return list(padded.view(">u8").astype(np.uint64).T)
 
 
 @dataclass(frozen=True)
@@ -164,8 +149,15 @@ def _width(kind: pa.DataType) -> int | None:
     return 17 if pa.types.is_decimal128(kind) else None
 
 
-def _part(column: pa.Array, order: OrderColumn) -> _Fixed | list[bytes]:
+def _part(column: pa.Array, order: OrderColumn) -> _Fixed | pa.Array:
     return _text(column, order) if _width(column.type) is None else _fixed(column, order)
+
+
+def _as_binary(part: _Fixed | pa.Array, rows: int) -> pa.Array:
+    if not isinstance(part, _Fixed):
+        return part
+    written = part.closed(rows)
+    return pa.Array.from_buffers(pa.binary(written.dtype.itemsize), rows, [None, pa.py_buffer(written)]).cast(_BINARY)
 
 
 def _fixed(column: pa.Array, order: OrderColumn) -> _Fixed:
@@ -193,17 +185,29 @@ def _words(column: pa.Array) -> Unsigned:
     return words
 
 
-def _text(column: pa.Array, order: OrderColumn) -> list[bytes]:
-    encoded = column.dictionary_encode()
-    distinct = [_escaped(value, order.descending) for value in encoded.dictionary.to_pylist()]
-    null = b"\x00" if order.nulls_first else b"\x02"
-    return [null if code is None else distinct[code] for code in encoded.indices.to_pylist()]
+def _text(column: pa.Array, order: OrderColumn) -> pa.Array:
+    """Return texts as binary values that compare as the texts do, none the beginning of another."""
+    escaped = pc.replace_substring(column.cast(_BINARY), b"\x00", b"\x00\xff")
+    body = _joined([escaped, pa.scalar(b"\x00\x00", _BINARY)])
+    flagged = _joined([pa.scalar(b"\x01", _BINARY), _inverted(body) if order.descending else body])
+    return pc.fill_null(flagged, b"\x00" if order.nulls_first else b"\x02")
 
 
-def _escaped(value: str | bytes, descending: bool) -> bytes:
-    raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    body = raw.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
-    return b"\x01" + (bytes(255 - byte for byte in body) if descending else body)
+def _joined(parts: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", _BINARY))
+
+
+def _inverted(values: pa.Array) -> pa.Array:
+    validity, offsets, content = values.buffers()
+    turned = pa.py_buffer(~np.frombuffer(content or b"", np.uint8))
+    return pa.Array.from_buffers(_BINARY, len(values), [validity, offsets, turned], offset=values.offset)
+
+
+def _padded(values: pa.Array) -> Bytes:
+    """Return binary values as numpy has them: filled up with zeros to one width."""
+    width = max(pc.max(pc.binary_length(values)).as_py() or 0, 1)
+    filled = pc.ascii_rpad(values.view(pa.large_string()), width, padding="\x00")
+    return np.frombuffer(filled.buffers()[2] or b"", f"S{width}", len(values))
 
 
 def _hashed_part(hashes: _Hashes, numbers: Integers) -> _Fixed:
@@ -223,34 +227,30 @@ def _hashes(columns: Sequence[pa.Array], rows: int) -> tuple[_Hashes, Integers]:
     hashes, numbers = np.zeros(1, f"V{_HASH_BYTES}"), np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode()
-        digests = [*_digests(encoded.dictionary), _digest(None)]
-        added = np.frombuffer(b"".join(digests), hashes.dtype)
-        numbers_added = encoded.indices.fill_null(len(digests) - 1).to_numpy(zero_copy_only=False)
+        added = _digests(_written(each) for each in [*encoded.dictionary.to_pylist(), None])
+        numbers_added = encoded.indices.fill_null(len(added) - 1).to_numpy(zero_copy_only=False)
         if len(columns) == 1:
             return added, numbers_added
-        pairs, numbers = np.unique(numbers * len(added) + numbers_added, return_inverse=True)
-        halves = zip(hashes[pairs // len(added)].tolist(), added[pairs % len(added)].tolist(), strict=True)
-        rehashed = [blake2b(left + right, digest_size=_HASH_BYTES).digest() for left, right in halves]
-        hashes = np.frombuffer(b"".join(rehashed), hashes.dtype)
+        pairs = pa.array(numbers * len(added) + numbers_added).dictionary_encode()
+        left, right = np.divmod(pairs.dictionary.to_numpy(), len(added))
+        halves = np.stack([hashes[left], added[right]], axis=1)
+        hashes, numbers = _digests(halves.view(f"V{2 * _HASH_BYTES}").ravel().tolist()), pairs.indices.to_numpy()
     return hashes, numbers
 
 
-def _digests(values: pa.Array) -> list[bytes]:
-    if not pa.types.is_string(values.type):
-        return [_digest(value) for value in values.to_pylist()]
-    begun, digests = blake2b(b"str:", digest_size=_HASH_BYTES), []
-    for value in values.to_pylist():
+def _digests(contents: Iterable[bytes]) -> _Hashes:
+    begun, digests = blake2b(digest_size=_HASH_BYTES), []
+    for content in contents:
         digest = begun.copy()
-        digest.update(_raw(value))
+        digest.update(content)
         digests.append(digest.digest())
-    return digests
+    return np.frombuffer(b"".join(digests), f"V{_HASH_BYTES}")
 
 
-def _digest(value: object) -> bytes:
+def _written(value: object) -> bytes:
+    """Return what is hashed of a value: its type and how Python writes it, of NaN "NaN"; state on disk lies by it."""
+    if isinstance(value, bytes):
+        return b"bytes:" + value
     if isinstance(value, float):
         value = value + 0.0 if value == value else "NaN"
-    return blake2b(f"{type(value).__name__}:".encode() + _raw(value), digest_size=_HASH_BYTES).digest()
-
-
-def _raw(value: object) -> bytes:
-    return value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+    return f"{type(value).__name__}:{value!r}".encode()
