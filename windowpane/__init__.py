@@ -14,7 +14,7 @@ carry Spark SQL's. Example::
     )
 """
 
-# ruff: noqa: E402 (numpy is told before anything imports it)
+# ruff: noqa: E402 (numpy's switch is set before anything imports it)
 from windowpane.vectors import choose_vectors
 
 choose_vectors()

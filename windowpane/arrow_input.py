@@ -55,7 +55,7 @@ def read_in_arrow(
     streaming: bool = True,
     **options: Any,
 ) -> ArrowRows:
-    """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they come, or those that are there.
+    """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they arrive, or those that it holds.
 
     Spark finds the files, hands over their contents and keeps account of them, as of any file source; Arrow reads them in the
     Python stage that encodes the rows. A file is read whole by one task: several files a batch keep several cores busy.
@@ -66,13 +66,13 @@ def read_in_arrow(
         schema: the columns, a DDL string or StructType. A column that a file does not have is NULL there.
         format: ``csv``, ``json`` (an object a line) or ``parquet``.
         header: for CSV, whether the first line names the columns; else they are those of the schema, in its order.
-        delimiter: for CSV, what stands between two values.
+        delimiter: for CSV, the separator of values.
         null: for CSV, how NULL is written.
         streaming: whether new files are awaited.
         options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``.
 
     Returns:
-        Rows to begin ``stream`` or ``over`` with; ``.df`` has them as a DataFrame, ``.map_in_arrow`` goes on with them.
+        Rows to begin ``stream`` or ``over`` with; ``.df`` has them as a DataFrame, ``.map_in_arrow`` maps them further.
 
     Raises:
         InvalidSpecError: the schema is not understood, or Arrow does not read the format.

@@ -92,10 +92,10 @@ class MissingTimestampError(WindowpaneError, ValueError):
 
 
 class MissingEventTimeError(MissingTimestampError):
-    """A row without an event time reached rolling features or a deduplication, which go by it."""
+    """A row without an event time reached rolling features or a deduplication, which need it."""
 
     def __init__(self, key: object, who: str = "rolling features go") -> None:
-        """Name the key, who goes by its time, and the way out."""
+        """Name the key, what needs its time, and the way out."""
         WindowpaneError.__init__(
             self,
             f"a row of key {key!r} has no event time, and {who} by it. Filter out rows whose event time is NULL, "
@@ -129,7 +129,7 @@ class TileMismatchError(InvalidSpecError):
 
 
 class EdgeError(InvalidSpecError):
-    """An edge of rolling windows that does not go with what is asked of them."""
+    """An edge of rolling windows that does not fit how they are emitted."""
 
     def __init__(self, what: str) -> None:
         """Name both and the way out."""
@@ -217,7 +217,7 @@ class MergeBehindWatermarkError(WindowpaneError):
 
 
 class PerWindowStateError(WindowpaneError):
-    """A function asked for per-window state on merging windows, where no window lives long enough to own it."""
+    """A function used per-window state on merging windows, where no window lives long enough to own it."""
 
     def __init__(self, key: object, window: object) -> None:
         """Name key, window and the way out."""
@@ -240,7 +240,7 @@ class TriggerResultError(WindowpaneError, TypeError):
 
 
 class UndeclaredSideOutputError(WindowpaneError, KeyError):
-    """A function wrote to, or a caller asked for, a side output nobody declared."""
+    """A function wrote to, or a caller read, a side output that is not declared."""
 
     def __init__(self, tag: object, declared: object) -> None:
         """Name the tag and those that are declared."""
@@ -331,7 +331,7 @@ class UnsupportedSqlError(SqlError):
 
 
 class SqlNameError(SqlError, LookupError):
-    """A table, column, function or window that is not there, or is there twice."""
+    """A table, column, function or window that does not exist, or exists twice."""
 
 
 class SqlTypeError(SqlError, TypeError):
@@ -416,7 +416,7 @@ class UnexpectedError(WindowpaneError):
 
 
 class UnsupportedStoreError(WindowpaneError):
-    """A store that a session of this mode, with Spark or without, cannot go on with."""
+    """A store that a session of this mode, with Spark or without, cannot open."""
 
     def __init__(self, store: str, reason: str) -> None:
         """Name the store, why not, and what to do."""
@@ -441,7 +441,7 @@ class ChangedViewSchemaError(WindowpaneError):
     """A store holds a table of that name with other columns; a view never changes the schema of what is stored."""
 
     def __init__(self, table: str, differences: dict[str, tuple[str | None, str | None]]) -> None:
-        """Name each column that differs, as it is stored and as the view has it."""
+        """Name each column that differs, as it is stored and as it is in the view."""
         lines = [f"  {name}: stored {was or 'absent'}, view {now or 'absent'}" for name, (was, now) in differences.items()]
         super().__init__(
             f"table {table!r} of the store has other columns than the view:\n" + "\n".join(lines) + "\nDrop or rename the "
@@ -779,7 +779,7 @@ class UnsupportedJoinError(InvalidSpecError):
     """A kind of join that has no meaning for how rows are matched."""
 
     def __init__(self, what: str, reason: str) -> None:
-        """Name what was asked for, and the way out."""
+        """Name what is missing, and the way out."""
         super().__init__(f"{what}: {reason}.")
 
 

@@ -36,7 +36,7 @@ PASSED: Final = hidden("passed")
 ARRIVAL: Final = hidden("arrival")
 """Number of a row in the order of arrival, unique in its bucket: what ordered aggregates need of rows."""
 ROWS: Final = hidden("rows")
-"""How many rows were folded into a row of partials: it tells how many were late."""
+"""How many rows were folded into a row of partials; where it is late, so many rows were."""
 SLICE: Final = hidden("slice")
 """The start of a row's slice."""
 SEGMENT: Final = hidden("segment")

@@ -95,7 +95,7 @@ class OverStream:
     def order_by(self, *columns: Any) -> OverStream:
         """Order rows by column names, or by Columns with a direction (``F.col("x").desc()``, ``wp.col("x").asc_nulls_last()``).
 
-        NULLs stand where Spark SQL puts them: first when ascending, last when descending. Ties are ordered by the key.
+        NULLs are ordered as in Spark SQL: first when ascending, last when descending. Ties are ordered by the key.
         """
         self.source.require(_flat(columns), "order_by")
         return dataclasses.replace(self, order=_flat(columns))
@@ -170,7 +170,7 @@ def _expression(name: str, value: Any) -> Expression:
 
 @dataclass(frozen=True, eq=False)
 class OverSelection(Configured):
-    """The calls of OVER windows: say when results come out, with ``emit_on_update`` or ``emit_on_window_close``."""
+    """The calls of OVER windows: say when results are emitted, with ``emit_on_update`` or ``emit_on_window_close``."""
 
     stream: OverStream
     columns: tuple[tuple[str, Expression | None], ...]
@@ -180,13 +180,13 @@ class OverSelection(Configured):
 
         The output has a last column ``_change_type``: ``insert``, ``delete``, or the pair ``update_preimage``,
         ``update_postimage``.
-        A row whose result stays the same does not come out again.
+        A row whose result stays the same is not emitted again.
 
         Args:
             retain: how long in event time rows are kept behind the watermark. Left out, rows are kept for ever, or, with a
                 watermark on append-only input, as long as a row above the watermark can reach them.
             on_inconsistent: what to do with a change that cannot be (a double insert, a delete of an absent row):
-                ``"error"``, or ``"warn"`` to count it and go on.
+                ``"error"``, or ``"warn"`` to count it and continue.
 
         Raises:
             InvalidSpecError: settings, names or types that do not fit.

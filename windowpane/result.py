@@ -20,7 +20,7 @@ class Runnable:
     """A program ready to run: its outputs as DataFrames, or one query with a sink for each."""
 
     _built: BuiltProgram
-    """Set by the classes of results; a step of the fluent API that is a result already builds it when it is asked for."""
+    """Set by the classes of results; a step of the fluent API that is a result already builds it when an output is first used."""
 
     def __repr__(self) -> str:
         return self.explain()
@@ -56,7 +56,7 @@ class Runnable:
         """Start one query that writes several outputs, with the state kept once.
 
         Args:
-            checkpoint: checkpoint location; a temporary one if left out, with a warning: no restart can go on from it.
+            checkpoint: checkpoint location; a temporary one if left out, with a warning: no restart can continue from it.
             trigger: as ``DataStreamWriter.trigger`` takes it, for example ``{"availableNow": True}``; such a run ends by
                 itself, also for programs that wait for the clock.
             query_name: name of the query.

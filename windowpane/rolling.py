@@ -103,7 +103,7 @@ class RollingFeatures:
         return self._with(calls=(*self.request.calls, *added))
 
     def edge(self, edge: Literal["exact", "hop"]) -> RollingFeatures:
-        """Say where windows begin; left out, windows of up to a day are exact, longer ones go by hops.
+        """Say where windows begin; left out, windows of up to a day are exact, longer ones begin at hops.
 
         Args:
             edge: ``"exact"``: rows decide; they are kept as long as the longest window. ``"hop"``: the window goes down to the
@@ -155,16 +155,16 @@ class RollingFeatures:
         corrections: bool = False,
         until: dt.datetime | None = None,
     ) -> RollingResult:
-        """Say which rows come out: each has the keys, ``as_of``, and the features as of then.
+        """Say which rows are emitted: each has the keys, ``as_of``, and the features as of then.
 
         Args:
             mode: ``"changed"``: the keys of a batch, and at a tick those that rows have left: the latest row of each key, for an
                 online store. ``"batch"``: the keys of a batch only; silent keys keep their values. ``"tick"``: at each tick the
                 keys that have changed since the one before, a history. ``"each"``: one row for each row of the input, once the
                 watermark has passed it.
-            on_empty: a key whose windows are all empty comes out once more, with counts of 0 and NULLs (``"row"``), or, with
+            on_empty: a key whose windows are all empty is emitted once more, with counts of 0 and NULLs (``"row"``), or, with
                 ``"changed"``, as a ``"delete"`` in ``_change_type``.
-            corrections: with ``"tick"``: ticks that have come out come out again where a late row changes them, and the column
+            corrections: with ``"tick"``: ticks that were emitted are emitted again where a late row changes them, and the column
                 ``revision`` is 1, 2, ... there; readers take the largest. Rows of revision 0 are those without corrections. A
                 late row may bring as many rows as there are ticks in the longest window. The reference engine makes them.
             until: on a static DataFrame, the instant up to which features go down; left out, the first tick after the newest
@@ -220,7 +220,7 @@ class RollingFeatures:
 
         Args:
             labels: a DataFrame, static if the rows of the features are, else a stream with a watermark (``withWatermark``).
-                Labels of a stream wait until both watermarks have passed them, and come out once. One may be late by a tile;
+                Labels of a stream wait until both watermarks have passed them, and are emitted once. One may be late by a tile;
                 later ones go to the side output.
             time: name of its timestamp column.
             on: name(s) of its key columns; left out, those of ``by``.
@@ -269,7 +269,7 @@ class RollingResult(Runnable):
         """Start one query that writes several outputs, with the state kept once; it can begin with the rows of a history.
 
         Rows of the history before ``cut`` are in the state before the first batch, folded by a batch job. Rows of the stream
-        before it are passed over, and counted as ``before_cut``, so no row counts twice. None of them comes out by itself: the
+        before it are passed over, and counted as ``before_cut``, so no row counts twice. None of them is emitted by itself: the
         first tick after the cut gives every key that has rows, and from then on rows are those of one stream over both.
 
         Args:

@@ -26,10 +26,10 @@ def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str
     Args:
         spark: the session.
         files: the path, or the ``Files``, given to ``start``; Parquet.
-        key: the columns that tell the results of a window apart: those of ``key_by``, for ``top`` its ``rank``.
+        key: the columns that identify a result within a window: those of ``key_by``, for ``top`` its ``rank``.
 
     Returns:
-        A static DataFrame of the results that stand now. Of a changelog, windows that were deleted are left out, and
+        A static DataFrame of the latest results. Of a changelog, windows that were deleted are left out, and
         ``_change_type`` with them. Results of discarding panes add up instead: read them as they are.
 
     Raises:
@@ -189,7 +189,7 @@ class RedisHashes:
 class ChangeWriter:
     """A sink ``(DataFrame, batch_id)`` that applies changes to a table of a store; a repeated batch changes nothing.
 
-    Use it where a sink function is asked for, as in ``result.start(main=ChangeWriter("views.duckdb", ("id",), "prices"))``.
+    Use it wherever a sink function is expected, as in ``result.start(main=ChangeWriter("views.duckdb", ("id",), "prices"))``.
 
     Args:
         store: path of a DuckDB file, or a ``postgresql://`` URL.
@@ -206,7 +206,7 @@ class ChangeWriter:
         self.rows(df.toArrow(), batch_id)
 
     def rows(self, changes: pa.Table, batch_id: int | None) -> None:
-        """Apply changes that stand in an Arrow table; without a number they count as new."""
+        """Apply the changes of an Arrow table; without a number they count as new."""
         from windowpane.stores import Batch, open_store  # they bring DuckDB, and every worker imports this module
 
         target = open_store(self.store)

@@ -1,7 +1,7 @@
-"""Sizes: from how many rows on a kernel pays, how large a page grows. They decide how work is done, never what comes out of it.
+"""Sizes: from how many rows on a kernel pays, how large a page grows. They decide how work is done, never the results.
 
-A size stands beside the code that reads it, and says which smaller values put a few rows on the ways of millions. Tests put
-those in its place for a while (``standing_in``), and compare what comes out.
+A size is defined beside the code that reads it, and names smaller values with which a few rows take the code paths of
+millions. Tests use those for a while (``replacing_sizes``), and compare results.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 Number = TypeVar("Number", int, float)
-StandIn = Callable[["Size[Any]"], Any]
-"""Says what a size is, for a while."""
+ReplaceSize = Callable[["Size[Any]"], Any]
+"""Returns the value of a size, for a while."""
 
-_stand_in: StandIn | None = None
+_replacement: ReplaceSize | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +40,18 @@ class Size(Generic[Number]):
     @property
     def value(self) -> Number:
         """The value in force."""
-        if _stand_in is None:
+        if _replacement is None:
             return self.usual
-        found: Number = _stand_in(self)
+        found: Number = _replacement(self)
         return found
 
 
 @contextmanager
-def standing_in(choose: StandIn) -> Iterator[None]:
+def replacing_sizes(choose: ReplaceSize) -> Iterator[None]:
     """Let ``choose`` say what every size of this process is, until the end of the block."""
-    global _stand_in
-    before, _stand_in = _stand_in, choose
+    global _replacement
+    before, _replacement = _replacement, choose
     try:
         yield
     finally:
-        _stand_in = before
+        _replacement = before

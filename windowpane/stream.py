@@ -139,17 +139,17 @@ class KeyedStream:
     ) -> Deduplicated:
         """Keep one of the rows of a key that are near: whose times differ by less than ``within``. NULL is a key, too.
 
-        ``keep="first"``: a row comes out at once if no row of its key that came out before it is near; there are inserts only.
-        Rows are taken in order of arrival, in a batch by ``order_by`` of ``key_by`` first. How rows are cut into batches makes no
-        difference, except to which of them are late.
+        ``keep="first"``: a row is emitted at once if no row of its key that was emitted before it is near; there are inserts
+        only. Rows are taken in order of arrival, in a batch by ``order_by`` of ``key_by`` first. How rows are cut into batches
+        makes no difference, except to which of them are late.
 
         ``keep="last"``: rows of a key that are near each other belong together, as in a session window, and the newest of them
         stays; of two at one time the one that arrived last. The output is a changelog with ``_change_type``, one change for a row
         and batch. ``apply_changes`` keeps a table of it, by the key, and by key and event time where a key comes again later. The
         table depends on the rows, not on their order and batches.
 
-        By event time, rows behind the watermark (less ``allowed_lateness``) are late: they do not come out, are counted as
-        ``late_dropped``, and go to ``side_output_late_data`` if it is asked for. A row is forgotten when no row that is not late
+        By event time, rows behind the watermark (less ``allowed_lateness``) are late: they are not emitted, are counted as
+        ``late_dropped``, and go to ``side_output_late_data`` if it is declared. A row is forgotten when no row that is not late
         can be near to it, so state holds the last ``within`` before the watermark. By the clock, a row's time is that of its
         batch, and no row is late. Duplicates of first rows are counted as ``duplicates``.
 
@@ -252,7 +252,7 @@ class WindowedStream(Configured):
         return self._with_panes(accumulation=mode)
 
     def on_time_behavior(self, behavior: PaneBehavior) -> WindowedStream:
-        """Say whether the pane of the window's end comes out even where no row is new.
+        """Say whether the pane of the window's end is emitted even where no row is new.
 
         Args:
             behavior: ``"fire_always"`` (default) or ``"fire_if_non_empty"``.
@@ -265,7 +265,7 @@ class WindowedStream(Configured):
         return self._with_panes(on_time_behavior=behavior)
 
     def closing_behavior(self, behavior: PaneBehavior) -> WindowedStream:
-        """Say whether a last pane comes out when a window is cleaned up even where no row is new.
+        """Say whether a last pane is emitted when a window is cleaned up even where no row is new.
 
         Args:
             behavior: ``"fire_if_non_empty"`` (default) or ``"fire_always"``.
@@ -335,7 +335,7 @@ class WindowedStream(Configured):
         self, *, process: ProcessWindowFunction | Aggregate | None = None, schema: Any = None, **aggregates: Aggregate
     ) -> Result: ...
 
-    def aggregate(  # type: ignore[misc] # parameters by name stand among the aggregates, which may have such names
+    def aggregate(  # type: ignore[misc] # parameters by name are among the aggregates, which may have such names
         self,
         function: AggregateFunction | ArrowAggregateFunction | None = None,
         process: ProcessWindowFunction | None = None,
@@ -513,12 +513,12 @@ class _Constant:
 
 
 class Windowable(Runnable):
-    """A program ready to run, whose results windows can go on from."""
+    """A program ready to run, whose results can be the input of windows."""
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
         """Go on with windows, in the same query, over the results of this program.
 
-        Event time is that of the results (of a window its last microsecond), and lateness is judged as in Flink: results that a
+        Event time is that of the results (of a window its last microsecond), and rows are late as in Flink: results that a
         watermark brings come before that watermark.
         """
         return self._downstream().key_by(*keys, order_by=order_by)
@@ -550,7 +550,7 @@ class Result(Windowable):
     def top(self, count: int, by: str, *, per: str | Sequence[str] = (), ascending: bool = False) -> Result:
         """Keep the first rows of each window by a column of the results: a Top-N of windows, in the same query.
 
-        A window's top comes out when the watermark passes its end. Where late rows refine a result, the whole top comes out
+        A window's top is emitted when the watermark passes its end. Where late rows refine a result, the whole top is emitted
         again; of early results the newest counts. NULL is the smallest value, NaN the largest number, and rows that tie are
         ordered by the keys. All results of a window meet in one task, with ``per`` in one for each of its values.
 
@@ -586,7 +586,7 @@ class Result(Windowable):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Deduplicated(Runnable, Configured):
-    """A deduplicated stream, ready to run: its rows, and late ones where they are asked for.
+    """A deduplicated stream, ready to run: its rows, and late ones where they are an output.
 
     Columns of the main output: those of the input, after ``keep="last"`` also ``_change_type``.
     """

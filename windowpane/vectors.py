@@ -3,7 +3,7 @@
 numpy takes the widest vectors that a processor has. Its sorts store what they part with compressing stores, which Zen 4 does in
 microcode: a million integers take 62 ms instead of 11 ms (https://github.com/numpy/x86-simd-sort/issues/6). numpy reads what it
 must not use from the environment, once, when it is first imported. So windowpane looks at the processor before that, and what is
-started from here, Spark's JVM and its Python workers, inherits the answer. Whoever has set the variable is left alone.
+started from here, Spark's JVM and its Python workers, inherits the variable. Whoever has set the variable is left alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RENAMED = (2, 4)
 
 
 def choose_vectors(environment: MutableMapping[str, str] = os.environ, cpus: Path = _CPUS) -> None:
-    """Tell a numpy that is imported from now on not to use AVX-512 where its sorts are slow.
+    """Keep a numpy that is imported from now on from using AVX-512 where its sorts are slow.
 
     Args:
         environment: where numpy looks.

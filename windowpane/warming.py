@@ -13,7 +13,7 @@ def warm_up(spark: Any) -> Thread:
     pyarrow and windowpane for seconds. Called right after the session is made, this lets a small job of its own, in the job group
     ``windowpane.warm_up``, do so while the query is put together and planned. On two cores, a job that took 13 seconds from its
     session to its end was done a second earlier. Where sessions live long it saves nothing worth having, and of a cluster it
-    reaches the executors that are there, one task a core.
+    reaches the executors that are running, one task a core.
 
     Args:
         spark: the session, Spark classic or Connect.

@@ -28,7 +28,7 @@ from windowpane.errors import (
 )
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
-from windowpane.sizes import standing_in
+from windowpane.sizes import replacing_sizes
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch, check_join
 from windowpane.windowing.times import MAX, MIN
@@ -123,7 +123,7 @@ def test_an_upper_bound_of_each_row():
 def test_results_of_a_hot_key_leave_in_chunks():
     bucket = Bucket(match=IntervalMatch(0, 100))
     rows = [(number, "a", number) for number in range(20)]
-    with standing_in(lambda size: 10 if size.name == "pairs made at once" else size.usual):
+    with replacing_sizes(lambda size: 10 if size.name == "pairs made at once" else size.usual):
         assert len(bucket.run(MIN, rows, rows)) == 20 * 21 // 2
         assert max(table.num_rows for _, table in bucket.output.tables) <= 2 * 20
 

@@ -14,7 +14,7 @@ import pytest
 
 from windowpane.engines.over.page_form import EarlierForm, PageForm, PageWriter
 from windowpane.errors import UnknownStateFormatError, UnreadableStateError
-from windowpane.sizes import standing_in
+from windowpane.sizes import replacing_sizes
 from windowpane.state.codec import frame
 from windowpane.state.tables import batch_to_blob
 from windowpane.testing.sizes import drawn_sizes
@@ -96,7 +96,7 @@ def test_pages_of_version_2_with_other_columns_are_read() -> None:
 
     form = PageForm(schema, 1, EarlierForm(before, 2, today))
     old = pa.RecordBatch.from_arrays([pa.array([b"aa1", b"bb2"], pa.binary()), pa.array([1, 2])], schema=before)
-    with standing_in(lambda size: size.small[0]):
+    with replacing_sizes(lambda size: size.small[0]):
         new = pa.RecordBatch.from_arrays([pa.array([b"bb", b"bb", b"cc"], pa.binary(2)), pa.array([3, 4, 5])], schema=schema)
         blobs = [batch_to_blob("row-pages-page", 2, old), writer_of(form, new).blob(0, 3)]
     read = form.table([form.from_blob(blob) for blob in blobs])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from windowpane.kernels.grouping.running_positions import grouped, run_starts
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_of_pairs, struct_leaves
 from windowpane.kernels.sorting.packed_order import stable_order
-from windowpane.sizes import standing_in
+from windowpane.sizes import replacing_sizes
 
 COLUMNS = [
     pa.array([3, None, -(2**40), 3]),
@@ -93,5 +93,7 @@ def test_run_starts_of_nothing_is_nothing():
 def test_pairs_of_codes_are_found_where_they_stand_first(addressed, pairs):
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     expected = [row for row, pair in enumerate(pairs) if pair not in pairs[:row]]
-    with standing_in(lambda size: addressed if size.name == "possible pairs of codes a row that are addressed" else size.usual):
+    with replacing_sizes(
+        lambda size: addressed if size.name == "possible pairs of codes a row that are addressed" else size.usual
+    ):
         assert first_of_pairs(left, right).tolist() == expected

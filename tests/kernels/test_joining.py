@@ -12,7 +12,7 @@ import windowpane as wp
 from tests.examples import seeds
 from windowpane.kernels.joining.ranges import Places, moved, range_pairs
 from windowpane.kernels.joining.windows import BOTH, LEFT, RIGHT, JoinedWindows
-from windowpane.sizes import standing_in
+from windowpane.sizes import replacing_sizes
 from windowpane.windowing.times import MAX, MIN
 
 
@@ -26,7 +26,7 @@ def test_pairs_are_those_of_the_product(seed):
     }
     codes, times = (np.array([row[i] for row in left], np.int64) for i in (0, 1))
     places = Places.of(*(np.array([row[i] for row in right], np.int64) for i in (0, 1)))
-    with standing_in(lambda size: min(size.usual, 3)):
+    with replacing_sizes(lambda size: min(size.usual, 3)):
         found = [
             pair for a, b in range_pairs(codes, times - 2, times + 3, places) for pair in zip(a.tolist(), b.tolist(), strict=True)
         ]

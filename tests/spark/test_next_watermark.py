@@ -47,11 +47,11 @@ def mark(latest: int) -> pa.Table:
     return unpack(blob)
 
 
-def test_tasks_know_what_a_bucket_said_one_batch_before_in_the_same_run(tasks: Tasks) -> None:
+def test_tasks_know_what_a_bucket_published_one_batch_before_in_the_same_run(tasks: Tasks) -> None:
     store = MemoryBlobStore()
     tasks.of("one", 3)
     assert OWN.known() is None
-    OWN.tell(store, 70, [])
+    OWN.publish(store, 70, [])
     assert OWN.known() is None
     tasks.of("one", 4)
     assert OWN.known() == 70
@@ -66,10 +66,10 @@ def test_tasks_know_what_a_bucket_said_one_batch_before_in_the_same_run(tasks: T
 def test_sparks_watermark_stays_behind_the_latest_event_time_and_never_goes_back(tasks: Tasks) -> None:
     store = MemoryBlobStore()
     tasks.of("one", 0)
-    SPARKS.tell(store, MIN, [mark(20), mark(30)])
+    SPARKS.publish(store, MIN, [mark(20), mark(30)])
     tasks.of("one", 1)
     assert SPARKS.known() == 25
-    SPARKS.tell(store, 24, [mark(8)])
+    SPARKS.publish(store, 24, [mark(8)])
     tasks.of("one", 2)
     assert SPARKS.known() == 25
 
@@ -77,19 +77,19 @@ def test_sparks_watermark_stays_behind_the_latest_event_time_and_never_goes_back
 def test_another_stream_may_hold_the_watermark_back_and_let_it_go_batches_later(tasks: Tasks) -> None:
     store = MemoryBlobStore()
     tasks.of("one", 0)
-    SPARKS.tell(store, MIN, [mark(100)])
+    SPARKS.publish(store, MIN, [mark(100)])
     for batch in (1, 2, 3):
         tasks.of("one", batch)
         assert SPARKS.known() == 95
-        SPARKS.tell(store, 10, [])
+        SPARKS.publish(store, 10, [])
 
 
 def test_a_run_knows_nothing_of_the_rows_of_the_run_before_but_their_watermark(tasks: Tasks) -> None:
     store = MemoryBlobStore()
     tasks.of("one", 0)
-    SPARKS.tell(store, MIN, [mark(100)])
+    SPARKS.publish(store, MIN, [mark(100)])
     tasks.of("two", 1)
-    SPARKS.tell(store, 10, [mark(50)])
+    SPARKS.publish(store, 10, [mark(50)])
     tasks.of("two", 2)
     assert SPARKS.known() == 45
 
@@ -112,8 +112,8 @@ def test_nothing_bounds_a_watermark_that_a_faster_stream_raises_but_an_operators
     context = Context(policy)
     monkeypatch.setattr(TaskContext, "get", lambda: context)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
-    SPARKS.tell(MemoryBlobStore(), MIN, [mark(100)])
-    OWN.tell(MemoryBlobStore(), 70, [])
+    SPARKS.publish(MemoryBlobStore(), MIN, [mark(100)])
+    OWN.publish(MemoryBlobStore(), 70, [])
     context.batch = 1
     assert (SPARKS.known(), OWN.known()) == (known, 70)
 
@@ -121,14 +121,14 @@ def test_nothing_bounds_a_watermark_that_a_faster_stream_raises_but_an_operators
 def test_an_executor_whose_folder_is_gone_knows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tasks = Tasks(monkeypatch, tmp_path / "gone")
     tasks.of("one", 0)
-    OWN.tell(MemoryBlobStore(), 70, [])
+    OWN.publish(MemoryBlobStore(), 70, [])
     tasks.of("one", 1)
     assert OWN.known() is None
 
 
 def test_a_file_that_is_no_longer_whole_says_nothing(tasks: Tasks, tmp_path: Path) -> None:
     tasks.of("one", 0)
-    OWN.tell(MemoryBlobStore(), 70, [])
+    OWN.publish(MemoryBlobStore(), 70, [])
     for path in (tmp_path / "windowpane").iterdir():
         path.write_text("{")
     tasks.of("one", 1)

@@ -74,18 +74,18 @@ class Files:
 
 
 class Exchange:
-    """Stands for a ``BatchExchange``."""
+    """Replaces a ``BatchExchange``."""
 
     def __init__(self, folder: object) -> None:
-        self._told: str | None = None
+        self._published: str | None = None
         self._reports: dict[Any, Any] = {}
         self.partition = 0
 
-    def tell(self, said: str, spark: object = None) -> None:
-        self._told, self._reports = said, {}
+    def publish(self, text: str, spark: object = None) -> None:
+        self._published, self._reports = text, {}
 
-    def told(self) -> str | None:
-        return self._told
+    def published(self) -> str | None:
+        return self._published
 
     def report(self, seen: Any, what: Any) -> None:
         self._reports[what] = seen

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from windowpane.errors import SqlError, SqlRunError, WindowpaneError
-from windowpane.sizes import standing_in
+from windowpane.sizes import replacing_sizes
 from windowpane.sql import Session
 from windowpane.sql.dml.literal_rows import FEWEST_ROWS, cut_rows
 
@@ -42,7 +42,7 @@ def _column(rng: random.Random, rows: int) -> list[str]:
 
 def _outcome(session: Session, kind: str, cells: list[str], fewest: int) -> object:
     rows = ", ".join(f"({number}, {cell})" for number, cell in enumerate(cells))
-    with standing_in(lambda size: fewest if size is FEWEST_ROWS else size.usual):
+    with replacing_sizes(lambda size: fewest if size is FEWEST_ROWS else size.usual):
         session.run(f"CREATE TABLE t (id int, v {kind})")
         try:
             session.run(f"INSERT INTO t VALUES {rows}; FLUSH")

@@ -223,7 +223,7 @@ def test_texts_that_go_past_duckdb_arrive_with_their_rows(
 
     def arriving(plan: StreamedPlan) -> list[list[dict[str, object]]]:
         exchange = Exchange(None)
-        exchange.tell(source_rows.Progress({} if told is None else {"s": told * 1_000_000}).text())
+        exchange.publish(source_rows.Progress({} if told is None else {"s": told * 1_000_000}).text())
         batches = iter(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=20))
         tables = Arriving(plan, SourceRows(source, exchange))(batches)
         return [table.select(sorted(table.column_names)).to_pylist() for table in tables]

@@ -1,7 +1,7 @@
 """The second program: which delay does an aircraft hand on from one flight to the next?
 
-For every flight stands beside it what the same aircraft did before and after: the delay with which it arrived last, and the delay
-with which it departs next. The latter is not known yet when a flight departs. So results come out on update: a flight appears
+Every flight has beside it what the same aircraft did before and after: the delay with which it arrived last, and the delay
+with which it departs next. The latter is not known yet when a flight departs. So results are emitted on update: a flight appears
 with the delay it inherited, and changes once the next flight of its aircraft has departed.
 """
 

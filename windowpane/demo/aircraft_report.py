@@ -27,7 +27,7 @@ def describe(counted: list[dict[str, Any]], flights: int) -> str:
 
 
 def conclude(console: Console, summary: AircraftSummary, changes: Path) -> None:
-    """Print what came out, and where it is."""
+    """Print the results, and where they are."""
     console.print(_story(summary), _handovers(summary))
     counts = ", ".join(f"{count:,} {word}" for word, count in sorted(summary.counts.items()))
     console.print(f"Changelog of {summary.flights:,} flights: {counts}.\nParquet: [bold]{changes}[/bold]")

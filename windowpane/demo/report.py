@@ -80,7 +80,7 @@ def _watermark(batch: Any) -> str:
 
 
 def conclude(console: Console, summary: Summary, out: Path) -> None:
-    """Print what came out, and where it is."""
+    """Print the results, and where they are."""
     console.print(_worst_hours(summary), _timings(summary))
     console.print(
         f"In the final results of {summary.hours:,} hours: {summary.flights:,} flights, {summary.cancelled:,} cancelled. "

@@ -35,7 +35,7 @@ class WorstHour:
 
 @dataclass(frozen=True)
 class Summary:
-    """What came out of a run.
+    """The results of a run.
 
     Args:
         timings: how many results were early, on time and refined.

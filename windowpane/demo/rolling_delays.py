@@ -48,10 +48,10 @@ _WORST = """
 
 @dataclass(frozen=True)
 class RollingSummary:
-    """What came out, beside what DuckDB computes of the flights.
+    """The results, beside what DuckDB computes from the flights.
 
     Args:
-        rows: how many rows came out.
+        rows: how many rows were emitted.
         equal: how many of them are DuckDB's.
         worst: of each airport the time at which it ran latest over a day: airport, time, flights, three delays in minutes.
     """
@@ -82,7 +82,7 @@ def start(spark: Any, replay: Path, out: Path) -> Any:
 
 
 def summarize(replay: Path, out: Path) -> RollingSummary:
-    """Read what came out, and compute the same of the replayed flights."""
+    """Read the results, and compute the same from the replayed flights."""
     names = [f"{name}_{hours}h" for name in ("flights", "delay") for hours in HOURS]
     with duckdb.connect() as db:
         db.execute(f"CREATE VIEW main AS FROM read_parquet('{out / 'rolling'}/*/*/*.parquet')")
@@ -112,7 +112,7 @@ def describe(counted: list[dict[str, Any]], flights: int) -> str:
 
 
 def conclude(console: Console, summary: RollingSummary, out: Path) -> None:
-    """Print what came out, and how much of it DuckDB says, too."""
+    """Print the results, and how many of them are equal to DuckDB's."""
     table = Table(title="When each airport ran latest over a day")
     for name in ("airport", "as of"):
         table.add_column(name)

@@ -1,7 +1,7 @@
 """The fourth program: what was the weather at its airport when a flight left?
 
 Two streams, joined as of an instant: departures, and readings of each airport's station, one an hour. A flight takes the latest
-reading until its departure. Departures stand in the clock time of New York, readings in UTC; so a departure is an instant only
+reading until its departure. Departures are in the clock time of New York, readings in UTC; so a departure is an instant only
 once the zone is known, and in March the clocks change. A cancelled flight counts as of its schedule.
 """
 
@@ -59,10 +59,10 @@ _BY_VISIBILITY = """
 
 @dataclass(frozen=True)
 class WeatherSummary:
-    """What came out, beside what DuckDB computes of the same rows.
+    """The results, beside what DuckDB computes from the same rows.
 
     Args:
-        rows: how many flights came out.
+        rows: how many flights were emitted.
         equal: how many of them have the reading that DuckDB gives them.
         expected: how many flights there are.
         by_visibility: miles that one sees, flights, mean delay in minutes, and the share that was cancelled.
@@ -117,7 +117,7 @@ def start(spark: Any, departures: Path, readings: Path, out: Path) -> Any:
 
 
 def summarize(departures: Path, readings: Path, out: Path) -> WeatherSummary:
-    """Read what came out, and join the replayed rows once more, with DuckDB."""
+    """Read the results, and join the replayed rows once more, with DuckDB."""
     with duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")
         db.execute(f"CREATE VIEW joined AS FROM read_parquet('{out / 'weather'}/*/*/*.parquet')")
@@ -142,7 +142,7 @@ def describe(counted: list[dict[str, Any]], flights: int) -> str:
 
 
 def conclude(console: Console, summary: WeatherSummary, out: Path) -> None:
-    """Print what came out, and how much of it DuckDB says, too."""
+    """Print the results, and how many of them are equal to DuckDB's."""
     table = Table(title="Flights by how far one saw when they left")
     table.add_column("miles")
     for name in ("flights", "mean delay", "cancelled"):

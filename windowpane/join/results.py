@@ -1,4 +1,4 @@
-"""Joins, ready to run: each step returns another join, which is built when an output of it is asked for."""
+"""Joins, ready to run: each step returns another join, which is built when an output of it is first used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Join(Windowable):
         return build_join(self._left.source, self._right.source, self._request)
 
     def how(self, how: How) -> Self:
-        """Say which rows come out beside pairs.
+        """Say which rows are emitted beside pairs.
 
         Args:
             how: ``"inner"``: none. ``"left"``, ``"right"``, ``"full"``: rows of that side, or of both, that have no match, once
@@ -58,7 +58,7 @@ class Join(Windowable):
     def where(self, condition: Expression) -> Self:
         """Let a pair match only where a condition is true.
 
-        It is part of the match: a row all of whose pairs fail it has no match, and comes out padded in an outer join. It is made
+        It is part of the match: a row all of whose pairs fail it has no match, and is emitted padded in an outer join. It is made
         of operators, constants and columns of both sides; what needs a function is computed before the join.
 
         Args:
@@ -246,14 +246,14 @@ class AsOfJoin(Join):
     """
 
     def emit_on_update(self, key: str | Sequence[str]) -> Self:
-        """Let a left row come out at once, with the right row that is known, and correct it until it is final.
+        """Emit a left row at once, with the right row that is known, and correct it until it is final.
 
         The output is a changelog: ``insert`` when a left row comes, the pair ``update_preimage``, ``update_postimage`` when
         another right row is the one, and ``delete`` where an inner join has none any more. A batch gives the net of what it
         changes. Applied, the changelog of a row ends with what it would have given once. No watermark is passed on.
 
         Args:
-            key: column(s) of the result that tell left rows apart, for the sink: ``sinks.apply_changes(..., key=...)``.
+            key: column(s) of the result that identify a left row, for the sink: ``sinks.apply_changes(..., key=...)``.
 
         Raises:
             InvalidSpecError: no name, or a name that is none.

@@ -44,7 +44,7 @@ def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) ->
     """Begin a join of each left row with the one right row that was valid at its time.
 
     Args:
-        left: a stream, whose rows come out once each.
+        left: a stream, whose rows are emitted once each.
         right: a stream of versions: a row holds from its event time on, until a newer one of its key comes. With a string column
             ``_change_type`` it is a changelog, in which a ``delete`` ends a version.
         prefixes: as for ``join``.
@@ -63,7 +63,7 @@ def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) ->
 
 @dataclass(frozen=True)
 class _Sides:
-    """Two streams, and how names that both have are told apart."""
+    """Two streams, and how names that both have are distinguished."""
 
     left: Stream
     right: Stream
@@ -232,7 +232,7 @@ class KeyedAsOfStreams:
     def by_arrival(self) -> AsOfJoin:
         """Take the right row that has arrived last when the left row comes, whatever their times are.
 
-        Right rows of a micro-batch are taken before its left rows. A left row comes out at once and is not corrected, so results
+        Right rows of a micro-batch are taken before its left rows. A left row is emitted at once and is not corrected, so results
         depend on how rows are cut into batches. One right row a key is held. Neither side needs an event time or a watermark.
 
         Source: Flink's ``FOR SYSTEM_TIME AS OF`` a processing time.

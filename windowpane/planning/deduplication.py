@@ -1,4 +1,4 @@
-"""Plans of deduplication: what ``deduplicate`` asks for, as a frozen value that checks and explains itself."""
+"""Plans of deduplication: the arguments of ``deduplicate``, as a frozen value that checks and explains itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windowpane.windowing.times import format_micros
 
 @dataclass(frozen=True)
 class DeduplicationPlan:
-    """What ``deduplicate`` asks for.
+    """The arguments of ``deduplicate``.
 
     Args:
         within: microseconds; rows of a key that are this far apart are no duplicates.
@@ -22,7 +22,7 @@ class DeduplicationPlan:
         keys: names of the key columns.
         event_time: name of the event-time column, ``None`` if there is none.
         order_by: columns that order the rows of a batch.
-        settings: lateness, where late rows go, the engine asked for.
+        settings: lateness, where late rows go, the requested engine.
 
     Raises:
         InvalidSpecError: a length that is none, or settings that the clock has no use for.
@@ -56,7 +56,7 @@ class DeduplicationPlan:
 
     @property
     def uses_processing_time(self) -> bool:
-        """Whether the clock tells the time of rows."""
+        """Whether the time of rows is that of the clock."""
         return not self.is_event_time
 
     def explain(self, engine: str, reason: str, buckets: str) -> str:

@@ -25,11 +25,11 @@ def compile_deduplication(
         plan: the plan.
         columns: names and types of the columns that rows come with.
         keys: names of the key columns among them.
-        passed: names of those that come out.
+        passed: names of those that are emitted.
         upstream: where rows come from.
 
     Raises:
-        InvalidSpecError: there is no engine of the name asked for.
+        InvalidSpecError: there is no engine of the requested name.
     """
     program = DeduplicationProgram(
         keys=keys,

@@ -22,10 +22,10 @@ P = TypeVar("P", Program, OverProgram, RollingProgram, PointInTimeProgram, Dedup
 
 
 def with_engine(program: P, wanted: str | None = None) -> P:
-    """Return the program with the fastest engine that covers it exactly, or the one that is asked for.
+    """Return the program with the fastest engine that covers it exactly, or the requested one.
 
     Raises:
-        InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
+        InvalidSpecError: the requested engine cannot run the program, or no engine has that name.
     """
     choice = choose(engines_for(program), program, wanted)
     return dataclasses.replace(program, engine=choice.engine.name, engine_reason=choice.reason)

@@ -41,7 +41,7 @@ def compile_join(
 
     Raises:
         ConditionError: the condition has no meaning for the types of its columns, or is no boolean.
-        InvalidSpecError: the engine asked for cannot run it.
+        InvalidSpecError: the requested engine cannot run it.
     """
     request = plan.request
     if request.condition is not None:

@@ -34,24 +34,24 @@ from windowpane.windowing.triggers import Trigger
 
 @dataclass(frozen=True, eq=False)
 class JoinRequest:
-    """What the fluent API was told.
+    """The arguments of the fluent API.
 
     Args:
         on: pairs of key columns, left and right.
         null_safe: whether NULL in a key equals NULL.
         match: when rows of equal keys are a pair.
-        how: which rows come out beside pairs.
+        how: which rows are emitted beside pairs.
         condition: what a pair has to fulfil besides.
         columns: the columns of the result: (name, expression), or ``("*", None)`` for all.
         prefixes: put before the names that both sides have, of the left and of the right one.
         time_of: which event time a pair has.
         late: where late rows of the left and of the right side go.
-        settings: lateness and the engine asked for.
+        settings: lateness and the requested engine.
         co_group: the function that takes the place of the join, its declared schema, and whether it is one on Arrow tables.
         trigger: when windows fire; co_group only.
         evictor: which rows leave a firing window; co_group only.
         refine: whether late rows of a batch fire a window once or one by one; co_group only.
-        updates: the columns of the left side that tell its rows apart, where they come out at once and are corrected; else none.
+        updates: the columns that identify a row of the left side, where rows are emitted at once and corrected; else none.
     """
 
     on: tuple[tuple[str, str], ...]
@@ -105,7 +105,7 @@ class JoinPlan:
     """A join, checked against its inputs.
 
     Args:
-        request: what the fluent API was told.
+        request: the arguments of the fluent API.
         event_times: the event-time columns of the left and the right side.
         is_streaming: whether the inputs are streams.
         watermarks: what is said of the watermarks of the left and the right side.
@@ -248,6 +248,6 @@ def _passed_text(program: JoinProgram) -> str:
 
 
 def side_tags(request: JoinRequest) -> dict[Side, OutputTag]:
-    """Return where late rows of each side go, where they are asked for."""
+    """Return where late rows of each side go, where they are an output."""
     sides: tuple[Side, Side] = ("left", "right")
     return {side: tag for side, tag in zip(sides, request.late, strict=True) if tag is not None}

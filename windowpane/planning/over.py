@@ -1,4 +1,4 @@
-"""Plans of OVER windows: what one ``select`` asks for, as a frozen value that prints, compares and explains itself.
+"""Plans of OVER windows: the calls of one ``select``, as a frozen value that prints, compares and explains itself.
 
 A plan knows names, not types. Its calls are split by window (PARTITION BY and ORDER BY); each window is a *stage*, and the stages
 form a chain, in the order of their first calls: each adds the columns of its calls to the rows it gets. ``over_programs``
@@ -56,7 +56,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class OverPlan:
-    """The OVER calls of one ``select``, and how their results come out.
+    """The OVER calls of one ``select``, and how their results are emitted.
 
     Args:
         calls: the calls, each in its window.
@@ -65,7 +65,7 @@ class OverPlan:
         event_time: name of the event-time column, ``None`` if there is none.
         has_watermark: whether the stream has a watermark.
         append_only: whether the input has inserts only.
-        settings: where late rows go, the engine asked for, and the lateness: in mode close, how long a row is waited for after
+        settings: where late rows go, the requested engine, and the lateness: in mode close, how long a row is waited for after
             the watermark has passed it.
         retain: in mode update, microseconds of event time that rows are kept behind the watermark, ``None`` for as long as
             anything can still reach them.
@@ -283,18 +283,18 @@ def resolved_frame(
 
 @dataclass(frozen=True, eq=False)
 class OverRequest:
-    """What the fluent API was told, before names are resolved against a DataFrame.
+    """The arguments of the fluent API, before names are resolved against a DataFrame.
 
     Args:
         key: column names.
         partition_by: names, Columns or expressions; a call may have its own.
         order_by: likewise, and sorts.
         columns: (output name, expression), ``("*", None)`` for all input columns.
-        mode: when results come out.
+        mode: when results are emitted.
         rows_default: whether the default frame counts rows.
         retain: microseconds.
         on_inconsistent: what happens to changes that cannot be.
-        settings: lateness, late rows and the engine asked for.
+        settings: lateness, late rows and the requested engine.
     """
 
     key: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Plans of rolling features: what the fluent API was told, as a frozen value that checks and explains itself.
+"""Plans of rolling features: the arguments of the fluent API, as a frozen value that checks and explains itself.
 
 A plan knows names, not types: ``rolling_programs`` resolves it against the types of its input.
 """
@@ -26,7 +26,7 @@ _TERM = re.compile(r"\s*(\d+)\s*([a-z]+?)s?\s*")
 
 @dataclass(frozen=True, eq=False)
 class NamedCall:
-    """A feature as it was asked for.
+    """A feature as the user wrote it.
 
     Args:
         name: its column in the output.
@@ -41,7 +41,7 @@ class NamedCall:
 
 @dataclass(frozen=True, eq=False)
 class RollingRequest:
-    """What the fluent API was told of features, before it was said which rows come out.
+    """The features as the user wrote them, before ``emit`` says which rows are emitted.
 
     Args:
         keys: names of the key columns.
@@ -50,7 +50,7 @@ class RollingRequest:
         hop: the length of the tiles of all windows, ``None`` for the default of each.
         step: the distance of ticks, ``None`` for the smallest hop.
         keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
-        settings: late rows and the engine asked for.
+        settings: late rows and the requested engine.
     """
 
     keys: tuple[str, ...] = ()
@@ -93,10 +93,10 @@ class RollingPlan:
     """Rolling features over one input.
 
     Args:
-        request: what the fluent API was told.
+        request: the arguments of the fluent API.
         spec: the features, with their arguments by name.
         event_time: name of the event-time column.
-        labels: what labels are given, as text; ``None`` where features come out by themselves.
+        labels: which rows a label sees, as text; ``None`` where features are emitted by themselves.
     """
 
     request: RollingRequest
@@ -163,7 +163,7 @@ def named_calls(lengths: Sequence[Duration], calls: Mapping[str, Any]) -> list[N
     """Return a call for each name and length; with several lengths, names end with the length.
 
     Raises:
-        InvalidSpecError: something is no aggregate, or is told of a window of its own.
+        InvalidSpecError: something is no aggregate, or has a window of its own.
         InvalidDurationError: a length is no duration.
     """
     if not lengths or not calls:

@@ -21,7 +21,7 @@ def planned(plan: RollingPlan, program: P) -> P:
 
     Raises:
         AggregateTypeError: an aggregate does not take the type of its argument.
-        InvalidSpecError: the engine asked for cannot run it.
+        InvalidSpecError: the requested engine cannot run it.
     """
     program.main_schema  # noqa: B018 (types are checked)
     program = with_engine(program, plan.request.settings.engine)

@@ -1,4 +1,4 @@
-"""Settings: what programs of every kind are told in the same words."""
+"""Settings: what programs of every kind have in common."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Settings:
         allowed_lateness: microseconds.
         late_tag: where late rows go, ``None`` to drop (and count) them.
         side_tags: side outputs that a process function writes to.
-        engine: the engine asked for, ``None`` for the planner's choice.
+        engine: the requested engine, ``None`` for the planner's choice.
 
     Raises:
         InvalidSpecError: negative lateness, two outputs of one name, or a side output without a schema.
@@ -86,7 +86,7 @@ class Configured:
             lateness: text such as ``"1 hour"``, a timedelta, or microseconds; nothing if it is not called.
 
         Returns:
-            The same step, to go on from: a trigger, ``side_output_late_data``, a function.
+            The same step, to continue with: a trigger, ``side_output_late_data``, a function.
 
         Raises:
             InvalidDurationError: it is no duration.

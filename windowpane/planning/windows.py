@@ -59,7 +59,7 @@ class WindowPlan:
         function: what a firing window's contents are turned into.
         trigger: ``None`` for the assigner's default.
         evictor: ``None`` for none.
-        settings: lateness, side outputs and the engine asked for.
+        settings: lateness, side outputs and the requested engine.
         event_time: name of the event-time column, ``None`` if there is none.
         order_by: columns that order the rows of a batch before arrival order.
         refine: ``"last"`` or ``"each"``, see ``WindowSpec``.

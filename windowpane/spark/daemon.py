@@ -13,7 +13,7 @@ from windowpane.spark.internals.worker import freeze_imported, import_needed
 
 
 def main() -> None:
-    """Import what every worker needs, then serve as PySpark's daemon does."""
+    """Import what every worker needs, then run PySpark's daemon."""
     import_needed()
     freeze_imported()  # workers share these objects for as long as nothing looks at them
     daemon.manager()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from windowpane.sizes import Size, standing_in
+from windowpane.sizes import Size, replacing_sizes
 
 _USUAL_PROGRAMS = 0.25
 _USUAL_SIZES = 0.3
@@ -33,12 +33,12 @@ def drawn_sizes(seed: int) -> Iterator[None]:
             drawn[size.name] = size.usual if is_usual or draw.random() < _USUAL_SIZES else draw.choice(size.small)
         return drawn[size.name]
 
-    with standing_in(choose):
+    with replacing_sizes(choose):
         yield
 
 
 @contextmanager
 def given_sizes(values: Mapping[Size[Any], Any]) -> Iterator[None]:
     """Put the given values in place of some sizes until the end of the block; others are as usual."""
-    with standing_in(lambda size: values.get(size, size.usual)):
+    with replacing_sizes(lambda size: values.get(size, size.usual)):
         yield

@@ -30,7 +30,7 @@ def build_deduplication(
 
     Args:
         source: where rows come from.
-        plan: what was asked for; its keys and order are those of ``keys`` and ``order_by``.
+        plan: the arguments of ``deduplicate``; its keys and order are those of ``keys`` and ``order_by``.
         keys: names or Columns.
         order_by: names or Columns.
 
@@ -94,7 +94,7 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
 
 
 def _outputs(source: Source, plan: DeduplicationPlan, program: DeduplicationProgram) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, and late rows where they are asked for. First rows pass the watermark on."""
+    """Return the outputs by name: ``main``, and late rows where they are an output. First rows pass the watermark on."""
     rows, own = source.rows.schema, source.own_watermark
     passes = plan.is_event_time and plan.keep is Keep.FIRST and source.has_watermark
     delay = source.delay + plan.settings.allowed_lateness

@@ -35,7 +35,7 @@ class JoinNames:
         """Resolve names.
 
         Args:
-            request: what the fluent API was told.
+            request: the arguments of the fluent API.
             visible: the columns of each side that users see.
             declared: the columns that a function of co_group returns.
 
@@ -98,7 +98,7 @@ class JoinNames:
         return [(left, present)]
 
     def _chosen(self, name: str, given: Expression | None, all_columns: Mapping[str, Expression]) -> list[tuple[str, Expression]]:
-        """Return the columns that one item of ``select`` stands for."""
+        """Return the columns of one item of ``select``."""
         if given is None:
             return list(all_columns.items())
 
@@ -124,7 +124,7 @@ class JoinNames:
                 raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, but {name!r} was asked for.")
 
     def _carried(self, side: Side) -> tuple[str, ...]:
-        """Return the columns that rows of a side need: keys, what comes out, what the match reads; all for late rows and gaps."""
+        """Return the columns that a side needs: keys, those of the result, what the match reads; all for late rows and gaps."""
         request = self._request
         keys = [pair[0 if side == "left" else 1] for pair in request.on]
         read = [] if request.condition is None else _of(side, list(sides_in(request.condition)))

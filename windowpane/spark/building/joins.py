@@ -51,7 +51,7 @@ def build_join(left: Source, right: Source, request: JoinRequest) -> BuiltProgra
     Args:
         left: where left rows come from.
         right: where right rows come from.
-        request: what the fluent API was told.
+        request: the arguments of the fluent API.
 
     Raises:
         InvalidSpecError: the request does not fit the sources; its subclasses say in what.
@@ -207,7 +207,7 @@ def _common_type(spark: Any, left: T.StructField, right: T.StructField) -> T.Dat
 
 @dataclass(frozen=True)
 class _Side:
-    """One side: its rows on their way to the operator, and what an engine is told of them."""
+    """One side: its rows on their way to the operator, and how an engine reads them."""
 
     source: Source
     rows: SourceRows
@@ -284,7 +284,7 @@ def _outputs(
     sides: Mapping[Side, _Side],
     declared: T.StructType,
 ) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, then the late rows of each side where they are asked for."""
+    """Return the outputs by name: ``main``, then the late rows of each side where they are an output."""
     known = [
         T.StructField(passed_name(side, name), sides[side].schema[name].dataType)
         for side in _SIDES

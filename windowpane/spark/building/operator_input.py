@@ -177,7 +177,7 @@ def encoder_of(
         kept: the columns that the operator reads; the others are dropped on the way.
         heartbeat: the column that marks heartbeats, ``None`` where they cannot come.
         combiner: folds rows before the shuffle, ``None`` where they must arrive whole.
-        next_watermark: bounds the watermark of a stream whose late rows are asked for whole while others fold.
+        next_watermark: bounds the watermark of a stream whose late rows are sent whole while others fold.
         side: the side of a join that the rows are of.
         follows_watermark: whether the operator's watermark is that of the one before it in the same program.
     """

@@ -33,10 +33,10 @@ def build_over(source: Source, request: OverRequest) -> BuiltProgram:
 
     Args:
         source: where rows come from.
-        request: what the fluent API was told.
+        request: the arguments of the fluent API.
 
     Raises:
-        InvalidSpecError: the request does not fit the source, or asks for what cannot work.
+        InvalidSpecError: the request does not fit the source, or cannot work.
         UnknownColumnError: the source has no such column.
         NeverClosesError: in mode close, a window that never closes.
     """
@@ -118,9 +118,10 @@ def _passed(names: Names, before: AnyProgram, keys: T.StructType, encoder: Encod
 
 
 def _order_of_arrival(program: OverProgram) -> tuple[str, ...]:
-    """The columns with the order of arrival, if nothing asks for it: all are inserts, and a second of a key is an error."""
-    asks = not program.append_only or program.on_inconsistent is Inconsistent.WARN or program.engine == OverReferenceEngine.name
-    return () if asks else (PARTITION, POSITION)
+    """The columns with the order of arrival; not needed where all rows are inserts: a second one of a key is an error."""
+    warns = program.on_inconsistent is Inconsistent.WARN
+    is_needed = not program.append_only or warns or program.engine == OverReferenceEngine.name
+    return () if is_needed else (PARTITION, POSITION)
 
 
 def _without_system(columns: pa.Schema) -> pa.Schema:
@@ -131,7 +132,7 @@ def _without_system(columns: pa.Schema) -> pa.Schema:
 
 
 def _outputs(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> dict[str, Output]:
-    """Return the outputs by name: ``main``, and late rows where they are asked for."""
+    """Return the outputs by name: ``main``, and late rows where they are an output."""
     outputs: dict[str, Output] = {"main": _main(source, names, plan, programs[-1])}
     tag = plan.settings.late_tag
     if tag is not None:

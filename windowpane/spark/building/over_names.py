@@ -1,6 +1,6 @@
 """Names: every part of an OVER request gets a column, computed by Spark before the first operator.
 
-A column by its name stands for itself. What has to be computed (a Column, an expression without calls) gets a column under a
+A column by its name is read as it is. What has to be computed (a Column, an expression without calls) gets a column under a
 reserved name, one for all its uses. Each call gets a name for its result; calls that say the same share one.
 """
 
@@ -96,7 +96,7 @@ class Names:
         return [(name, replaced(expression, self._leaf))]
 
     def _leaf(self, expression: Expression) -> Expression | None:
-        """Return the name that stands for a call, a column or a PySpark Column; ``None`` for what Spark computes afterwards."""
+        """Return the name of the column for a call, a column or a PySpark Column; ``None`` for what Spark computes afterwards."""
         if expression.is_call:
             return Name(self._call(expression.as_call()))  # type: ignore[attr-defined]
         if isinstance(expression, Name) or (isinstance(expression, Constant) and is_column(expression.value)):

@@ -1,4 +1,4 @@
-"""The main output of OVER windows: blobs of rows and results -> the columns that ``select`` asked for."""
+"""The main output of OVER windows: blobs of rows and results -> the columns of ``select``."""
 
 from __future__ import annotations
 

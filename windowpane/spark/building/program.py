@@ -69,7 +69,7 @@ class BuiltProgram:
 
     Args:
         sources: where rows come from: one source, or the left and the right one of a join.
-        plan: what was asked for.
+        plan: the user's program as a value.
         operators: what the rows pass through, in this order.
         outputs: the outputs by name, ``main`` first.
         explained: returns the plan as text, given in how many buckets it runs.

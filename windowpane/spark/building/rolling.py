@@ -1,4 +1,4 @@
-"""Build rolling features: what the fluent API was told and a source -> one operator on a DataFrame, and its outputs."""
+"""Build rolling features: the arguments of the fluent API and a source -> one operator on a DataFrame, and its outputs."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def build_rolling(
     Args:
         source: where rows come from.
         request: the features.
-        emit: which rows come out.
-        deletes_empty: whether a key whose windows are all empty comes out as a delete.
+        emit: which rows are emitted.
+        deletes_empty: whether a key whose windows are all empty is emitted as a delete.
         until: where the watermark of a static source ends, ``None`` for the first tick after its newest row.
-        corrects: whether ticks come out again for late rows.
+        corrects: whether ticks are emitted again for late rows.
 
     Raises:
         InvalidSpecError: the request does not fit the source; its subclasses say in what.
@@ -151,10 +151,10 @@ def build_point_in_time(
         rows.append(F.unix_micros(F.col(quoted(known_at))).alias(_KNOWN_AT))
     if heartbeat is not None:
         rows.append(F.col(quoted(heartbeat)).alias(_HEARTBEAT))
-    asked = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(on)]
-    asked += [F.col(quoted(name)).alias(hidden(f"label_{number}")) for number, name in enumerate(labels.columns)]
-    asked += [F.col(quoted(time)).alias(_EVENT_TIME), F.lit(True).alias(IS_LABEL)]
-    both = source.watermarked.select(*rows).unionByName(labels.select(*asked), allowMissingColumns=True)
+    of_labels = [F.col(quoted(key)).alias(hidden(f"key_{number}")) for number, key in enumerate(on)]
+    of_labels += [F.col(quoted(name)).alias(hidden(f"label_{number}")) for number, name in enumerate(labels.columns)]
+    of_labels += [F.col(quoted(time)).alias(_EVENT_TIME), F.lit(True).alias(IS_LABEL)]
+    both = source.watermarked.select(*rows).unionByName(labels.select(*of_labels), allowMissingColumns=True)
     keys = tuple(hidden(f"key_{number}") for number in range(len(on)))
     carried = tuple(hidden(f"label_{number}") for number in range(len(labels.columns)))
     key_fields = T.StructType([both.schema[name] for name in keys])
@@ -301,11 +301,11 @@ def _check_labels(source: Source, labels: Source, request: RollingRequest, on: S
         raise InvalidSpecError(f"at: on={list(on)!r} names the keys of labels, one for each of {list(request.keys)!r}.")
     pairs = [(source.dataframe.schema[key], labels.dataframe.schema[name]) for key, name in zip(request.keys, on, strict=True)]
     pairs.append((source.dataframe.schema[str(source.event_time)], labels.dataframe.schema[str(labels.event_time)]))
-    for rows, asked in pairs:
-        if rows.dataType != asked.dataType:
+    for of_rows, of_labels in pairs:
+        if of_rows.dataType != of_labels.dataType:
             raise InvalidSpecError(
-                f"at: column {asked.name!r} of labels is {asked.dataType.simpleString()}, and {rows.name!r} of rows is "
-                f"{rows.dataType.simpleString()}. Cast one of them."
+                f"at: column {of_labels.name!r} of labels is {of_labels.dataType.simpleString()}, and {of_rows.name!r} of rows "
+                f"is {of_rows.dataType.simpleString()}. Cast one of them."
             )
     if known_at is not None and not isinstance(source.dataframe.schema[known_at].dataType, T.TimestampType):
         kind = source.dataframe.schema[known_at].dataType.simpleString()

@@ -101,7 +101,7 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
     if isinstance(plan.assigner, GlobalWindows) or not plan.assigner.is_event_time:
         raise InvalidSpecError(
             f"top takes the first rows of windows by event time, and {plan.assigner!r} makes none: there is no time at which "
-            "all results of a window are there."
+            "all results of a window have been emitted."
         )
     if plan.merges:
         raise InvalidSpecError(
@@ -116,7 +116,7 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
 
 
 def _identity(plan: WindowPlan, program: Program, newest: bool) -> tuple[str, ...]:
-    """Return the keys, which tell the results of a window apart, as far as they have an order.
+    """Return the keys, which distinguish the results of a window, as far as they have an order.
 
     Raises:
         InvalidSpecError: a window has several results, and it is not known which of them replaces which.

@@ -1,4 +1,4 @@
-"""Arrow tables as the pandas frames that PySpark's workers ask for, handed on without a copy.
+"""Arrow tables as the pandas frames that PySpark's workers need, handed on without a copy.
 
 PySpark puts every array, struct and map that a frame holds through a converter, value by value, by ``Series.apply``. What lies
 in Arrow already needs none, so its columns map to themselves.

@@ -6,8 +6,8 @@ job without waiting for the clock. What an interrupted empty batch would have do
 again, whatever there is to read by then. So the first batch of a run ends nothing.
 
 Two ways to notice: ``Result.start`` knows the trigger and watches its query (``stop_when_consumed``). A query that the user
-starts from ``Result.df`` is found by a listener (``end_available_now_runs``), which asks the query for its trigger. Spark Connect
-does not tell the trigger; there ``start`` is the way.
+starts from ``Result.df`` is found by a listener (``end_available_now_runs``), which reads the trigger of the query. Spark Connect
+does not show the trigger; use ``start`` there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a PySpark Column says: the name it stands for, and the order it asks for.
+"""What a PySpark Column says: its name, and its order.
 
-PySpark has no public way to ask, so the tree behind a Column is read, through Py4J or as Spark Connect has it. Where a Spark has
-another tree a Column counts as one that computes something, which is right for every Column but one with a direction.
+PySpark has no public way to read them, so the tree behind a Column is read, through Py4J or as Spark Connect has it. Where a
+Spark has another tree a Column counts as one that computes something, which is right for every Column but one with a direction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def column_name(column: Any) -> str | None:
 
 
 def column_order(column: Any) -> ColumnOrder | None:
-    """Return the order that a Column asks for, such as ``F.col("x").desc()``; ``None`` if it has no direction.
+    """Return the order of a Column, such as ``F.col("x").desc()``; ``None`` if it has no direction.
 
     Raises:
         InvalidSpecError: it has a direction, in a form that this windowpane does not know.

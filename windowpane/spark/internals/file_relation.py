@@ -1,7 +1,7 @@
 """What a streaming DataFrame reads, where it is nothing but the columns of a folder of files, by Spark's own plan.
 
-PySpark has no public way to ask. The plan of a classic session is read through Py4J; whatever is not as expected, another form
-of the plan in another Spark or a Spark Connect client, is answered by ``None``, and Spark reads the files.
+PySpark has no public way to read that. The plan of a classic session is read through Py4J; whatever is not as expected, another
+form of the plan in another Spark or a Spark Connect client, is answered by ``None``, and Spark reads the files.
 """
 
 from __future__ import annotations

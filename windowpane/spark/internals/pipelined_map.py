@@ -1,7 +1,7 @@
 """A pipelined map: state calls whose answers are read together.
 
 A state call is a message to Spark's state server in the JVM, and its answer; PySpark waits for each. The server answers in the
-order of the messages, so many can be sent before the first answer is read: those of writes wait until somebody asks, those of
+order of the messages, so many can be sent before the first answer is read: those of writes wait until they are needed, those of
 reads until all of them are sent. Every other call to the server needs the answers read before. They are few at a time: a server
 whose answers nobody reads stops reading, too.
 """
@@ -83,7 +83,7 @@ class PipelinedMap:
 
 
 class _Deferring:
-    """A state server's client that takes every call for done, without a value, and asks later."""
+    """A state server's client that takes every call for done, without a value, and reads the answer later."""
 
     def __init__(self, server: Any) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""What the plan of a DataFrame says, which PySpark has no public way to ask."""
+"""What the plan of a DataFrame says, which PySpark has no public way to read."""
 
 from __future__ import annotations
 

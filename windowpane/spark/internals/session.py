@@ -22,7 +22,7 @@ def is_classic(spark: Any) -> bool:
 
 
 def processors(spark: Any) -> int:
-    """Return how many processors the JVM of a session has; where it cannot be asked, how many this machine has."""
+    """Return how many processors the JVM of a session has; where that cannot be read, how many this machine has."""
     try:
         return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
     except (AttributeError, Py4JError, NotImplementedError, RuntimeError):
@@ -30,7 +30,7 @@ def processors(spark: Any) -> int:
 
 
 def parallelism(spark: Any) -> int:
-    """Return how many tasks a session runs at once; where it cannot be asked (Connect), how many processors this machine has."""
+    """Return how many tasks a session runs at once; where that cannot be read (Connect), how many processors this machine has."""
     return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else processors(spark)
 
 

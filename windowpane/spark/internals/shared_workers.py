@@ -1,6 +1,6 @@
 """Shared workers: the stateful stage runs in the Python workers of the other stages.
 
-An executor keeps one daemon, with workers of its own, for each environment that functions ask for. Spark says in the environment
+An executor keeps one daemon, with workers of its own, for each environment that functions need. Spark says in the environment
 of other stages how tracebacks are to look, and leaves it out for ``transformWithState``: so there would be a second daemon, which
 imports everything again while the first batch waits, and twice as many workers in memory.
 """

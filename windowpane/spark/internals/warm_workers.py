@@ -22,12 +22,12 @@ def warm_workers(spark: Any) -> None:
         if is_classic(spark):
             spark.sparkContext.setJobGroup(GROUP, "start Python workers")
         spark.range(_MOST_CORES).mapInArrow(imported, "id bigint").collect()
-    except Exception as error:  # the session may have been stopped meanwhile, which nobody asked this thread about
+    except Exception as error:  # the session may have been stopped meanwhile, which is no failure
         logging.getLogger(__name__).info("the workers were not warmed up: %s", error)
 
 
 def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Import what the stages of a query need; no rows come out."""
+    """Import what the stages of a query need; no rows are emitted."""
     import_needed()
     for _ in batches:
         pass

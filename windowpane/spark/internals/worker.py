@@ -5,7 +5,8 @@ pages that the kernel zeroes first: two fifths of the processor time of an OVER 
 up to a bound, and Arrow allocates from glibc, too. Elsewhere than on Linux with glibc nothing is changed.
 
 PySpark's daemon collects garbage after every task, while the next stage begins: 50 ms of processor time to look at a hundred
-thousand objects of imported modules, which are none. So what is there when a worker starts its first batch is left out of it.
+thousand objects of imported modules, which are none. So the objects that exist when a worker starts its first batch are left out
+of it.
 
 What the stages of every query need can be imported before the first of them runs: by our daemon, once for all workers, or by a
 job that warms them up.
@@ -62,7 +63,7 @@ def _say_nothing(*words: object, **options: object) -> None:
 
 
 def freeze_imported() -> None:
-    """Leave what is there out of garbage collection, but for that at the end of the process."""
+    """Leave all objects of now out of garbage collection, but for that at the end of the process."""
     gc.freeze()
     atexit.register(gc.unfreeze)
 

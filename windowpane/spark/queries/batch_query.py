@@ -1,6 +1,6 @@
 """A query that hands every batch to a function: change sets to views, rows to tables, and changes of views.
 
-The query looks for new rows five times a second; ``finish`` waits until all that are there are taken. The function runs in the
+The query looks for new rows five times a second; ``finish`` waits until all that have arrived are taken. The function runs in the
 process of Spark's driver: of a classic session that is this one. On Spark Connect it is another: see ``followed_query``.
 """
 
@@ -31,11 +31,11 @@ from windowpane.spark.queries.starting import STARTS, warn, was_too_slow
 
 Take = Callable[[Any, int], None]
 
-_TOLD, _REPORT = "told", ".report"
-"""The files of an exchange: what a batch tells its tasks, and how the names of their reports end."""
+_FROM_DRIVER, _REPORT = "told", ".report"
+"""The files of an exchange: what the driver hands to the tasks of a batch, and how the names of their reports end."""
 
 _GIVEN_UP = "the batch was given up: another run of it has begun."
-"""What a run says that another one has pushed aside: a query that a killed client left on a server may be at it for a moment."""
+"""The error of a run that another one has replaced: a query that a killed client left on a server may run for a moment more."""
 
 _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 
@@ -43,7 +43,7 @@ _POLLING = {"spark.sql.streaming.pollingDelay": "200"}
 def inbox(spark: Any, folder: Path, schema: str, *, is_shared: bool = False) -> Any:
     """Return the Parquet files of a folder as a stream, one file a batch, oldest first; all tasks may share its rows.
 
-    A file is known by its name alone: where the folder has been moved, or goes by another path, those that were read stay read.
+    A file is known by its name alone: where the folder has been moved, or has another path, those that were read stay read.
     """
     files = spark.readStream.schema(schema).options(maxFilesPerTrigger=1, fileNameOnly=True)
     rows = files.parquet(only(_address(folder)))
@@ -56,34 +56,34 @@ def _address(folder: Path) -> str:
 
 
 class BatchExchange:
-    """What a batch tells its tasks, and what they report: in a folder that all of them see.
+    """What the driver hands to the tasks of a batch, and what they report: in a folder that all of them see.
 
-    Each run of a batch has a folder there of its own, whose name marks its jobs: a task that is left over from another run reads
+    Each run of a batch has a subfolder of its own, whose name marks its jobs: a task of an earlier run reads
     nothing of this one, and reports nothing to it. A report has a name by what was seen, so that none counts twice.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Exchange in a folder, which may not be there yet."""
+        """Exchange in a folder, which may not exist yet."""
         self._folder, self._mark = folder, ""
 
-    def tell(self, said: str, spark: Any) -> None:
-        """Tell the tasks of the next batch, on the thread that runs it in a session."""
+    def publish(self, text: str, spark: Any) -> None:
+        """Hand a text to the tasks of the next batch, on the thread that runs it in a session."""
         for run in self._folder.glob("[!.]*"):
-            with suppress(FileNotFoundError):  # another run has pushed it aside
-                run.rename(run.with_name(f".{run.name}"))  # it is away at once, for a run that is still at it
+            with suppress(FileNotFoundError):  # another run has moved it away
+                run.rename(run.with_name(f".{run.name}"))  # the run that still uses it fails at once
         for run in self._folder.glob(".*"):
             shutil.rmtree(run, ignore_errors=True)
         self._mark = uuid.uuid4().hex
         self._run.mkdir(parents=True)
-        (self._run / _TOLD).write_text(said, encoding="utf-8")
+        (self._run / _FROM_DRIVER).write_text(text, encoding="utf-8")
         mark_jobs(spark, self._mark)
 
     @property
     def _run(self) -> Path:
         return self._folder / (mark_of_job() or self._mark)
 
-    def told(self) -> str | None:
-        """Return, on a task, what the batch said.
+    def published(self) -> str | None:
+        """Return, on a task, the text for its batch; ``None`` on the driver.
 
         Raises:
             SqlRunError: the task does not see the folder.
@@ -91,7 +91,7 @@ class BatchExchange:
         if TaskContext.get() is None:
             return None
         try:
-            return (self._run / _TOLD).read_text(encoding="utf-8")
+            return (self._run / _FROM_DRIVER).read_text(encoding="utf-8")
         except OSError:
             raise SqlRunError(
                 f"a task of Spark does not see {str(self._folder)!r}. The folder beside the store must be one that the session, "
@@ -120,7 +120,7 @@ class BatchExchange:
         """
         try:
             found = [pickle.loads(file.read_bytes()) for file in sorted(self._run.glob(f"[!.]*{_REPORT}"))]
-            (self._run / _TOLD).stat()
+            (self._run / _FROM_DRIVER).stat()
         except OSError:
             raise SqlRunError(_GIVEN_UP) from None
         return found
@@ -148,13 +148,13 @@ class BatchQuery:
             self._query = self._started()
 
     def finish(self, *, is_endless: bool = False) -> None:
-        """Wait until every row is taken that was there when this was called.
+        """Wait until every row that had arrived when this was called is taken.
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
 
         Raises:
-            SqlRunError: a task of the query failed; what ``take`` raises comes as it is.
+            SqlRunError: a task of the query failed; what ``take`` raises is raised unchanged.
         """
         for further in reversed(range(STARTS)):
             try:
@@ -175,10 +175,10 @@ class BatchQuery:
                 break
 
     def _catch_up(self) -> None:
-        """Wait for a moment without new rows, or until batches that began from now on have all that is there now.
+        """Wait for a moment without new rows, or until batches that began from now on have all rows of now.
 
-        So it is with the second one. Where a source reports what there is, as Kafka does, which may be told to give a batch only
-        so many rows, it is with the one that has passed what the first one reported.
+        The second such batch has them. Where a source reports its end, as Kafka does, which may have a limit of rows a batch, it
+        is the batch that has passed the end that the first one reported.
         """
         begun, number, targets = *self._begins(), None
         if self._idle is None:
@@ -238,7 +238,7 @@ class BatchQuery:
 
 
 def _raised_elsewhere(error: BaseException) -> WindowpaneError | None:
-    """Return what our function raised in another process, as the error of Spark tells it."""
+    """Return what our function raised in another process, from the text of Spark's error."""
     found = raised(str(error))
     if found is None:
         return None
@@ -297,7 +297,7 @@ def collected(rows: Any) -> pa.Table:
 
 
 def write_parquet(rows: Any, folder: Path) -> None:
-    """Run a batch whose tasks write its rows to a folder, in place of what is there.
+    """Run a batch whose tasks write its rows to a folder, replacing its files.
 
     Raises:
         SqlRunError: a task failed.

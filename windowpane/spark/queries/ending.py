@@ -1,10 +1,10 @@
 """The end of a stream: the last windows of a run that has taken all rows, and a checkpoint that takes no more.
 
-Nothing tells an operator that a stream has ended, so its windows stay open in the checkpoint. ``flush_at_end`` closes them after
-the run: the state is read from the checkpoint, engines on it are told that time is over, as they are for static rows, and what
-comes out is written as the batch after the last one. The state itself stays as it was.
+An operator cannot know that a stream has ended, so its windows stay open in the checkpoint. ``flush_at_end`` closes them after
+the run: the state is read from the checkpoint, engines on it advance to the end of time, as they do for static rows, and their
+results are written as the batch after the last one. The state itself stays as it was.
 
-A row that came after that would open again what is closed, and its batch would have the number that the sinks know already. So
+A later row would open again what is closed, and its batch would have the number that the sinks know already. So
 the checkpoint is marked: ``ending`` before the last windows are written, ``ended`` after that. Recovery: who finds ``ending``
 without ``ended`` writes them once more, under the same number, which sinks take once. Either mark refuses every further start.
 """

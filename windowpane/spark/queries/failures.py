@@ -37,7 +37,7 @@ class FailedJobError(Exception):
 
 @dataclass(frozen=True)
 class Briefly:
-    """A function of a batch whose failures on Spark's side are told in short.
+    """A function of a batch whose failures on Spark's side have short texts.
 
     Args:
         write: the function.

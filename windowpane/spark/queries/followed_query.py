@@ -58,14 +58,14 @@ class FollowedQuery(BatchQuery):
             self._follower.start()
 
     def finish(self, *, is_endless: bool = False) -> None:
-        """Wait until every row is in a batch that is written, and seen here, that was there when this was called.
+        """Wait until every row that had arrived when this was called is in a batch that is written, and seen here.
 
         Args:
             is_endless: whether rows may come as fast as they are taken, so that waiting for a moment without any may never end.
 
         Raises:
             SqlRunError: a task of the query failed, or the folder of the server is not that of the session; what ``take`` raises
-                there comes as it is.
+                there is raised here.
         """
         super().finish(is_endless=is_endless)
         self._see_written()
@@ -122,7 +122,7 @@ class FollowedQuery(BatchQuery):
 
 
 class _Follower(threading.Thread):
-    """Takes what a query has written elsewhere, as it is there."""
+    """Takes what a query has written elsewhere, as soon as it is written."""
 
     def __init__(self, elsewhere: Elsewhere) -> None:
         """Follow once it is started."""

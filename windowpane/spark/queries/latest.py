@@ -1,7 +1,7 @@
-"""Reading back what ``Files`` wrote: of each window the result that came last.
+"""Reading back what ``Files`` wrote: of each window the last result.
 
-Order: that of the batches, then of the files of a batch and of the rows in a file. All results of a key and window come out of
-one bucket, so those of one batch stand in one task's files, in the order in which they fired.
+Order: that of the batches, then of the files of a batch and of the rows in a file. All results of a key and window are emitted
+by one bucket, so those of one batch are in one task's files, in the order in which they fired.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Over TCP, what Python and the JVM tell each other waits 40 ms now and then.
+    # Over TCP, a message between Python and the JVM waits 40 ms now and then.
     "spark.python.unix.domain.socket.enabled": "true",
 }
 

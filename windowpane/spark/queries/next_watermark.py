@@ -1,13 +1,13 @@
-"""How far the watermark of the next batch may have come: what buckets tell the tasks that fold rows before the shuffle.
+"""A bound of the watermark of the next batch, from buckets to the tasks that fold rows before the shuffle.
 
-A row that is late is needed whole where late rows are asked for, and only its bucket knows the watermark that judges it: Spark
+A row that is late is needed whole where late rows are an output, and only its bucket knows the watermark of its batch: Spark
 gives no other stage the watermark of a batch. But what a batch leaves behind bounds the watermark of the next one. Where the
 operator makes it, the watermark after a batch *is* that of the next. Spark's is the latest event time of all rows of the run
 less the delay, or less than that where other streams hold it back; so tasks report their latest event time to every bucket (a
 *mark*, see ``own_watermark``), and each bucket keeps the bound that follows, with the id of the run, under ``next-watermark``.
 
 A bucket writes the bound to a file of its executor, and the tasks there read it in the next batch. The file names the run and
-the batch: where it is not for this one, as in the first batch of a run, nothing is known, and every row goes whole. So a file
+the batch: where it is not for this one, as in the first batch of a run, nothing is known, and every row is sent whole. So a file
 that is old or missing costs time, never a row.
 """
 
@@ -32,7 +32,7 @@ from windowpane.windowing.times import MIN, add_clamped
 _KEY, _KIND, _VERSION = "next-watermark", "next-watermark", 1
 _RUN, _BATCH = "spark.jobGroup.id", "streaming.sql.batchId"
 _FOLDERS = "SPARK_LOCAL_DIRS"
-"""Where an executor tells its Python workers which folders are its own; they go when it ends."""
+"""The variable in which an executor names its folders to its Python workers; they are removed when it ends."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class NextWatermark:
         if batch is None:
             return None
         try:
-            told = json.loads(batch.path(self.operator).read_text())
+            published = json.loads(batch.path(self.operator).read_text())
         except (OSError, ValueError):
             return None
-        return int(told["bound"]) if told["batch"] == batch.number else None
+        return int(published["bound"]) if published["batch"] == batch.number else None
 
-    def tell(self, store: BlobStore, watermark: int, marks: Iterable[pa.Table]) -> None:
-        """Tell the tasks of the next batch.
+    def publish(self, store: BlobStore, watermark: int, marks: Iterable[pa.Table]) -> None:
+        """Write the bound for the tasks of the next batch.
 
         Args:
             store: the state of a bucket, which is called in each batch that has rows.
@@ -84,7 +84,7 @@ class NextWatermark:
 
     def _bound(self, store: BlobStore, run: str, watermark: int, latest: int | None) -> int:
         """Return the bound of Spark's watermark, and keep it: another stream may hold the watermark back for some batches."""
-        assert self.delay is not None, "the caller asked"
+        assert self.delay is not None, "the caller has checked"
         blob = store.get(_KEY)
         held = None if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
         before = int(held["bound"]) if held is not None and held["run"] == run else MIN
@@ -102,7 +102,7 @@ class _Batch:
         run: the id of the run.
         number: that of the batch.
         folder: the folder of the executor.
-        follows_fastest: whether Spark's watermark is that of the fastest stream, as the checkpoint has it.
+        follows_fastest: whether Spark's watermark is that of the fastest stream, by the checkpoint.
     """
 
     run: str

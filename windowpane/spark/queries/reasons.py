@@ -33,6 +33,6 @@ def reason(error: BaseException) -> str:
 
 
 def raised(text: str) -> tuple[str, str] | None:
-    """Return the class and the message of what a task of windowpane raised, as the text of Spark has it."""
+    """Return the class and the message of what a task of windowpane raised, from the text of Spark."""
     found = _RAISED.findall(text)
     return found[-1] if found else None

@@ -106,7 +106,7 @@ def staged(entries: Sequence[Entry], stages: Sequence[Stage], result: Sequence[I
         entries: where parts come from.
         stages: each reads the entries and stages before it.
         result: what flows into the result; their functions return rows as they are to be.
-        stage_name: the relation of what comes from a stage.
+        stage_name: the relation of the parts that a stage sends.
     """
     session = entries[0].rows.sparkSession
     choose_settings(session)

@@ -60,7 +60,7 @@ def _was_too_slow(query: Any, spark: Any) -> bool:
 
 
 def _is_under_way(query: Any, spark: Any) -> bool:
-    """Whether a query has gone past the planning of a batch, or has none to plan."""
+    """Whether a query has planned a batch, or has none to plan."""
     if query.lastProgress is not None or str(query.status["message"]).startswith("Waiting"):
         return True
     return bool(spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))

@@ -26,7 +26,7 @@ _PATIENCE = 60.0
 
 
 def check_worker_python(spark: Any) -> None:
-    """Ask the Python of the workers of a local session, once, what it has.
+    """Check once the version and the packages of the workers' Python in a local session.
 
     Raises:
         WorkerPythonError: it is of another version, or lacks what workers import.

@@ -30,7 +30,7 @@ class CsvFormat:
 
     Args:
         header: whether the first line names the columns; without it, columns are those of the schema, in its order.
-        delimiter: what stands between two values.
+        delimiter: the separator of values.
         null: the text of NULL, quoted or not, as for Spark's reader.
     """
 

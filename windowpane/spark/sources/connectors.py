@@ -1,6 +1,6 @@
 """Connectors: what ``WITH (connector = ...)`` names, as a streaming DataFrame with the columns of a table.
 
-Options are those of Spark's own sources and go there as they stand; but Kafka is read from the earliest offset where nobody says
+Options are those of Spark's own sources and are passed on unchanged; but Kafka is read from the earliest offset where nobody says
 another, as in RisingWave, so that views see the same rows whenever they were made. Text formats are read as text, so that the
 table's types read it; Kafka's value is bytes, text, or, with ``encode = 'json'``, an object with the columns of the table.
 """
@@ -60,7 +60,7 @@ def _rows(spark: Any, connector: str, options: dict[str, str], columns: Sequence
     reader = spark.readStream.format(connector)
     path = options.pop("path", None)
     if connector == "csv":
-        # Spark goes by the order of columns, not by their names, and says so only where the schema is not enforced.
+        # Spark matches columns by their order, not by their names, and says so only where the schema is not enforced.
         options = {"header": "true", "enforceSchema": "false", **options}
         columns = _heading(spark, path, options) or columns
     if connector in _AS_TEXT:

@@ -1,4 +1,4 @@
-"""Rows encoded, and Spark's watermark made of what is told beside them: the latest event time of those that came by.
+"""Rows encoded, and Spark's watermark made of what is reported beside them: the latest event time so far.
 
 Spark's own way, a watermark on the column of the rows, copies each row once more, since its node parts the code that Spark
 generates in two. Here it sees one row a blob.

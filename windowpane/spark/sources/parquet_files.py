@@ -1,10 +1,10 @@
 """Parquet files of a stream read by Arrow where Spark would read them, with the same rows.
 
-``spark.readStream.schema(...).parquet(folder)`` on a file system that workers see needs nothing of Spark but the account of which
-files were read, and which task reads what part of them (``parquet_reader``). Whatever Arrow might read otherwise than Spark, a
-type, an option, a partitioned folder, is left to Spark; ``explain()`` says why.
+``spark.readStream.schema(...).parquet(folder)`` on a file system that workers see needs nothing of Spark but the list of the
+files that were read, and which task reads what part of them (``parquet_reader``). Whatever Arrow might read otherwise than Spark,
+a type, an option, a partitioned folder, is left to Spark; ``explain()`` says why.
 
-A checkpoint does not tell who read the files: a restart may go from one to the other.
+A checkpoint does not hold who read the files: a restart may go from one to the other.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _readable(schema: T.StructType) -> pa.Schema | None:
 
 
 def _sample(path: str) -> str | None:
-    """Return one of the files that are there, ``None`` if there is none, or a folder holds values of a column."""
+    """Return one of the files of the folder, ``None`` if it has none, or a folder holds values of a column."""
     for found in sorted(glob(path))[:1]:
         at = Path(found)
         if at.is_file():

@@ -1,8 +1,8 @@
 """Arrow reads row groups of Parquet files, each in the task that Spark would have read it.
 
 Spark cuts large files, and its tasks read the row groups that their part begins: it knows how many rows there are, and reads
-none of their columns. Of every ``_ROWS_A_PLACE`` rows it tells Python one, by its file and number; that place stands for the row
-groups around it, so every one is read, and once.
+none of their columns. Of every ``_ROWS_A_PLACE`` rows it hands Python one, by its file and number; that place names the row
+groups around it, so every one is read once.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ParquetColumns:
             for encoded, row in zip(batch["path"].to_pylist(), batch["row"].to_pylist(), strict=True):
                 path = unquote(encoded)  # Spark writes a URI
                 if file is None or file.path != path:
-                    with _said_of(path):
+                    with _naming_the_file(path):
                         file = _File.opened(path, self.schema, self.coded)
                 for group in file.groups_at.get(row, ()):
                     yield partial(file.read, group)
@@ -138,7 +138,7 @@ class _File:
 
     @cached_property
     def groups_at(self) -> Mapping[int, Sequence[int]]:
-        """Return which row groups a place stands for: those whose first place it is, and those behind it without one."""
+        """Return the row groups that a place names: those whose first place it is, and those behind it without one."""
         found: defaultdict[int, list[int]] = defaultdict(list)
         begins = 0
         for group in range(self.file.num_row_groups):
@@ -150,7 +150,7 @@ class _File:
 
     def read(self, group: int) -> pa.Table:
         """Read a row group."""
-        with _said_of(self.path):
+        with _naming_the_file(self.path):
             table = self.file.read_row_group(group, [name for name in self.names.values() if name is not None])
             rows = self.file.metadata.row_group(group).num_rows
             kinds = [CODED if field.name in self.coded else field.type for field in self.schema]
@@ -164,8 +164,8 @@ def local_path(path: str) -> str:
 
 
 @contextmanager
-def _said_of(path: str) -> Iterator[None]:
-    """Tell which file could not be read, and the way out."""
+def _naming_the_file(path: str) -> Iterator[None]:
+    """Raise errors of reading with the file, and the way out."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -212,10 +212,10 @@ def _parquet(path: str, coded: Sequence[str] = (), metadata: FileMetaData | None
 
 
 def _are_coded(file: ParquetFile, name: str | None) -> bool:
-    """Whether all row groups of a file hold the texts of a column once each, as far as its size tells.
+    """Whether all row groups of a file hold the texts of a column once each, as far as its size shows.
 
-    A writer gives that up, and goes on with the texts themselves, where too many differ; the file does not say whether it did.
-    Arrow codes texts that stand there themselves, which takes longer than to group them by their letters.
+    A writer gives that up, and writes the texts themselves, where too many differ; the file does not say whether it did.
+    Arrow codes texts that are written out, which takes longer than to group them by their letters.
     """
     if name is None or _file_type(file, name) not in (pa.string(), CODED):
         return False

@@ -34,7 +34,7 @@ PASSED_ON = "windowpane.window"
 WINDOW_END = "end"
 """The end of a window: as an event time it counts as the microsecond before."""
 ROW_TIME = "row"
-"""The event time of a row that came out of an OVER window."""
+"""The event time of a row that an OVER window emitted."""
 DELAY = "windowpane.delay"
 """Metadata of such a column: microseconds by which rows may stay behind the watermark."""
 OWN_WATERMARK = "windowpane.own_watermark"
@@ -205,7 +205,7 @@ class Source:
 
     @property
     def kind(self) -> Upstream:
-        """Where rows come from, as a program has it."""
+        """Where rows come from, as an ``Upstream`` of programs."""
         if self.upstream is not None:
             return Upstream.WINDOW_WITH_WATERMARKS
         return Upstream.WINDOW if self.is_passed_on else Upstream.SOURCE

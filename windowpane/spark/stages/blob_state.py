@@ -18,7 +18,7 @@ from windowpane.spark.internals.pipelined_map import PipelinedMap
 class SparkBlobStore:
     """A bucket's blobs in a MapState with the columns (name string, blob binary)."""
 
-    # Types rather than texts: Python would ask the JVM to parse a text, in every task.
+    # Types rather than texts: Python would have the JVM parse a text, in every task.
     KEY_SCHEMA = T.StructType([T.StructField("name", T.StringType(), True)])
     VALUE_SCHEMA = T.StructType([T.StructField("blob", T.BinaryType(), True)])
 
@@ -33,7 +33,7 @@ class SparkBlobStore:
         return self._fetched.pop(key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Read the blobs under ``keys``, which are about to be asked for, together."""
+        """Read the blobs under ``keys``, which are needed next, together."""
         missing = [key for key in keys if key not in self._fetched]
         found = self._map.values([(key,) for key in missing])
         self._fetched |= {key: None if row is None else bytes(row[0]) for key, row in zip(missing, found, strict=True)}
@@ -49,7 +49,7 @@ class SparkBlobStore:
         self._map.remove((key,))
 
     def settle(self) -> None:
-        """Wait until everything is stored: the last thing before Spark is asked for anything else, or for another bucket.
+        """Wait until everything is stored: the last thing before any other call to Spark, or another bucket.
 
         Raises:
             PySparkRuntimeError: something could not be stored; Spark then repeats the task.

@@ -19,7 +19,7 @@ def unpack(blob: bytes | pa.Buffer) -> pa.Table:
 
 
 HEARTBEAT: bytes = pack(pa.table({}))
-"""A blob of no rows, which calls its bucket and tells it nothing."""
+"""A blob without rows, which only has its bucket called."""
 
 
 _PROBES = b"windowpane.probes"

@@ -2,8 +2,8 @@
 
 Every window fires, as at the end of a bounded stream in Flink. Nothing is late: there was no watermark before the end.
 
-Static rows can also be what the state of a stream begins with: then nothing comes out, and the blobs that the engine leaves are
-the result, a row each.
+Static rows can also be the initial state of a stream: then nothing is emitted, and the blobs that the engine writes are the
+result, a row each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def call_to_buckets(partitions: int) -> Callable[[Iterable[pa.RecordBatch]], Ite
     """Return the function for ``mapInArrow`` that calls every bucket: those without rows begin with a state, too.
 
     Args:
-        partitions: how many state partitions there are, if the task does not tell.
+        partitions: number of state partitions where the task has no such setting.
     """
 
     def calls(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """Encode: rows of an input partition -> one Arrow blob a bucket.
 
-Runs in ``mapInArrow``. The rows it emits carry no event-time column, so Spark cannot drop late ones: that is the operator's
-to judge. Heartbeat rows end here, after they have moved the watermark; a filter in Spark's plan would be pushed below it.
+Runs in ``mapInArrow``. The rows it emits carry no event-time column, so Spark cannot drop late ones: the operator decides
+what is late. Heartbeat rows end here, after they have moved the watermark; a filter in Spark's plan would be pushed below it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLUSH_ROWS = 200_000
 _FOLD_ROWS = 1 << 18
 _FLUSH_BYTES = 64 << 20
 _TELLING_ROWS = 1 << 16
-"""So many first rows tell whether those of a task fold; Spark's batches are smaller."""
+"""So many first rows show whether those of a task fold; Spark's batches are smaller."""
 _RADIX_SORTED = 2**16
 """numpy sorts 16-bit numbers stably by radix, ten times as fast as wider ones."""
 
@@ -51,7 +51,7 @@ class Encoder:
         window_end: whether ``event_time`` is the end of an earlier window, whose rows count as one microsecond before it.
         heartbeat: boolean column whose true rows are dropped, ``None`` for none.
         dropped: columns that were only needed here.
-        partitions: number of state partitions if the task does not tell.
+        partitions: number of state partitions where the task has no such setting.
         combiner: folds the rows of a bucket before the shuffle, ``None`` to send them whole.
         next_watermark: how far the watermark may have come, where late rows of a stream must stay whole; ``None`` elsewhere.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
@@ -114,7 +114,7 @@ class Encoder:
             yield _sent(ids, [known] * len(ids))
 
     def _mark(self) -> Mark | None:
-        """Return what reports the latest event time of the task, ``None`` where no bucket asks."""
+        """Return what reports the latest event time of the task, ``None`` where no bucket needs it."""
         if self.own_watermark is not None:
             return Mark(self.own_watermark.source)
         return None if self.next_watermark is None else Mark(None)
@@ -168,7 +168,7 @@ class Encoder:
 
     def _folded(self, rows: pa.Table, buckets: int) -> list[tuple[int, pa.Table]]:
         """Return the partials of each bucket: folded before they are parted, unless that would lose their hashes."""
-        assert self.combiner is not None, "the caller asked"
+        assert self.combiner is not None, "the caller has checked"
         if self._needs_hashes(rows):
             return [(number, self.combiner(part)) for number, part in self._parts(rows, buckets)]
         return self._parts(self.combiner(rows), buckets)

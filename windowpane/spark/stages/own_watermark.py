@@ -1,7 +1,7 @@
 """Own watermark: one that the operator makes, where Spark cannot make it.
 
 Each task of the encoder reports the latest event time of every source in its rows to every bucket: a *mark*, a blob beside
-those of rows. So all buckets know the same of each batch, and a batch without marks is one without rows. Of them a bucket makes
+those of rows. So all buckets know the same of each batch, and a batch without marks has no rows. From the marks a bucket makes
 the watermark of its next batch (``windowing.watermarks``).
 
 An operator behind another one has the watermark of that: each bucket *reports* the one it was under in the batch, and the one at
@@ -9,7 +9,7 @@ its end, which is another one if rows may close windows at once; the encoder of 
 its buckets.
 
 State: one framed JSON blob under ``watermark``, written once a batch by ``OwnWatermark``. Recovery reads it back: the
-watermark does not go back, and another id of the run tells that the query was stopped between. The clock is that of the batch's
+watermark does not go back, and another id of the run shows that the query was stopped between. The clock is that of the batch's
 plan, which Spark repeats with the batch.
 """
 
@@ -40,7 +40,7 @@ class Mark:
     """The latest event time of each source, seen in the rows of one task.
 
     Args:
-        source: the column that tells sources apart, ``None`` for one source.
+        source: the column with the names of sources, ``None`` for one source.
     """
 
     source: str | None
@@ -88,7 +88,7 @@ class Moves:
     """The watermark of a bucket in one batch.
 
     Args:
-        before: the one that rows are judged by.
+        before: the one that rows are compared with.
         after: the one at the end of the batch.
     """
 
@@ -122,7 +122,7 @@ class OwnWatermark:
     strategy: Watermarks
 
     def read(self, store: BlobStore) -> Standing:
-        """Return what the batches before have left; of sources nothing, where another column tells them apart now.
+        """Return what earlier batches have written; nothing of sources, where another column names them now.
 
         Raises:
             UnknownStateFormatError: another version of windowpane did.

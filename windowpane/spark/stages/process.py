@@ -1,7 +1,7 @@
 """Process: an engine on the blobs and the state of a bucket, inside ``transformWithState``.
 
-Once a batch Spark calls a bucket that has rows, then those whose timer is due. A bucket that is not idle asks to be called at
-the next move of the watermark (or of the clock, in processing-time mode): one timer, one millisecond ahead. So every bucket
+Once a batch Spark calls a bucket that has rows, then those whose timer is due. A bucket that is not idle sets a timer for the
+next move of the watermark (or of the clock, in processing-time mode): one timer, one millisecond ahead. So every bucket
 that could fire sees every watermark, and knows which one downstream has seen before.
 
 Watermarks: Spark's w, in milliseconds, means nothing *below* w is still expected, Flink's means nothing at or below; so the
@@ -50,7 +50,7 @@ class BucketProcessor(StatefulProcessor):
         delay: microseconds by which the operator's watermark stays behind Spark's.
         own_watermark: how the operator makes its watermark itself, ``None`` where it does not.
         follows_watermark: whether its watermark is that of the operator before; else, and without one of its own, it is Spark's.
-        next_watermark: tells the tasks of the next batch how far the watermark may come, ``None`` where they need not know.
+        next_watermark: writes a bound of the watermark for the tasks of the next batch, ``None`` where they need none.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class BucketProcessor(StatefulProcessor):
                 reached = self._watermark(spark_watermark)
                 moves = Moves(reached, reached)
             if self._next is not None:
-                self._next.tell(self._store, moves.after if standing is None else standing.watermark, marks)
+                self._next.publish(self._store, moves.after if standing is None else standing.watermark, marks)
             if self._own is not None or self._follows:
                 passed = [*passed, (WATERMARK_ROW, moves.report())]
             output = self._engine_output(rows, moves.less(self._delay), now * 1000)

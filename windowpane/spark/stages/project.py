@@ -1,6 +1,6 @@
 """Project: the columns a program needs, computed by Spark before the operator, as few as the plan allows.
 
-Keys, aggregate arguments and ordering columns may be names or PySpark Columns. A name stands for itself; a Column gets a column
+Keys, aggregate arguments and ordering columns may be names or PySpark Columns. A name stays a name; a Column gets a column
 of its own under a reserved name.
 """
 

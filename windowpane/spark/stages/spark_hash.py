@@ -106,7 +106,7 @@ def _of_stripes(words: Unsigned, seeds: Unsigned) -> Unsigned:
 
 
 def _with_rest(hashes: Unsigned, word: Unsigned, rest: int) -> Unsigned:
-    """Take in the last ``rest`` bytes, fewer than eight, which stand at the low end of ``word``."""
+    """Take in the last ``rest`` bytes, fewer than eight, which are at the low end of ``word``."""
     if rest >= 4:
         hashes = _with_half(hashes, word & np.uint64(0xFFFFFFFF))
         word, rest = word >> np.uint64(32), rest - 4

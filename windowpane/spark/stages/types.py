@@ -13,7 +13,7 @@ from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.stages.arrow_columns import arriving_type
 
-# Spark 4.3 asks for the zone of timestamps, earlier versions take UTC unasked.
+# Spark 4.3 needs the zone of timestamps, earlier versions take UTC.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -23,7 +23,7 @@ _BINARY = "UTF8_BINARY"
 
 
 def arrow_schema(schema: T.StructType, role: str) -> pa.Schema:
-    """Return a Spark schema as Arrow has it, every column nullable.
+    """Return a Spark schema as an Arrow schema, every column nullable.
 
     Raises:
         UnsupportedTypeError: a column has a type that cannot pass through Arrow; the message names it.
@@ -53,7 +53,7 @@ def _refusal(field: T.StructField, role: str) -> str:
 
 
 def spark_schema(schema: pa.Schema, known: T.StructType | None = None) -> T.StructType:
-    """Return an Arrow schema as Spark has it, every column nullable.
+    """Return an Arrow schema as a Spark schema, every column nullable.
 
     Args:
         schema: the Arrow schema.

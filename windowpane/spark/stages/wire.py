@@ -99,7 +99,7 @@ class Wire:
         Args:
             output: what the engine emitted; its tables are read once, in order.
             passed: what an earlier operator emitted to other outputs.
-            standing: how the watermark stands where the operator makes it itself.
+            standing: the watermark and what holds it, where the operator makes it itself.
         """
         waiting: list[pa.Table] = []
         size = 0
@@ -116,7 +116,7 @@ class Wire:
         return self.main is not None and number == MAIN
 
     def _main_rows(self, table: pa.Table) -> pa.Table:
-        assert self.main is not None, "the caller asked"
+        assert self.main is not None, "the caller has checked"
         columns = [table[field.name].cast(field.type).cast(_plain(field.type)) for field in self.main]
         outputs = pa.array(np.full(table.num_rows, MAIN, np.int32))
         return pa.table([outputs, pa.nulls(table.num_rows, pa.binary()), *columns], schema=self.schema)
@@ -135,7 +135,7 @@ class Wire:
 
     def main_columns(self, names: Iterable[str]) -> list[Any]:
         """Return the Columns that read ``names`` of the main output from its columns."""
-        assert self.main is not None, "the caller asked"
+        assert self.main is not None, "the caller has checked"
         return [_read(_column(self.main.get_field_index(name)), self.main.field(name).type).alias(name) for name in names]
 
 
@@ -175,7 +175,7 @@ def counter_columns(names: Sequence[str], with_watermark: bool = False) -> list[
 
     Args:
         names: the names of the counters.
-        with_watermark: whether counter rows say how the watermark stands, too: ``watermark``, in Spark's meaning (nothing before
+        with_watermark: whether counter rows have the watermark, too: ``watermark``, in Spark's meaning (nothing before
             it is still expected), and ``watermark_held_by``, of the bucket that is furthest behind.
     """
     numbers = [_counter(i).cast("bigint") for i in range(1, len(names) + 1)]

@@ -74,7 +74,7 @@ class LogWriter:
 
     def begin(self, number: int, spark: Any) -> None:
         """Send the tasks of a batch the progress before it; a batch that is run again gets the same."""
-        self.exchange.tell(self._before(number).text(), spark)
+        self.exchange.publish(self._before(number).text(), spark)
 
     def run(self, rows: Any, number: int) -> None:
         """Run a batch, after ``begin``."""

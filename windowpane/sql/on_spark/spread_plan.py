@@ -159,7 +159,7 @@ class SourceParts:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the changes that the rows of one partition are, and then the watermarks."""
-        source, begin = self.sources[self.name], Progress.of(self.exchange.told())
+        source, begin = self.sources[self.name], Progress.of(self.exchange.published())
         reached: int | None = None
         for taken in source.taken(batches, Made({}, f"SELECT *, 1 AS {quoted(WEIGHT)} FROM {INPUT}"), begin):
             reached = later(reached, taken.reached)
@@ -186,7 +186,7 @@ class GroupParts:
         from windowpane.spark.stages.blobs import unpack
         from windowpane.spark.stages.own_watermark import reported
 
-        begin, reached = Progress.of(self.exchange.told()), None
+        begin, reached = Progress.of(self.exchange.published()), None
         for batch in batches:
             for blob in batch["blob"]:
                 table = unpack(blob.as_py())
@@ -220,7 +220,7 @@ class ChangeSetParts:
             if relation == CLOCK:
                 watermarks = {name: value for name, value in clock_of(part).items() if name not in self.sources}
                 self.exchange.report(watermarks, "change set")
-                yield CLOCK, _clock(self.sources, Progress.of(self.exchange.told()), watermarks, initial=is_initial(part))
+                yield CLOCK, _clock(self.sources, Progress.of(self.exchange.published()), watermarks, initial=is_initial(part))
                 continue
             for table in opened(part, self.received):
                 yield relation, table

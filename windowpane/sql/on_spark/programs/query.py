@@ -136,7 +136,7 @@ class Arriving:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Take the rows of one partition."""
         latest: int | None = None
-        for taken in self.source.taken(batches, self._made(), Progress.of(self.source.exchange.told())):
+        for taken in self.source.taken(batches, self._made(), Progress.of(self.source.exchange.published())):
             latest = later(latest, taken.latest)
             yield taken.rows.set_column(0, _TIME, taken.rows[_TIME].cast(pa.int64()).cast(_INSTANT))
         if latest is not None:
