@@ -24,7 +24,7 @@ def bench(
     runs: Annotated[int, typer.Option(help="How often each system runs a case; medians count. Slow peers run less.")] = 3,
     only: Annotated[list[str], typer.Option(help=_ONLY)] = [],  # noqa: B006
     system: Annotated[list[str], typer.Option(help="Run only these systems, as --list names them.")] = [],  # noqa: B006
-    minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is gone, every system runs once.")] = 35,
+    minutes: Annotated[float, typer.Option(help="Time to aim at: once most of it is used, every system runs once.")] = 35,
     record: Annotated[bool, typer.Option(help="Publish each case as it ends, beside those published before.")] = False,
     quick: Annotated[bool, typer.Option(help="Few rows, to try the suite; figures mean nothing then.")] = False,
     list_cases: Annotated[bool, typer.Option("--list", help="Show the cases and end.")] = False,

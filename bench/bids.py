@@ -1,6 +1,6 @@
 """Bids: generated rows (k, price, ts), the same for the same arguments.
 
-100,000 events a second of event time, each up to two seconds late, in files that serve as micro-batches. Times are kept off
+100,000 events a second of event time, each up to two seconds late, in files that are micro-batches. Times are kept off
 multiples of a second's distance from each other, so that no two rows of a key are exactly a gap apart: engines differ there.
 """
 

@@ -26,7 +26,7 @@ class Contender:
     Args:
         system: the system.
         batches: how many files of the case it gets; 0 for all.
-        runs: how often it runs at most; 0 for as often as asked.
+        runs: how often it runs at most; 0 for as often as chosen.
         seconds: a run that takes longer is ended, and reported so.
         parts: its own rows in place of those of the case, for peers that want fewer than a file.
     """
@@ -62,7 +62,7 @@ class Case:
     """A case.
 
     Args:
-        name: as it stands in results.
+        name: as it is written in results.
         program: what is computed.
         parts: the rows.
         contenders: who takes part.
@@ -97,7 +97,7 @@ class Case:
         return max(part.feed.keys for part in self.parts)
 
     def is_among(self, only: Sequence[str]) -> bool:
-        """Whether each of these texts, or one of its parts between commas without a blank, stands in the name and keys."""
+        """Whether each of these texts, or one of its parts between commas without a blank, is in the name and keys."""
         name = f"{self.name} {self.keys} keys"
         return all(any(part in name for part in re.split(r",(?! )", each)) for each in only)
 

@@ -28,7 +28,7 @@ def answer(program: Program, parts: Sequence[Part], in_milliseconds: bool = Fals
         program: what is computed.
         parts: the rows.
         in_milliseconds: whether times are cut to those, as in CSV.
-        emit: for calls over rows, ``close`` if only rows behind the last watermark come out.
+        emit: for calls over rows, ``close`` if only rows behind the last watermark are emitted.
     """
     rows = _together(parts, in_milliseconds)
     closed = closed_ms(rows.times, program) * 1000

@@ -12,7 +12,7 @@ SECOND = 1_000_000
 DELAY_SECONDS = 2
 """Bids come at most that late; watermarks stay that far behind."""
 TEXT_KEY = "user "
-"""What stands before the number of a key, where keys are texts."""
+"""The prefix of the number of a key, where keys are texts."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Task:
         return sum(self.file_rows[number * self.batch_files : (number + 1) * self.batch_files])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the task as JSON has it."""
+        """Return the task as JSON."""
         return asdict(self)
 
     @classmethod

@@ -4,7 +4,7 @@ Usage: ``python -m bench.rolling [--rows N] [--keys N] [--batches N] [--minutes 
 event time, in disorder. Spark computes a window of an hour every 5 minutes, so each row is in 12 windows, and gives out the
 windows that a batch changed. windowpane keeps the same aggregates over the last hour up to date for each key: with hop edges,
 which see the same tiles, and with exact ones; ``both`` adds the last 6 hours, which Spark would need a second query for. What
-comes out is counted, not compared: Spark's windows end at tiles, and windowpane's now.
+is emitted is counted, not compared: Spark's windows end at tiles, and windowpane's now.
 """
 
 from __future__ import annotations

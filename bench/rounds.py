@@ -1,4 +1,4 @@
-"""Rounds: a case on each of its systems, as often as asked, in turn; medians of what was measured, answers checked."""
+"""Rounds: a case on each of its systems, as often as chosen, in turn; medians of what was measured, answers checked."""
 
 from __future__ import annotations
 

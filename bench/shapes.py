@@ -21,7 +21,7 @@ _WIDE = 36
 _GOAL = (1, 1)
 _BATCHES = 8
 _LIST = "coalesce(aggregate({}, 0L, (total, each) -> total + crc32(each)), 0)"
-"""Adds up the elements of a list, in whatever order they stand."""
+"""Adds up the elements of a list, in any order."""
 
 OWN_FUNCTION = UserCase(
     ("name",),

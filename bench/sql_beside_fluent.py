@@ -4,7 +4,7 @@ Usage: ``python -m bench.sql_beside_fluent [--view NAME] [--rows N] [--keys N] [
 a batch, then as many files of ``--few`` rows. Each system runs in a process of its own; what is counted begins at half of the
 batches of each size, when Python workers run and the JVM has compiled much of what it needs, and holds all processes: Python,
 the JVM, workers. SQL writes its results to a DuckDB store, a program in Python appends them to Parquet files, and
-native Spark, where it has the view, too. As many rows must come out of each.
+native Spark, where it has the view, too. Each must emit the same number of rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the SQL cases compute: a view of each kind over orders, and the same as DuckDB has it.
+"""What the SQL cases compute: a view of each kind over orders, and the same in DuckDB's SQL.
 
 Orders are bids with what users' rows have: a name of some 20 letters as key, which one in fifty lacks, and a price of two decimal
 places, which one in twenty lacks. No dependencies but DuckDB: both systems of the cases read this.
@@ -26,7 +26,7 @@ class View:
 
     Args:
         sql: its query.
-        oracle: the same as DuckDB has it, where it has it otherwise.
+        oracle: the same in DuckDB's SQL, where that differs.
         goals: whether its figures have goals; where most of the result changes with any row, they have none.
         append_only: whether the table is.
     """

@@ -43,7 +43,7 @@ class UserCase:
         sizes: its length, and the slide, or its gap, in seconds.
         goal: how many times as fast as native Spark, with rows from Spark and by default.
         batches: how many files of 1 M rows there are.
-        late: whether one row in a hundred is an hour late, which native Spark drops and windowpane is asked for.
+        late: whether one row in a hundred is an hour late, which native Spark drops and windowpane has as an output.
         early: whether every batch shows the windows that it changed: Spark's update mode, windowpane's ``EachBatch``.
     """
 

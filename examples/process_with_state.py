@@ -9,7 +9,7 @@ SALES = [("north", 1, 40), ("north", 1, 20), ("north", 2, 90), ("south", 2, 10),
 
 
 class AgainstBest(wp.ProcessWindowFunction):
-    """Keeps the best total of each key and tells when it is beaten."""
+    """Keeps the best total of each key and emits a row when it is beaten."""
 
     def process(self, key, context, elements):
         total = sum(row["amount"] for row in elements)

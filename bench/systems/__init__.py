@@ -12,8 +12,8 @@ class System:
     """A system.
 
     Args:
-        name: as it stands in results.
-        title: as it stands in tables.
+        name: as it is written in results.
+        title: as it is written in tables.
         module: the script below ``bench.systems``, called with the folder of a task.
         environment: where the script runs.
     """
@@ -50,7 +50,7 @@ SQL_DUCKDB = System("sql-duckdb", "DuckDB from scratch", "on_sql_duckdb")
 
 _OURS = (WINDOWPANE, WINDOWPANE_ARROW, WINDOWPANE_CALENDAR, WINDOWPANE_SOURCES)
 OURS = tuple(each.name for each in (*_OURS, USERS_DEFAULT, USERS_ROWS, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS))
-"""The names of windowpane, however it reads its rows and whatever it is asked for."""
+"""The names of windowpane, however it reads its rows and whatever its outputs are."""
 
 _SPARK = (*_OURS, NATIVE, TWS, SHUFFLE, HOP)
 _USERS = (USERS_DEFAULT, USERS_ROWS, USERS_SPARK, OWN_DEFAULT, OWN_ROWS, OWN_PROCESS, OWN_TWS, OWN_TWS_ROWS)

@@ -23,7 +23,7 @@ _OTHERWISE = {
 
 
 def aggregate(function: str, *arguments: Any) -> Any:
-    """Return a call of windowpane's as Spark has it."""
+    """Return a call of windowpane's as one of Spark."""
     if not arguments:
         return F.count(F.lit(1))
     return _OTHERWISE.get(function, getattr(F, function, None))(*arguments)

@@ -1,4 +1,4 @@
-"""One streaming query over a task's files, in a session with Spark's best settings, and what its progress tells."""
+"""One streaming query over a task's files, in a session with Spark's best settings, and the figures of its progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SETTINGS = {
     f"{_ROCKSDB}.changelogCheckpointing.enabled": "true",
     # Counting rows would cost native Spark a read before every write.
     f"{_ROCKSDB}.trackTotalNumberOfRows": "false",
-    # Over TCP, what Python and the JVM tell each other waits 40 ms now and then (Nagle's algorithm and delayed acknowledgements).
+    # Over TCP, a message between Python and the JVM waits 40 ms now and then (Nagle's algorithm and delayed acknowledgements).
     "spark.python.unix.domain.socket.enabled": "true",
     # A local checkpoint's files are committed with two processes of chmod each, not with those and eight of readlink. Hive's
     # file system, Spark's default for local files, does not replace a file; Hadoop's own does.
@@ -76,7 +76,7 @@ def read(spark: SparkSession, task: Task) -> DataFrame:
 
 
 def _copy(file: Path, to: Path, number: int) -> None:
-    """Give a task its own file, with a time that tells its place: Spark reads the oldest first."""
+    """Give a task its own file, with a time that gives its place: Spark reads the oldest first."""
     shutil.copyfile(file, to)
     os.utime(to, (_FIRST_FILE + number, _FIRST_FILE + number))
 

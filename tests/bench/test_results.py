@@ -1,4 +1,4 @@
-"""Results of several runs stand side by side, case by case."""
+"""Results of several runs are side by side, case by case."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ def test_what_a_public_class_has_from_one_that_is_not_is_in_the_reference(packag
         hidden = {
             name for base in bases if base not in classes for name, member in vars(base).items() if _is_method(name, member)
         }
-        asked = re.search(r"inherited_members: \[(.*)\]", _in_the_reference(package).get(each.__name__, ""))
-        shown = set(asked[1].split(", ")) if asked else set()
+        listed = re.search(r"inherited_members: \[(.*)\]", _in_the_reference(package).get(each.__name__, ""))
+        shown = set(listed[1].split(", ")) if listed else set()
         assert hidden - public - vars(each).keys() <= shown, each.__name__
 
 

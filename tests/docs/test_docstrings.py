@@ -1,4 +1,4 @@
-"""The examples in docstrings: those that say what comes out give that, the others are Python."""
+"""The examples in docstrings: those with a result give that, the others are Python."""
 
 from __future__ import annotations
 

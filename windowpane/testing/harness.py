@@ -193,7 +193,7 @@ class WindowTestHarness:
         """Set both clocks without firing, as an engine does that keeps the watermark across restarts."""
         self._timers.restore_clocks(watermark, processing_time)
 
-    # What comes out.
+    # Results.
 
     @property
     def emitted(self) -> list[Emitted]:
@@ -305,8 +305,8 @@ class WindowTestHarness:
     def restore(cls, snapshot: bytes, *args: Any, **parts: Any) -> Self:
         """Return a harness over the state of ``snapshot``; all other arguments are those of the constructor.
 
-        The watermark is ``MIN``, the processing time 0, and counters and log are empty. A strategy goes on from what it knew,
-        with the watermark where it was.
+        The watermark is ``MIN``, the processing time 0, and counters and log are empty. A strategy continues with what it
+        knew, and with its watermark.
 
         Raises:
             UnknownStateFormatError: the bytes are no snapshot of a harness.

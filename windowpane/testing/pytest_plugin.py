@@ -67,8 +67,8 @@ def windowpane_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def stream_of(windowpane_spark: Any, tmp_path: Path) -> Callable[[Batches, Any], Any]:
     """A function that returns a streaming DataFrame of lists of rows, one list a micro-batch, in this order.
 
-    Its arguments: the batches, and their schema as DDL text or ``StructType``. The watermark of a batch comes of the batches
-    before it, so what a row closes comes out with the next batch: end with a batch far enough ahead.
+    Its arguments: the batches, and their schema as DDL text or ``StructType``. The watermark of a batch is made of the
+    batches before it, so a window that a row closes is emitted with the next batch: end with a batch far enough ahead.
     """
     made: list[Path] = []
 
@@ -94,7 +94,7 @@ def run_stream(tmp_path: Path) -> Callable[..., dict[str, list[Any]]]:
     """A function that runs a result until its input is consumed, and returns the rows of each output in order of batches.
 
     Its arguments: the result, the names of the outputs (``main`` where none is given), and ``checkpoint``, a folder from which
-    a second run goes on; a new one where it is left out.
+    a second run continues; a new one where it is left out.
     """
     runs: list[str] = []
 

@@ -16,7 +16,7 @@ from windowpane.windowing.windows import Window
 class OutputRecord:
     """A result of a window; ``timestamp`` is the window's max timestamp in microseconds.
 
-    ``pane`` is the firing that it came from, where panes are asked for; ``change`` what it changes, where they take rows back.
+    ``pane`` is its firing, where the program has panes; ``change`` is what it changes, where panes take rows back.
     """
 
     key: Any

@@ -1,4 +1,4 @@
-"""Rows that tie in the ORDER BY of a query may stand in any order."""
+"""Rows that tie in the ORDER BY of a query may be in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture of what a harness was given and what came out: event time to the right, order of arrival downwards, as SVG.
+"""A picture of the input of a harness and its results: event time to the right, order of arrival downwards, as SVG.
 
 Dots are elements, the stepped line is the watermark, bars are firings over the span of their window. What came too late
 for every window is a ring. Source of the picture: Akidau et al., The Dataflow Model, 2015.
@@ -187,7 +187,7 @@ def _outputs(step: _Step) -> list[OutputRecord]:
 
 
 def _levels(step: _Step) -> list[int]:
-    """Return how many lines below the step each of its firings stands: none covers another."""
+    """Return how many lines below the step each of its firings is drawn: none covers another."""
     taken: list[list[Window]] = []
     levels = []
     for record in _outputs(step):

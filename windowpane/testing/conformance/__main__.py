@@ -24,7 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--restart-every-step",
         action="store_true",
-        help="take a snapshot after each step and go on with what is restored from it",
+        help="take a snapshot after each step and continue with what is restored from it",
     )
     parser.add_argument(
         "--batch",

@@ -22,7 +22,7 @@ KINDS: dict[str, Callable[[int], Outcome]] = {
     "over": over.run,
     "rolling": rolling.run,
 }
-"""What makes and runs the program of a seed, by kind; each but the first is asked for by its name as an option."""
+"""What makes and runs the program of a seed, by kind; each but the first is chosen by its name as an option."""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """Kind ``functions``: windows with functions of the user's own, on the row engine against the operator alone, batch by batch.
 
 The row engine and its state are made anew from bytes before every batch, and rows come to it in two tables, out of order. The
-operator runs once, in memory. Compared are results and late rows in order, counters, what stands in state, and timers.
+operator runs once, in memory. Compared are results and late rows in order, counters, entries of state, and timers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _FoldedAsText(ProcessWindowFunction):
 
 
 class _LeavesEmpty(AggregateFunction):
-    """Gathers numbers; a negative one drops what came before, as an accumulator that is ``None`` does."""
+    """Gathers numbers; a negative one drops those before it, as an accumulator that is ``None`` does."""
 
     def create_accumulator(self) -> Any:
         return ()
@@ -119,7 +119,7 @@ class OwnTrigger(triggers.Trigger):
         context.value_state("seen").clear()
 
     def can_merge(self) -> bool:
-        """Return true: the greatest count goes on."""
+        """Return true: the greatest count is merged."""
         return True
 
     def on_merge(self, window: Any, context: Any) -> None:
@@ -160,7 +160,7 @@ def random_function(draw: Random, merges: bool) -> WindowFunctionSpec:
 
 
 def random_spec(draw: Random) -> WindowSpec:
-    """Return a windowed computation, of parts that functions of the user's own stand in, too."""
+    """Return a windowed computation, of parts that may be functions of the user's own."""
     short_session = assigners.EventTimeSessionWindows.with_gap(draw.randint(1, 9))
     assigner = short_session if draw.random() < 0.15 else random_assigner(draw)
     merges = isinstance(assigner, assigners.MergingWindowAssigner)
@@ -255,7 +255,7 @@ def late_of(output: BucketOutput) -> list[tuple[Any, ...]]:
 
 
 def state_of(store: MemoryBlobStore) -> list[Any]:
-    """Return what stands in the state of the row engine, and which timers are set."""
+    """Return the entries of the row engine's state, and which timers are set."""
     slots = KeyedState(SortedPages(store, "s")).slots()
     return [list(slots), *(list(map(_timer, TimerQueue(SortedPages(store, name)))) for name in ("e", "p"))]
 
@@ -296,7 +296,7 @@ class _Operator:
 
     @property
     def state(self) -> list[Any]:
-        """What stands in state, and which timers are set."""
+        """The entries of state, and which timers are set."""
         harness = self._harness
         slots = [(each.key, each.window, each.name) for each in harness.state_entries()]
         return [slots, *(list(map(_timer, timers)) for timers in (harness.event_time_timers, harness.processing_time_timers))]

@@ -1,9 +1,9 @@
 """Kind ``joins``: joins of two streams, batch by batch, and DuckDB's join of the rows that were taken.
 
 A join runs on the engine that planning chooses and on the reference, which must agree after every batch.
-One whose rows come out at once, and are corrected, must end with what it gives when they come out once.
-What came out in all must be what DuckDB makes of the rows that were taken: interval joins, and joins of windows that DuckDB can
-compute; as-of joins where no version came late. The engine is made anew from bytes before every batch.
+One whose rows are emitted at once, and corrected, must end with the rows that it gives when each is
+emitted once. All results together must be those of DuckDB for the rows that were taken: interval joins, and joins of windows that
+DuckDB can compute; as-of joins where no version was late. The engine is made anew from bytes before every batch.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _random_steps(drawn: Random, program: JoinProgram) -> Iterator[_Step]:
 
 @dataclass
 class _Run:
-    """A program on its state, and what came out."""
+    """A program on its state, and its results."""
 
     program: JoinProgram
     store: MemoryBlobStore = field(default_factory=MemoryBlobStore)
@@ -199,7 +199,7 @@ def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
         if _counts_alike(program.match) and running.held != reference.held:
             yield f"step {number}: {running.held} rows are held, by the reference {reference.held}"
         if any(count < 0 for count in running.results.values()):
-            yield f"step {number}: rows were taken back that had not come out"
+            yield f"step {number}: rows were taken back that had not been emitted"
     if program.updates:
         closing = _Run(with_engine(replace(program, updates=False), _REFERENCE))
         for step in steps:

@@ -185,9 +185,9 @@ def _differences(program: RollingProgram, steps: list[Step]) -> Iterator[str]:
 
 
 def _at(program: RollingProgram, rows: list[Row], results: list[Row]) -> list[Row]:
-    """Return what labels of the keys and instants of results are given."""
+    """Return the features of labels with the keys and instants of results."""
     labels = pa.schema([*((f"label_{name}", program.keys.field(name).type) for name in program.keys.names), (AS_OF, pa.int64())])
-    asked = PointInTimeProgram(program.spec, program.keys, COLUMNS, labels, (*program.keys.names, AS_OF), is_inclusive=True)
+    at_results = PointInTimeProgram(program.spec, program.keys, COLUMNS, labels, (*program.keys.names, AS_OF), is_inclusive=True)
     given = table_of(program, rows, 0)
     questions = [{**{name: row[name] for name in program.keys.names}, TIME: row[AS_OF]} for row in results]
     both = pa.concat_tables([given, table_of(program, questions, len(rows))])
@@ -195,7 +195,7 @@ def _at(program: RollingProgram, rows: list[Row], results: list[Row]) -> list[Ro
     for name in program.keys.names:
         both = both.append_column(f"label_{name}", both[name])
     both = both.append_column(AS_OF, both[TIME])
-    output = make_engine(with_engine(asked)).run(MemoryBlobStore(), [both], Clock(MIN, 0))
+    output = make_engine(with_engine(at_results)).run(MemoryBlobStore(), [both], Clock(MIN, 0))
     return [row for _, table in output.tables for row in table.to_pylist()]
 
 

@@ -74,7 +74,7 @@ def _law(program: RollingProgram, past: list[Row], steps: list[Step], cut: int, 
 
 
 def _latest_differs(program: RollingProgram, whole: list[Row], found: list[Row]) -> str | None:
-    """Return for which key the features that came out last differ; a key that has none has those of no rows."""
+    """Return for which key the features that were emitted last differ; a key that has none has those of no rows."""
     nothing = [each.get_result(each.create_accumulator()) for each in bound_calls(program.spec, program.columns)]
     latest = [{key_text(program, row): row for row in rows} for rows in (whole, found)]
     for key in latest[0]:

@@ -31,7 +31,7 @@ class Step:
 
 @dataclass
 class Run:
-    """A program on its state, and what came out."""
+    """A program on its state, and its results."""
 
     program: RollingProgram
     store: MemoryBlobStore = field(default_factory=MemoryBlobStore)
@@ -49,8 +49,8 @@ class Run:
         late = sorted(each for number, table in output.tables if number == LATE for each in table["id"].to_pylist())
         counted = output.counters
         assert isinstance(counted, RollingCounters)
-        came_out = counted.firings, counted.emitted_by_row, counted.emitted_by_tick
-        return results, late, (counted.late_dropped, counted.before_cut, *came_out, counted.keys, int(output.is_idle))
+        emitted = counted.firings, counted.emitted_by_row, counted.emitted_by_tick
+        return results, late, (counted.late_dropped, counted.before_cut, *emitted, counted.keys, int(output.is_idle))
 
 
 def table_of(program: RollingProgram, rows: list[Row], position: int) -> pa.Table:

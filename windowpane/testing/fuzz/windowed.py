@@ -133,7 +133,7 @@ class _Bucket:
         self._is_idle = True
 
     def run(self, parts: Callable[[], Sequence[pa.Table]], clock: Clock) -> Outcoming:
-        """Return what comes out of a batch, an error included."""
+        """Return the results of a batch, an error included."""
         try:
             rows = parts()
             if self._is_idle and not any(part.num_rows for part in rows):
@@ -208,7 +208,7 @@ class _Race:
     def _sent(self, parts: Sequence[pa.Table], combine: Combiner | None) -> list[pa.Table]:
         """Return the parts as they arrive from the encoder: if folded, without numbers of rows where no aggregate needs an order.
 
-        Where late rows are asked for, rows keep their numbers, and those that may be late stay whole.
+        Where late rows are an output, rows keep their numbers, and those that may be late stay whole.
         """
         if combine is None:
             return list(parts)
@@ -245,7 +245,7 @@ def _taken(parts: Sequence[pa.Table], by_time: bool) -> Sequence[pa.Table]:
 
 
 def _by_time(parts: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return rows in order of their time: the order of arrival that rows folded before the shuffle stand for."""
+    """Return rows in order of their time: the order of arrival of rows that were folded before the shuffle."""
     rows = pa.concat_tables(parts)
     order = pc.sort_indices(rows[TIME])
     arrival = [(PARTITION, pa.array([0] * rows.num_rows, pa.int32())), (POSITION, pa.array(range(rows.num_rows), pa.int64()))]

@@ -52,7 +52,7 @@ _SORTED = tuple(field.name for field in COLUMNS if not pa.types.is_nested(field.
 
 @dataclass(frozen=True)
 class GapBy:
-    """A session gap that a column of the row tells."""
+    """A session gap that a column of the row holds."""
 
     gap: int
 

@@ -1,9 +1,9 @@
 """Whether rows are those expected, as sqllogictest-rs compares them.
 
 A row is a line: its values joined by blanks, runs of blanks as one; NULL is ``NULL``, an empty text ``(empty)``. SQL gives no
-order to rows that tie in the ORDER BY of their query, or to any without one: these may stand in any order. RisingWave writes a
+order to rows that tie in the ORDER BY of their query, or to any without one: these may be in any order. RisingWave writes a
 numeric with the zeros of its scale and a time with three or six digits of a second: in columns of these types zeros at the end
-of a fraction say nothing. In all others, of text above all, they do.
+of a fraction are ignored. In all others, of text above all, they are compared.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Settings:
 
 
 def shown(cell: str | None) -> str:
-    """Return a value as it stands in a file."""
+    """Return a value as it is written in a file."""
     return "NULL" if cell is None else cell or "(empty)"
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A value as it stands in a file, and whether zeros at the end of its fraction say nothing."""
+    """A value as it is written in a file, and whether zeros at the end of its fraction are ignored."""
 
     text: str
     has_zeros: bool = False
@@ -65,18 +65,18 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The line as it stands in a file."""
+        """The line as it is written in a file."""
         return _normal(" ".join(cell.text for cell in self.cells))
 
     def is_meant(self, text: str) -> bool:
-        """Return whether a line of a file is this one, but for zeros that say nothing."""
+        """Return whether a line of a file is this one, but for zeros that are ignored."""
         return re.fullmatch(" ".join(filter(None, (cell.spellings() for cell in self.cells))), text) is not None
 
 
 def lines_of(
     rows: Sequence[Sequence[str | None]], types: Sequence[SqlType], expected: ExpectedRows, settings: Settings
 ) -> list[Line]:
-    """Return the lines that stand for rows with columns of these types, in their order; a sort mode sorts them."""
+    """Return the lines for rows with columns of these types, in their order; a sort mode sorts them."""
     zeros = [kind.name in _WITH_ZEROS for kind in types]
     cells = [[Cell(shown(cell), has_zeros) for cell, has_zeros in zip(row, zeros, strict=True)] for row in rows]
     sort = expected.sort or settings.sort
@@ -142,7 +142,7 @@ def _spellings(word: str) -> str:
 
 
 def _fits(text: str, parts: list[str]) -> bool:
-    """Whether the parts stand in a text one after the other."""
+    """Whether a text has the parts one after the other."""
     position = 0
     for part in parts:
         found = text.find(part, position)

@@ -4,7 +4,7 @@ A record is *refused* where windowpane says that it does not run such a statemen
 should have made or filled; *wrong* where a result, a count or the outcome differs, or a statement fails while it runs; *crashed*
 where an exception is none of windowpane's, or one that says that it is a mistake of windowpane's.
 
-``sleep`` and ``retry`` are there for a server that works on; a session works on with FLUSH, so that is what both do.
+``sleep`` and ``retry`` are made for a server that works by itself; a session works when it gets FLUSH, so both FLUSH.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which engine understands which kinds of cases.
 
 An engine is a dict from kind to ``replay(case, options) -> differences``. A replay raises ``NotUnderstoodError`` for what it
-leaves out, and the case is skipped with that reason. Engines that need more than this package are imported when asked for.
+leaves out, and the case is skipped with that reason. Engines that need more than this package are imported when chosen.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ColumnarOver:
             raise NotUnderstoodError(f"the columnar engine does not run it: {reason}")
 
     def process(self, changes: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
-        """Take changes, (sign, row), and return those that come out."""
+        """Take changes, (sign, row), and return those that are emitted."""
         table = self._table(changes)
         if self._program.mode is Emit.CLOSE:
             done = OverCloser(OverCloseEngine(self._program), self._blobs).take(table.drop_columns([CHANGE_TYPE]), MIN)

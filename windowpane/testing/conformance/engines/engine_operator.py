@@ -1,7 +1,7 @@
 """One window operator of an engine under a replay: rows and clocks in, what it shows out.
 
 A step is a batch: of one row, or of none and a later clock. Or all rows between two steps of a clock are one batch; it ends where
-the case looks at what came out, too.
+the case reads results, too.
 """
 
 from __future__ import annotations
@@ -162,21 +162,21 @@ class EngineOperator:
         return self._watermarks
 
     def late_records_dropped(self) -> int:
-        """Return Flink's counter, which leaves out what went to a late output."""
+        """Return Flink's counter, which leaves out rows of a late output."""
         return 0 if self._keeps_late else self._dropped
 
     def function_clears(self) -> list[Any]:
-        """Return the windows that ``clear`` of the function was called for since this was last asked."""
+        """Return the windows that ``clear`` of the function was called for since the last call of this."""
         if self._program.output_of(CLEARS) is None:
             raise NotUnderstoodError("engine columnar: functions that are cleared")
         taken, self._clears = self._clears, []
         return taken
 
-    def asked(self, expect: Json, field: str = "output") -> Json:
+    def adapted(self, expect: Json, field: str = "output") -> Json:
         """Return an expectation as this operator meets it: of the refinements in ``field`` the last one, if it coalesces.
 
         Raises:
-            NotUnderstoodError: what comes out cannot be read from Flink's refinements.
+            NotUnderstoodError: the results cannot be derived from Flink's refinements.
         """
         is_batch = self._options.batches_steps and field in expect
         if not is_batch or not self._compiled.coalesces or not self._program.spec.allowed_lateness:

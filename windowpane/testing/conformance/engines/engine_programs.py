@@ -47,7 +47,7 @@ class EngineProgram:
 
     @property
     def coalesces(self) -> bool:
-        """Whether several refinements of a window in one batch come out as the last one."""
+        """Whether several refinements of a window in one batch are emitted as the last one."""
         return self.program.spec.coalesces_refinements
 
 

@@ -21,7 +21,7 @@ _ELEMENT = {"key", "value", "ts", "windows", "merge"}
 class RowOperator:
     """A program on a harness.
 
-    ``log`` holds what was emitted since the last ``mark``. Counters go on across restarts the runner inserts.
+    ``log`` holds what was emitted since the last ``mark``. Counters continue across restarts the runner inserts.
     """
 
     def __init__(self, program: Program, restart: bool) -> None:
@@ -32,7 +32,7 @@ class RowOperator:
         self._spec = program.recorded(self._recorder).spec
         self._harness = WindowTestHarness(self._spec)
         self._dropped_before = 0
-        self._clears_asked = 0
+        self._clears_read = 0
         self.log: list[Emitted] = []
 
     # Steps.
@@ -84,7 +84,7 @@ class RowOperator:
         self._harness = WindowTestHarness.restore(self._harness.snapshot(), self._spec)
         self._recorder.reset()
         self._dropped_before = 0
-        self._clears_asked = 0
+        self._clears_read = 0
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -140,15 +140,15 @@ class RowOperator:
         return sides
 
     def late_records_dropped(self) -> int:
-        """Return Flink's counter, which leaves out what went to a late output."""
+        """Return Flink's counter, which leaves out rows of a late output."""
         if self._program.late_side_output:
             return 0
         return self._dropped_before + self._harness.counters.late_dropped
 
     def function_clears(self) -> list[Any]:
-        """Return the windows that ``clear`` of the function was called for since this was last asked."""
-        taken = self._recorder.function_clears[self._clears_asked :]
-        self._clears_asked = len(self._recorder.function_clears)
+        """Return the windows that ``clear`` of the function was called for since the last call of this."""
+        taken = self._recorder.function_clears[self._clears_read :]
+        self._clears_read = len(self._recorder.function_clears)
         return taken
 
     def default_trigger_name(self) -> str:
@@ -156,14 +156,14 @@ class RowOperator:
         trigger = self._program.spec.assigner.default_trigger()
         return next((name for name, kind in TRIGGER_NAMES.items() if type(trigger) is kind), repr(trigger))
 
-    def contents(self, asked: Json) -> Json:
+    def contents(self, expected: Json) -> Json:
         """Return the values kept for the key and window of a ``window_contents`` expectation."""
-        require_known(asked, {"key", "window", "values"}, "window_contents")
-        key = asked.get("key") if self._program.keyed else None
-        rows = self._harness.window_contents(key, read_window(asked["window"]))
-        return {**asked, "values": [row["value"] for row in rows]}
+        require_known(expected, {"key", "window", "values"}, "window_contents")
+        key = expected.get("key") if self._program.keyed else None
+        rows = self._harness.window_contents(key, read_window(expected["window"]))
+        return {**expected, "values": [row["value"] for row in rows]}
 
-    def asked(self, expect: Json, field: str = "output") -> Json:
+    def adapted(self, expect: Json, field: str = "output") -> Json:
         """Return an expectation as it is: this operator gives each firing of Flink's."""
         return expect
 
@@ -174,8 +174,8 @@ class RowOperator:
             NotUnderstoodError: an unknown field.
         """
         if field == "window_contents":
-            asked = expect[field]
-            return [self.contents(one) for one in asked] if isinstance(asked, list) else self.contents(asked)
+            expected = expect[field]
+            return [self.contents(one) for one in expected] if isinstance(expected, list) else self.contents(expected)
         reader = self._readers().get(field)
         if reader is None:
             raise NotUnderstoodError(f"expect field {field!r} is not understood")

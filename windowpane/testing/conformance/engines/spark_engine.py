@@ -83,7 +83,7 @@ def replay(case: Case, options: Options) -> list[Difference]:
     """Run the case as a streaming query and compare what each of its batches wrote.
 
     Raises:
-        NotUnderstoodError: the case cannot be told to a stream; the message is the reason.
+        NotUnderstoodError: the case cannot be replayed as a stream; the message is the reason.
     """
     steps = [step for step in steps_of(case) if not step.get("ignored", False)]
     stages = case.get("program").get("stages", [case.get("program")])
@@ -246,7 +246,7 @@ def _rows(step: Json, following: Json, scale: Scale) -> pa.Table:
 
 
 def _write(table: pa.Table, path: Path, number: int) -> None:
-    """Write a file; its age tells the source the order."""
+    """Write a file; its age gives the source the order."""
     pq.write_table(table, path)
     os.utime(path, (number, number))
 
@@ -257,25 +257,25 @@ def _write(table: pa.Table, path: Path, number: int) -> None:
 def _compare(steps: Sequence[Json], shown: Shown, pipeline: Pipeline, contents_order: str) -> Iterator[Difference]:
     """Compare each expectation with the batches since the one before."""
     batch = 0 if _begins_with_watermark(steps) else -1
-    seen = asked = -1
+    seen = cleared = -1
     for number, step in enumerate(steps):
         if "expect" not in step:
             batch += 1
             continue
         hidden = _UNSEEN if len(pipeline.programs) == 1 else _UNSEEN | {"late"}
         expect = {name: value for name, value in step["expect"].items() if name not in hidden}
-        yield from compare_expect(expect, _reader(shown, pipeline, seen, asked, batch), f"step {number}", contents_order)
+        yield from compare_expect(expect, _reader(shown, pipeline, seen, cleared, batch), f"step {number}", contents_order)
         seen = batch
-        asked = batch if "function_clears" in expect else asked
+        cleared = batch if "function_clears" in expect else cleared
 
 
-def _reader(shown: Shown, pipeline: Pipeline, seen: int, asked: int, batch: int) -> Callable[[str], Any]:
+def _reader(shown: Shown, pipeline: Pipeline, seen: int, cleared: int, batch: int) -> Callable[[str], Any]:
     """Return what reads a field of an expectation from the batches up to ``batch``."""
     late = shown.between("late", seen, batch)
     first, last = "windowpane", "windowpane_next"
     fields: dict[str, Callable[[], Any]] = {
         "output": lambda: shown.between("main", seen, batch),
-        "function_clears": lambda: shown.between("clears", asked, batch),
+        "function_clears": lambda: shown.between("clears", cleared, batch),
         "late": lambda: late,
         "late2": lambda: late,
         "late_records_dropped": lambda: 0 if _keeps_late(pipeline, 0) else shown.dropped_upto(first, batch),

@@ -17,7 +17,7 @@ from windowpane.windowing.times import MAX, MIN
 
 MICROS = 1_000
 LARGEST = 10**12
-"""Times and durations from here on stand for "never"."""
+"""Times and durations from here on mean "never"."""
 PERIODS = frozenset({"size_ms", "slide_ms", "max_size_ms", "step_ms", "interval_ms"})
 
 
@@ -36,7 +36,7 @@ class Scale:
 
     Args:
         shift: units by which all times are moved forward, a multiple of every period.
-        end: the unit that stands for ``MAX``, behind every window.
+        end: the unit that means ``MAX``, behind every window.
     """
 
     shift: int
@@ -71,14 +71,14 @@ class Scale:
         return self.event_time(self.end if watermark == MAX else watermark) + MICROS
 
     def units(self, micros: int | None) -> int | None:
-        """Return a time as the case has it."""
+        """Return a time as the case writes it."""
         if micros is None or micros in (MIN, MAX):
             return micros
         units = micros // MICROS - self.shift
         return MAX if units == self.end else units
 
     def window(self, window: Any) -> Any:
-        """Return a window as the case has it."""
+        """Return a window as the case writes it."""
         return window if window == "GLOBAL" else [self.units(bound) for bound in window]
 
 

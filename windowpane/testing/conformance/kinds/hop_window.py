@@ -1,6 +1,6 @@
-"""Kind ``hop_window``: RisingWave's hop window table function, as ``HOP`` of a SQL session explodes rows.
+"""Kind ``hop_window``: RisingWave's hop window table function, as ``HOP`` of a SQL session makes them.
 
-The function keeps nothing: the rows of a chunk are put through ``HOP``, and each comes out with the change it came with, halves
+The function has no state: the rows of a chunk are put through ``HOP``, and each keeps its kind of change, halves
 of updates as deletes and inserts. A watermark is that of the bounds of the first window that holds it.
 """
 
@@ -51,7 +51,7 @@ class _Hop:
         self._spans = ", ".join(f"INTERVAL '{micros} microseconds'" for micros in spans)
 
     def process(self, changes: list[Any]) -> list[tuple[str, Row]]:
-        """Return the changes that come out."""
+        """Return the changes that are emitted."""
         rows = self._exploded([cells for _, cells in changes])
         return [(_AS_SINGLE[changes[row.pop(_SEQ)][0]], row) for row in rows]
 

@@ -50,7 +50,7 @@ class Operator(Protocol):
     """An operator on its state."""
 
     def process(self, changes: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
-        """Take changes, (sign, row), and return those that come out."""
+        """Take changes, (sign, row), and return those that are emitted."""
 
     def flush(self) -> None:
         """Write what is not in the state yet."""

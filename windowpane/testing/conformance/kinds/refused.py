@@ -49,7 +49,7 @@ _ERRORS: dict[str, tuple[type[WindowpaneError], ...]] = {
     "java.lang.ArithmeticException": (InvalidSpecError, TimestampOverflowError),
     "java.lang.RuntimeException": (MissingTimestampError, WindowTypeError),
 }
-"""Java's exception classes, and the refusals of windowpane that stand for them; others match every refusal."""
+"""Java's exception classes, and the refusals of windowpane in their place; others match every refusal."""
 
 
 def replay(case: Case, options: Options) -> list[Difference]:

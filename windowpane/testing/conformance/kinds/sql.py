@@ -35,7 +35,7 @@ def replay(case: Case, options: Options, spark: Any = None) -> list[Difference]:
 
 
 class Replayed:
-    """A session under test; ``restart`` closes it and goes on with one that opens the same store, if that is asked for."""
+    """A session under test; ``restart`` closes it and opens another one on the same store, if restarts are chosen."""
 
     def __init__(self, spark: Any, restarts: bool) -> None:
         """Open a session."""

@@ -139,7 +139,7 @@ def _panes(records: list[OutputRecord]) -> list[Json]:
         if record.change in (DELETE, UPDATE_PREIMAGE):
             continue
         pane = record.pane
-        assert pane is not None, "panes are asked for"
+        assert pane is not None, "the program has panes"
         shown.append(
             {
                 "window": write_window(record.window),
@@ -156,7 +156,7 @@ def _panes(records: list[OutputRecord]) -> list[Json]:
 
 
 def _change(record: OutputRecord) -> Json:
-    assert record.pane is not None, "panes are asked for"
+    assert record.pane is not None, "the program has panes"
     return {
         "_change_type": record.change,
         "window": write_window(record.window),

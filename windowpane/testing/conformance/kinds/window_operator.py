@@ -56,7 +56,7 @@ _ERRORS: list[tuple[str, type[WindowpaneError]]] = [
     ("timestamp marker", MissingTimestampError),
     ("gap", InvalidSessionGapError),
 ]
-"""Words of an ``expect_error``, and the refusal they stand for."""
+"""Words of an ``expect_error``, and the refusal they mean."""
 
 
 def row_operator(fields: Json, options: Options) -> Operator:
@@ -146,7 +146,7 @@ class _Replay:
         if "expect" in step:
             require_known(step, {"expect"}, "expect step")
             operator.settle()
-            expect = operator.asked(step["expect"])
+            expect = operator.adapted(step["expect"])
             found = compare_expect(expect, lambda field: operator.read(field, expect), where, self._contents_order)
             self._differences += found
             operator.mark()

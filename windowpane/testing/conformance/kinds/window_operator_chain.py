@@ -55,7 +55,7 @@ class _Chain:
                 require_known(step, {"expect"}, "expect step")
                 self._settle()
                 order = case.get("contents_order", "exact")
-                expect = self._second.asked(self._first.asked(step["expect"], "intermediate"))
+                expect = self._second.adapted(self._first.adapted(step["expect"], "intermediate"))
                 differences += compare_expect(expect, self._reader(expect), f"step {number}", order)
                 self._mark()
             else:

@@ -103,7 +103,7 @@ def built_in(function: str) -> BuiltIn:
 
 
 def has_built_in_parts(case: Case) -> bool:
-    """Whether assigner, triggers and evictor are windowpane's own, and the function is one that built-in aggregates stand for."""
+    """Whether assigner, triggers and evictor are windowpane's own, and the function can be replaced by built-in aggregates."""
     if case.kind == "trigger_transcript":
         return True
     if case.kind != "window_operator":

@@ -17,7 +17,7 @@ PAYLOAD = frozenset({"key", "value", "text"})
 
 
 class NotUnderstoodError(Exception):
-    """The case asks for something this runner does not know; it is skipped, with the message as the reason."""
+    """The case needs something this runner does not know; it is skipped, with the message as the reason."""
 
 
 class LeftToRowsError(NotUnderstoodError):

@@ -66,7 +66,7 @@ def parse_program(fields: Json) -> Program:
 
     Raises:
         NotUnderstoodError: an unknown type or field.
-        MismatchError: ``count_window`` or ``default_trigger`` stand for other parts than the case names.
+        MismatchError: ``count_window`` or ``default_trigger`` mean other parts than the case names.
         WindowpaneError: a program that windowpane refuses.
     """
     require_known(fields, _FIELDS, "program")

@@ -1,1 +1,1 @@
-"""Replaying a case step by step, and comparing what came out."""
+"""Replaying a case step by step, and comparing results."""

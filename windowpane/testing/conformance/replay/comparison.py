@@ -1,4 +1,4 @@
-"""What an ``expect`` step asks, compared with what an engine shows. Every engine is compared by this module.
+"""What an ``expect`` step expects, compared with what an engine shows. Every engine is compared by this module.
 
 Order: ``exact`` compares lists; ``any`` compares multisets; ``any`` with ``timer_groups`` compares the consecutive runs of that
 many records one after the other, each as a multiset, because timers fire by time and only those of one time in any order.

@@ -56,7 +56,7 @@ class PaneRun(Protocol):
         """End the step: whatever waits for more elements runs now."""
 
     def take(self) -> list[OutputRecord]:
-        """Return what was put out since this was last asked; the value of a record is the list of its rows' values."""
+        """Return what was emitted since the last call of this; the value of a record is the list of its rows' values."""
 
     def counted(self) -> Counter[str]:
         """Return how many elements were dropped, by the names that vectors have for it."""

@@ -1,4 +1,4 @@
-"""What is left of Flink's refinements where an engine coalesces those of a batch: of each window the last one.
+"""Flink's refinements where an engine coalesces those of a batch: of each window the last one.
 
 A refinement is a firing for an element that came behind the watermark. Flink gives one for each such element. Where ``refine`` is
 ``"last"``, a window that a batch refines several times fires once, as it fires last. A session that grows meanwhile is one, and
@@ -27,7 +27,7 @@ class RefiningBatch:
     Args:
         spec: the windowed computation.
         is_keyed: whether windows are kept by key.
-        gives_rows: whether a firing gives several rows, so that firings cannot be told apart.
+        gives_rows: whether a firing gives several rows, so that firings cannot be distinguished.
         watermark: that under which the elements came: what ends by then is a refinement.
         elements: the elements.
         results: what the engine emitted.
@@ -48,7 +48,7 @@ class RefiningBatch:
             field: the field of it that lists results.
 
         Raises:
-            NotUnderstoodError: Flink's refinements do not tell what their last one is.
+            NotUnderstoodError: Flink's refinements do not show what their last one is.
         """
         records, last = expect[field], dict[Hashable, int]()
         refined = [number for number, record in enumerate(records) if record["ts"] <= self.watermark]
@@ -66,7 +66,7 @@ class RefiningBatch:
         return {name: value for name, value in expect.items() if name != "timer_groups"} | {field: left, "order": "any"}
 
     def _window_of(self, record: Json) -> Hashable:
-        """Return what the window of a record is by the end of the batch. Windows of a fixed size are told by their end."""
+        """Return what the window of a record is by the end of the batch. Windows of a fixed size are known by their end."""
         key, time = record["key"] if self.is_keyed else None, record["ts"]
         if not self.spec.merges:
             return key, time
@@ -83,9 +83,9 @@ class RefiningBatch:
         (window,) = self.spec.assigner.assign_windows(element, element["ts"], _NO_CONTEXT)
         return isinstance(window, TimeWindow) and window.start <= end < window.end
 
-    def _is_of(self, key: Any, asked: Any) -> bool:
-        return not self.is_keyed or bool(key == asked)
+    def _is_of(self, key: Any, wanted: Any) -> bool:
+        return not self.is_keyed or bool(key == wanted)
 
 
 _NO_CONTEXT: Any = None
-"""Event-time sessions ask their context nothing."""
+"""Event-time sessions need nothing of their context."""

@@ -15,7 +15,7 @@ class Replayed(Protocol):
 
     @property
     def emitted(self) -> Changelog:
-        """What came out since it was last compared."""
+        """What was emitted since it was last compared."""
 
     def act(self, step: Json) -> None:
         """Take a step that expects nothing."""

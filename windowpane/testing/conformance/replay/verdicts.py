@@ -45,7 +45,7 @@ class Options:
     """How to replay.
 
     Args:
-        restart: whether to take a snapshot after every step and to go on with what is restored from it.
+        restart: whether to take a snapshot after every step and to continue with what is restored from it.
         batches_steps: whether all elements between two steps of a clock are one batch. A batch also ends where the case looks.
     """
 

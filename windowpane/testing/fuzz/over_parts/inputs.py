@@ -77,7 +77,7 @@ class Trial:
     program: OverProgram
     batches: tuple[Batch, ...]
     beyond_duckdb: str = ""
-    """Why DuckDB cannot say what comes out, empty if it can: then the reference says it."""
+    """Why DuckDB cannot compute the results, empty if it can; if not, the reference does."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def random_trial(seed: int, closes: bool | None = None) -> Trial:
 
 
 def _beyond(rng: Random, program: OverProgram, kind: pa.DataType) -> tuple[OverProgram, _Shape, str]:
-    """Return the program, what its input is like, and why DuckDB cannot say what comes out."""
+    """Return the program, what its input is like, and why DuckDB cannot compute the results."""
     largest = rng.choice([20] * 15 + [90] * 3 + [300])
     dice = rng.random()
     if dice < 0.05 and kind in _FAR:
@@ -164,7 +164,7 @@ def _random_program(rng: Random, kind: pa.DataType, closes: bool, further: tuple
 
 
 class _Source:
-    """Invents rows and changes of rows that are there."""
+    """Invents rows and changes of rows that exist."""
 
     def __init__(self, rng: Random, program: OverProgram, kind: pa.DataType, shape: _Shape) -> None:
         self._rng = rng
@@ -270,7 +270,7 @@ class _Source:
 
 
 def _end(program: OverProgram) -> Batch:
-    """The end of a bounded stream: the watermark goes to MAX and every row comes out."""
+    """The end of a bounded stream: the watermark advances to MAX and every row is emitted."""
     columns = [*program.columns, *(pa.field(name, pa.int64()) for name in (TIME, PARTITION, POSITION))]
     return Batch(pa.schema(columns).empty_table(), MAX, False)
 

@@ -1,9 +1,9 @@
-"""Runs a random OVER program batch by batch and compares everything it says with the oracle.
+"""Runs a random OVER program batch by batch and compares everything it emits with the oracle.
 
 Mode update: after every batch the changelog, applied, gives what DuckDB's OVER gives on the input so far, and it is sound: no
-double insert, no delete or update of what is not there, no update that changes nothing, at most one change of a row. Mode
-close: each row that is not late comes out once, in order, with its final values, and no later than its frames allow; late rows
-come out as late.
+double insert, no delete or update of an absent row, no update that changes nothing, at most one change of a row. Mode
+close: each row that is not late is emitted once, in order, with its final values, and no later than its frames allow; late
+rows are emitted as late.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def check_trial(trial: Trial, make_engine: MakeEngine, oracle: Oracle) -> list[s
 
 
 def check_beside(trial: Trial, make_engine: MakeEngine, make_reference: MakeEngine) -> list[str]:
-    """Run a trial on two engines and return where what comes out of a batch differs, empty if nothing does."""
+    """Run a trial on two engines and return where the results of a batch differ, empty if nothing does."""
     reference, engine = _Engines(trial.program, make_reference), _Engines(trial.program, make_engine)
     for number, batch in enumerate(trial.batches):
         expected, got = _outcome(reference, batch), _outcome(engine, batch)
@@ -151,14 +151,14 @@ class _UpdateCheck:
             word, row = entry.pop(CHANGE_TYPE), entry
             key = encode_key(tuple(row[name] for name in self._program.spec.output_key))
             if (word == UPDATE_POSTIMAGE) != (before is not None):
-                raise UnsoundError(f"the images of an update do not stand together: {row}")
+                raise UnsoundError(f"the images of an update are not adjacent: {row}")
             if word != UPDATE_POSTIMAGE and key in changed:
                 raise UnsoundError(f"a second change of {row}")
             changed.add(key)
             if word in (DELETE, UPDATE_PREIMAGE):
                 self._remove(key, row)
             elif key in self._output:
-                raise UnsoundError(f"{word} of {row}, which is there")
+                raise UnsoundError(f"{word} of {row}, which exists")
             elif before is not None and identical(before, row):
                 raise UnsoundError(f"an update that changes nothing: {row}")
             else:
@@ -168,12 +168,12 @@ class _UpdateCheck:
     def _remove(self, key: bytes, row: Row) -> None:
         held = self._output.pop(key, None)
         if held is None or not identical(held, row):
-            raise UnsoundError(f"{row} disappears, but what is there is {held}")
+            raise UnsoundError(f"{row} disappears, but the row of its key is {held}")
 
 
 @dataclass
 class _CloseCheck:
-    """Rows that came out, and those that may or must have."""
+    """Rows that were emitted, and those that may or must be."""
 
     program: OverProgram
     oracle: Oracle
@@ -195,16 +195,16 @@ class _CloseCheck:
         return self._untimely(horizon) or (self._final() if self.watermark == MAX else None)
 
     def _untimely(self, horizon: int) -> str | None:
-        """Rows above the watermark must wait, and those whose frames it has completed must be out."""
+        """Rows above the watermark must wait, and those whose frames it has completed must be emitted."""
         early = [row for row in self.emitted if row[TIME] > horizon]
         if early:
-            return f"the watermark is {horizon}, yet {early[0]} came out"
+            return f"the watermark is {horizon}, yet {early[0]} was emitted"
         delay = watermark_delay(self.program.spec)
         if delay is None:
             return None
         out = {row["id"] for row in self.emitted}
         held = [row for row in self.accepted if row[TIME] + delay <= horizon and row["id"] not in out]
-        return f"the watermark is {horizon}, yet {held[0]} did not come out" if held else None
+        return f"the watermark is {horizon}, yet {held[0]} was not emitted" if held else None
 
     def _final(self) -> str | None:
         table = pa.Table.from_pylist([_without(row, TIME) for row in self.accepted], schema=self.program.columns)
@@ -218,7 +218,7 @@ class _CloseCheck:
         for row in self.emitted:
             partition, position = encode_key(tuple(row[name] for name in self.program.spec.partition_by)), order.position(row)
             if partition in last and position < last[partition]:
-                return f"{row} came out after a later row of its partition"
+                return f"{row} was emitted after a later row of its partition"
             last[partition] = position
         return None
 

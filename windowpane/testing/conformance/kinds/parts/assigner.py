@@ -19,7 +19,7 @@ _CASE = {"id", "kind", "assigner", "calls", "errors", "accepted", "merges", "pro
 
 
 class AssigningContext:
-    """What an assigner may ask, with a clock that the vector sets."""
+    """The context of an assigner, with a clock that the vector sets."""
 
     def __init__(self) -> None:
         """Start with nothing remembered."""

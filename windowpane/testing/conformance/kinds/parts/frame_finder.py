@@ -1,6 +1,6 @@
 """Kinds of the frame finder: what a change affects, by rows and by range, and how frames merge.
 
-``affected_range_rows``: the four ends of the affected range, with rows of a partition that may go on beyond either end.
+``affected_range_rows``: the four ends of the affected range, with rows of a partition that may continue beyond either end.
 ``merge_rows_frames``: the super frame of several ROWS frames. ``rows_frame_bounds``: what a frame says of itself, or its refusal.
 ``range_logical_order``: order values at the edges of RANGE frames. ``range_find_left_right``: rows at or around an order value.
 """

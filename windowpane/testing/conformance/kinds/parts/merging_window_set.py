@@ -1,4 +1,4 @@
-"""Kind ``merging_window_set``: which windows are live, what merges, and where contents stand."""
+"""Kind ``merging_window_set``: which windows are live, what merges, and where contents are kept."""
 
 from __future__ import annotations
 

@@ -151,12 +151,12 @@ def _compare_firings(step: Json, firings: list[Firing]) -> list[Difference]:
     if "firings_include" in step and Counter(frozen(firing) for firing in step["firings_include"]) - shown:
         differences.append(Difference("firings_include", step["firings_include"], got))
     if "firings_of" in step:
-        asked = step["firings_of"] if isinstance(step["firings_of"], list) else [step["firings_of"]]
-        differences += [Difference("firings_of", one, got) for one in asked if not _every_result(one, got)]
+        expected = step["firings_of"] if isinstance(step["firings_of"], list) else [step["firings_of"]]
+        differences += [Difference("firings_of", one, got) for one in expected if not _every_result(one, got)]
     return differences
 
 
-def _every_result(asked: Json, got: list[Json]) -> bool:
-    require_known(asked, {"window", "every_result", "at_least"}, "firings_of")
-    results = [firing["result"] for firing in got if firing["window"] == asked["window"]]
-    return len(results) >= asked.get("at_least", 0) and all(result == asked["every_result"] for result in results)
+def _every_result(expected: Json, got: list[Json]) -> bool:
+    require_known(expected, {"window", "every_result", "at_least"}, "firings_of")
+    results = [firing["result"] for firing in got if firing["window"] == expected["window"]]
+    return len(results) >= expected.get("at_least", 0) and all(result == expected["every_result"] for result in results)
