@@ -36,6 +36,7 @@ from windowpane.testing.fuzz.windowed_programs import random_clock_tree, random_
 from windowpane.testing.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.testing.sizes import given_sizes
 from windowpane.windowing.pane_settings import PaneSettings
+from windowpane.windowing.times import MIN
 
 event_time_sessions = st.one_of(
     st.integers(1, 12).map(wp.EventTimeSessionWindows.with_gap),
@@ -258,6 +259,29 @@ def test_timers_of_global_windows_wait_while_other_keys_come():
         outputs += [engine.run(store, [], Clock(0, clock)) for clock in range(5, 10)]
     assert [output.next_processing_time for output in outputs] == [5, 5, 5, 5, 5, 6, 7, 8, 9, None]
     assert [output.counters.firings for output in outputs] == [0, 0, 0, 0, 0, 40, 1, 1, 1, 1]
+
+
+def test_fire_times_before_1970_are_further_from_the_end_of_the_global_window_than_int64_reaches():
+    """Flink's ContinuousEventTimeTrigger: the interval is rounded toward zero, so a row at -25 waits for -10."""
+    trigger = wp.ContinuousEventTimeTrigger.of(10)
+    program = program_of(wp.GlobalWindows.create(), trigger, None, aggregates={"n": wp.count()})
+    assert program.engine == "triggers"
+    engine, store = make_engine(program), MemoryBlobStore()
+    engine.run(store, [table_of(Batch(-30, 0, rows_at(-25, -24)))], Clock(-30, 0))
+    firings = [engine.run(store, [], Clock(watermark, 0)).counters.firings for watermark in (-11, -10, -1, 0, 10)]
+    assert firings == [0, 1, 0, 1, 1]
+
+
+def test_fire_times_of_event_time_in_windows_of_the_clock_may_be_as_far_from_their_end():
+    trigger, early = wp.ContinuousEventTimeTrigger.of(10), MIN + 25
+    for assigner in (wp.TumblingProcessingTimeWindows.of(10), wp.ProcessingTimeSessionWindows.with_gap(10)):
+        program = program_of(assigner, trigger, None, aggregates={"n": wp.count()})
+        assert program.engine == "triggers"
+        engine, store = make_engine(program), MemoryBlobStore()
+        fire_time = early + (-early) % 10 + 10
+        engine.run(store, [table_of(Batch(MIN, 1_000, rows_at(early)))], Clock(MIN, 1_000))
+        firings = [engine.run(store, [], Clock(mark, 1_000)).counters.firings for mark in (fire_time - 1, fire_time)]
+        assert firings == [0, 1]
 
 
 def test_rows_fold_before_the_shuffle_where_only_clocks_fire():

@@ -26,7 +26,7 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.windowing.panes import Firing
 from windowpane.windowing.spec import WindowSpec
-from windowpane.windowing.times import MAX, MIN
+from windowpane.windowing.times import MAX, MIN, wrap_int64
 from windowpane.windowing.triggers import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -222,11 +222,15 @@ class Standings:
         return pa.array(encoded, pa.binary()).take(pa.array(codes))
 
     def first_times(self, numbers: Integers, ends: Integers, event_time: bool) -> Integers:
-        """Return when the first timer of each is due, given the last instants of the windows; ``MAX`` for those without one."""
+        """Return when the first timer of each is due, given the last instants of the windows; ``MAX`` for those without one.
+
+        The distance of a timer from the last instant of its window may be no int64, as before 1970 in the global window; the
+        sum of both is one, so that distances and sums may overflow.
+        """
         present, codes = np.unique(numbers, return_inverse=True)
         standings = (self._all[number] for number in present.tolist())
         timers = [standing.event_times if event_time else standing.processing_times for standing in standings]
-        firsts: Integers = np.array([times[0] if times else 0 for times in timers], np.int64)[codes]
+        firsts: Integers = np.array([wrap_int64(times[0]) if times else 0 for times in timers], np.int64)[codes]
         has_none = np.array([not times for times in timers], bool)[codes]
         return np.where(has_none, MAX, firsts + ends if event_time else firsts)
 
