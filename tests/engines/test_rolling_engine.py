@@ -104,6 +104,16 @@ def test_an_exact_edge_is_that_of_the_newest_row(engine: Any) -> None:
 
 
 @ENGINES
+def test_a_late_row_comes_out_with_all_rows_before_it(engine: Any) -> None:
+    """As of 90 the window takes 81 to 90, however far the watermark is, as long as the row is not dropped."""
+    program = program_of(call("n", count(), 10, 1, exact=True), emit="each", step=1)
+    batches: Batches = [(MIN, [("a", time, 1) for time in (80, 81, 84, 88, 95)]), (100, []), (100, [("a", 90, 1)])]
+    on_time, late = results(engine, program, batches)[1:]
+    assert on_time == [("a", 80, 1), ("a", 81, 2), ("a", 84, 3), ("a", 88, 4), ("a", 95, 2)]
+    assert late == [("a", 90, 4)]
+
+
+@ENGINES
 def test_each_tick_comes_out_where_the_watermark_jumps(engine: Any) -> None:
     program = program_of(call("n", count(), 10, exact=True), call("top", max("v"), 5, exact=True), emit="tick")
     batches: Batches = [(MIN, [("a", 1, 1), ("a", 2, 7), ("b", 12, 3)]), (14, []), (40, [])]

@@ -64,6 +64,17 @@ def test_rows_are_kept_until_they_are_forgotten(exact: bool, corrects: bool, ste
         assert len(kept) == 60 - kept[0]
 
 
+def test_where_each_row_comes_out_rows_are_kept_for_the_windows_of_late_ones() -> None:
+    """The oldest row that is not dropped lies a reach behind the watermark, less 1, and sees rows of a length before it."""
+    windows = [RollingWindow(20, 5, True), RollingWindow(60, 10, True)]
+    spec = RollingSpec(tuple(RollingCall(f"n{window.length}", count(), window) for window in windows), 5, RollingEmit.EACH)
+    for watermark in range(40):
+        oldest = spec.horizon(watermark) + 1
+        assert spec.kept_from(watermark) <= oldest - 59
+        assert spec.forgotten(oldest - 59) > watermark
+        assert spec.kept_from(watermark) == min(time for time in range(-400, 60) if spec.forgotten(time) > watermark)
+
+
 def test_levels_are_tiles_that_only_longer_windows_see() -> None:
     exact, hour, day = RollingWindow(20, 5, True), RollingWindow(120, 10, False), RollingWindow(600, 60, False)
     spec = RollingSpec(tuple(RollingCall(f"n{window.length}", count(), window) for window in (day, exact, hour)), 5)

@@ -126,7 +126,8 @@ class RollingSpec:
     def forgotten(self, time: Instants) -> Instants:
         """Return the watermark at which rows of a time are forgotten: a tick has passed since no window could see their tile.
 
-        Where ticks are corrected, no window as of a tick before the oldest row that is not late, nor of the tick before that.
+        Where each row comes out, no window as of the oldest row that is not dropped: its features are of all rows before it.
+        Where ticks are corrected, no window as of a tick before that row, nor of the tick before that.
         """
         return self.tick_from(time // self._tile * self._tile + self._tile - 1 + self._needed)
 
@@ -142,7 +143,9 @@ class RollingSpec:
 
     @cached_property
     def _needed(self) -> int:
-        return 2 * self.reach + self.step if self.corrects else self.reach
+        if self.corrects:
+            return 2 * self.reach + self.step
+        return self.reach + (self.windows[-1].length if self.emit is RollingEmit.EACH else 0)
 
     def tick_from(self, instant: Instants) -> Instants:
         """Return the first instant, from ``instant`` on, that is the microsecond before a tick."""
