@@ -4,7 +4,7 @@
 the same SQL with every view a streaming query of Spark.
 """
 
-# ruff: noqa: E402 (what is missing is said before it is imported)
+# ruff: noqa: E402 (a missing package is reported before it is imported)
 from windowpane.errors import MissingExtraError
 
 MissingExtraError.unless("sql", "sqlglot")

@@ -1,4 +1,4 @@
-"""What a statement gives back."""
+"""The outcome of a statement."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from windowpane.sql.values.zone import UTC
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a statement: its tag, and rows if it gives any.
+    """The outcome of a statement: its tag, and rows if it returns any.
 
     Args:
         tag: as PostgreSQL reports it: ``SELECT 3``, ``INSERT 0 2``, ``CREATE_TABLE``.
-        names: names of the columns, in order; a name may stand there twice.
+        names: names of the columns, in order; two may have the same name.
         types: their types.
         table: the rows; its columns are named by position.
-        has_rows: whether the statement gives rows, perhaps none.
+        has_rows: whether the statement returns rows, perhaps none.
         ordering: how many columns of ``table``, behind those of the result, hold the values the rows are ordered by.
-        notice: what a user should know although the statement went through, "" for nothing.
+        notice: what a user should know although the statement succeeded, "" for nothing.
         zone: the time zone that instants are printed in.
-        first: how many rows of the statement came before these, where they come in parts.
+        first: how many rows of the statement precede these, where they are read in parts.
         more: whether another part follows.
     """
 
@@ -46,7 +46,7 @@ class Result:
         return _tuples(self.table.columns[: len(self.names)])
 
     def order_keys(self) -> list[tuple[Any, ...]]:
-        """Return for each row what it was ordered by: rows with equal keys could stand in any order."""
+        """Return for each row the values it was ordered by: rows with equal values may be in any order."""
         return _tuples(self.table.columns[len(self.names) :]) or [()] * len(self)
 
     def dicts(self) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ from windowpane.sql.windows.continuous import refuse_pipeline
 T = TypeVar("T")
 
 MOST_BYTES = "max_result_size"
-"""The parameter that says how large the result of a query may be that is handed over as one table."""
+"""The parameter for the largest result of a query that is returned as one table."""
 
 
 class Session:
@@ -72,14 +72,14 @@ class Session:
     is a streaming query with a checkpoint in a folder beside the store, and a flush is one batch of each query that has something
     new. Results are the same.
 
-    With a PostgreSQL server as the store, every materialized view stands there as a table, which is brought up to date after each
-    flush, exactly once. Tables, the state of operators and the catalog are kept in a DuckDB file, ``state``, and queries read it.
+    With a PostgreSQL server as the store, every materialized view has a table there, brought up to date after each flush, exactly
+    once. Tables, the state of operators and the catalog are kept in a DuckDB file, ``state``, and queries read it.
 
     Args:
         spark: a SparkSession, classic or of Spark Connect, ``None`` to run without Spark. A string in its place is the store.
-        store: path of a DuckDB file, created if it is not there, ``":memory:"``, or the ``postgresql://`` URL of a database.
+        store: path of a DuckDB file, created if it does not exist, ``":memory:"``, or the ``postgresql://`` URL of a database.
         state: with a URL, the DuckDB file beside it; ``None`` means ``<database>.state.duckdb`` in the working directory.
-        clock: what ``now()`` is, asked at each statement and each flush: a time with a zone. ``None`` is the machine's clock.
+        clock: returns ``now()``, a time with a zone, at each statement and each flush. ``None`` is the machine's clock.
 
     Raises:
         UnsupportedStoreError: the store cannot be opened in this mode.
@@ -161,7 +161,7 @@ class Session:
         return list(self.steps(text))
 
     def steps(self, text: str) -> Iterator[Result]:
-        """Run the statements of a script one by one, yielding the outcome of each as it is there."""
+        """Run the statements of a script one by one, yielding the outcome of each as soon as it is known."""
         for cursor in split(text):
             with _reported(cursor.text_of_all(), cursor.place):
                 result = self._execute(read_statement(cursor), Text(text))
@@ -170,8 +170,8 @@ class Session:
     def stream(self, text: str, rows: int = 10_000) -> Generator[Result]:
         """Run the statements of a script one by one, and yield the rows of queries in parts, as they are computed.
 
-        A SELECT is read no further than the parts are asked for, and its result may have any size. It shows what there was when
-        it began; other statements may run between its parts. A failure in the middle comes after the parts before it.
+        A SELECT is read no further than the parts are taken, and its result may have any size. It shows the rows that were stored
+        when it began; other statements may run between its parts. A failure in the middle is raised after the parts before it.
 
         Args:
             text: the script.
@@ -220,7 +220,7 @@ class Session:
         return self._runner.changelog(entry, self._most_bytes)
 
     def relations(self) -> list[str]:
-        """Return the names that can stand in FROM."""
+        """Return the names that FROM can have."""
         return self._catalog.names()
 
     def columns(self, relation: str) -> list[str]:
@@ -229,7 +229,7 @@ class Session:
         return [column.name for column in found.visible] if found is not None and not isinstance(found, PlainView) else []
 
     def execute(self, statement: Statement, text: Text) -> Result:
-        """Run one statement that was read already; ``text`` is what it stands in."""
+        """Run one statement that was parsed already; ``text`` is the script that has it."""
         with _reported(statement.text, statement.place):
             return self._execute(statement, text)
 
@@ -267,13 +267,13 @@ class Session:
         except MismatchError as error:
             raise SqlTypeError(str(error), statement.place.line, statement.place.column) from None
         except duckdb.BinderException as error:
-            told = types_without_meaning(error)
-            if told is None:
+            message = types_without_meaning(error)
+            if message is None:
                 raise
-            raise SqlTypeError(told, statement.place.line, statement.place.column) from error
+            raise SqlTypeError(message, statement.place.line, statement.place.column) from error
 
     def _upcoming(self, statement: Statement, text: Text) -> Node | None:
-        """Return the plan of the view that a statement makes, ``None`` if it makes none, or cannot: then it says so itself."""
+        """Return the plan of the view that a statement makes, ``None`` if it makes none, or if running it will fail."""
         if not isinstance(statement, CreateView) or not statement.materialized:
             return None
         try:
@@ -291,7 +291,7 @@ class Session:
         return self._parameters["rw_implicit_flush"] in ("true", "on", "1")
 
     def _deliver(self, statement: Statement) -> None:
-        """Hand on what the statement left to do; a view that cannot have its first rows is not made.
+        """Deliver the changes of the statement; a view that cannot have its first rows is not made.
 
         Raises:
             StaleViewError: after a flush, some views could not take its changes.
@@ -429,7 +429,7 @@ _TOO_DEEP = (
 
 @contextmanager
 def _reported(statement: str, place: Place | None = None) -> Iterator[None]:
-    """The boundary of a statement: what fails and is no error of ours in words is a mistake of ours, and says so."""
+    """The boundary of a statement: a failure that is none of our errors is a mistake of ours, and is reported as one."""
     try:
         yield
     except WindowpaneError:

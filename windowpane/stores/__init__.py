@@ -1,4 +1,4 @@
-"""Stores: tables elsewhere that a changelog is applied to, exactly once; views that stand as such tables.
+"""Stores: tables elsewhere that a changelog is applied to, exactly once; views as such tables.
 
 A batch of changes and its number are written in one transaction, so a batch that is repeated after a crash changes nothing.
 Redis keeps the newest row of a key (``redis``), which needs no number.

@@ -1,4 +1,4 @@
-"""A numbered batch of changes, brought down to what is left to do for each key."""
+"""A numbered batch of changes, reduced to one row to write for each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windowpane.stores.names import quoted
 
 _WORDS = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
 
-GONE = "windowpane_gone"
+IS_DELETED = "windowpane_gone"
 """The column that says whether a row of ``Batch.by_key`` is to be deleted."""
 
 
@@ -27,12 +27,12 @@ class Batch:
         key: the columns that identify a row there; empty if there is at most one row.
         changes: rows, with ``_change_type`` if not all are inserts.
         number: of the batch; it rises from batch to batch of one source.
-        source: what the numbers are counted for.
-        is_whole: whether its rows are all there are: those that stand in the table go.
+        source: the name that batches are numbered under.
+        is_whole: whether its rows are all rows: those that the table has are deleted.
         types: types of the store by column, in place of those that follow from Arrow's.
 
     Raises:
-        InvalidSpecError: a column of the key is not there.
+        InvalidSpecError: a column of the key does not exist.
     """
 
     table: str
@@ -44,7 +44,7 @@ class Batch:
     types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a key that is not there."""
+        """Refuse a key of other columns."""
         missing = [name for name in self.key if name not in self.columns.names]
         if missing:
             raise InvalidSpecError(f"the key of {self.table!r} names {', '.join(missing)}; there are {self.columns.names}.")
@@ -55,10 +55,10 @@ class Batch:
         return pa.schema([field for field in self.changes.schema if field.name != CHANGE_TYPE])
 
     def by_key(self) -> pa.Table:
-        """Return one row for each key that changes, the last one, and in ``GONE`` whether it went.
+        """Return one row for each key that changes, the last one, and in ``IS_DELETED`` whether it is to be deleted.
 
         Raises:
-            InvalidSpecError: a change type that is none.
+            InvalidSpecError: an unknown change type.
         """
         changes = self.changes
         if CHANGE_TYPE not in changes.column_names:
@@ -70,34 +70,34 @@ class Batch:
                 f"{CHANGE_TYPE} of a change of {self.table!r} is {unknown.pop()!r}; the words are {', '.join(_WORDS)}."
             )
         names, by = ", ".join(map(quoted, self.columns.names)), ", ".join(map(quoted, self.key)) or "(0 + 0)"
-        gone = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
-        numbered = f"SELECT *, {gone} AS {GONE}, row_number() OVER () AS windowpane_n FROM changes"
+        deleted = f"{CHANGE_TYPE} IN ('{DELETE}', '{UPDATE_PREIMAGE}')"
+        numbered = f"SELECT *, {deleted} AS {IS_DELETED}, row_number() OVER () AS windowpane_n FROM changes"
         with duckdb.connect() as connection:
             connection.register("changes", changes)
-            ends_gone = f"GROUP BY {by} HAVING arg_max({GONE}, windowpane_n) AND NOT bool_and({GONE})"
-            if connection.sql(f"SELECT 1 FROM ({numbered}) {ends_gone} LIMIT 1").fetchall():
+            ends_deleted = f"GROUP BY {by} HAVING arg_max({IS_DELETED}, windowpane_n) AND NOT bool_and({IS_DELETED})"
+            if connection.sql(f"SELECT 1 FROM ({numbered}) {ends_deleted} LIMIT 1").fetchall():
                 numbered = self._netted(numbered, by)
-            # Both halves of an update share a key, or not: a row that came in this batch is what is left of its key.
+            # Both halves of an update may share a key or not: a row that this batch inserts is the one of its key behind it.
             query = (
-                f"SELECT {names}, {GONE} FROM ({numbered}) "
-                f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {GONE}, windowpane_n DESC) = 1"
+                f"SELECT {names}, {IS_DELETED} FROM ({numbered}) "
+                f"QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {IS_DELETED}, windowpane_n DESC) = 1"
             )
             return connection.sql(query).to_arrow_table()
 
     def _netted(self, numbered: str, by: str) -> str:
-        """Return the changes without rows that came and went, of keys whose last change says that a row went.
+        """Return the changes without rows that were both inserted and deleted, of keys whose last change is a deletion.
 
-        Such a row may be one that came before, as that of a session that fires and is merged away, or another one with its key,
-        as where one row takes the place of another. A row that came and went as it is written changes nothing.
+        The deleted row may be one that was inserted before, as that of a session that fires and is merged into another, or another
+        one with its key, as where one row replaces another. A row inserted and deleted as it is written changes nothing.
         """
-        last = f"arg_max({GONE}, windowpane_n) OVER (PARTITION BY {by})"
+        last = f"arg_max({IS_DELETED}, windowpane_n) OVER (PARTITION BY {by})"
         written = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in self.columns.names)
-        net = f"sum(CASE WHEN {GONE} THEN -1 ELSE 1 END) OVER (PARTITION BY {by}, {written})"
+        net = f"sum(CASE WHEN {IS_DELETED} THEN -1 ELSE 1 END) OVER (PARTITION BY {by}, {written})"
         latest = f"SELECT *, {last} AS windowpane_last FROM ({numbered})"
         counted = f"SELECT *, {net} AS windowpane_net FROM ({latest})"
         return (
-            f"SELECT * FROM ({counted}) WHERE NOT windowpane_last OR (windowpane_net < 0 AND {GONE}) "
-            f"OR (windowpane_net > 0 AND NOT {GONE})"
+            f"SELECT * FROM ({counted}) WHERE NOT windowpane_last OR (windowpane_net < 0 AND {IS_DELETED}) "
+            f"OR (windowpane_net > 0 AND NOT {IS_DELETED})"
         )
 
     def check_schema(self, stored: Mapping[str, str], expected: Mapping[str, str]) -> None:

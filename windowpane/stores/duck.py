@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.stores.batches import GONE, Batch
+from windowpane.stores.batches import IS_DELETED, Batch
 from windowpane.stores.duck_file import open_file
 from windowpane.stores.names import quoted
 
@@ -19,7 +19,7 @@ class DuckStore:
     """Applies batches to tables of a DuckDB file. One process writes.
 
     Args:
-        path: of the file, created if it is not there, or ``":memory:"``.
+        path: of the file, created if it does not exist, or ``":memory:"``.
     """
 
     def __init__(self, path: str) -> None:
@@ -63,7 +63,7 @@ class DuckStore:
 
     def _prepare(self, batch: Batch, rows: pa.Table) -> None:
         expected = self._types("windowpane_rows")
-        expected.pop(GONE)
+        expected.pop(IS_DELETED)
         expected |= batch.types
         known = self._connection.execute("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [batch.table]).fetchall()
         if not known:
@@ -80,7 +80,7 @@ class DuckStore:
         same = " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM r.{quoted(name)}" for name in batch.key) or "TRUE"
         names = ", ".join(quoted(name) for name in batch.columns.names)
         self._connection.execute(f"DELETE FROM {table} AS t USING windowpane_rows AS r WHERE {same}")
-        self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {GONE}")
+        self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM windowpane_rows WHERE NOT {IS_DELETED}")
 
     def read(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query on the store."""

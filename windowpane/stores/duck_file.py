@@ -7,11 +7,11 @@ import duckdb
 from windowpane.errors import StoreError
 
 _LOCKED = "Could not set lock on file"
-"""DuckDB's words; the path, which it names too, may have any."""
+"""Words of DuckDB's message; they may also be in the path, which it names, too."""
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
-    """Open the file, made if it is not there, or ``":memory:"``.
+    """Open the file, made if it does not exist, or ``":memory:"``.
 
     Raises:
         StoreError: another process has it open, it is no DuckDB file, or it cannot be made; nothing was changed.

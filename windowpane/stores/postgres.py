@@ -1,8 +1,8 @@
 """The PostgreSQL store: COPY into a staging table, then MERGE, in one transaction with the number of the batch.
 
-The rows of a batch come with it, or tasks bring them, each by a connection of its own (``stage``). For those there is a staging
-table that every connection sees, unlogged, named by the source and the number of the batch. A task writes its part in one
-transaction, in place of what an earlier attempt wrote; the transaction that merges the batch drops the table.
+A batch has its rows, or tasks bring them, each by a connection of its own (``stage``). Tasks write to a staging table that every
+connection sees, unlogged, named by the source and the number of the batch. A task writes its part in one transaction, in place of
+the rows of an earlier attempt; the transaction that merges the batch drops the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowpane.errors import MissingExtraError, StoreError
-from windowpane.stores.batches import GONE, Batch
+from windowpane.stores.batches import IS_DELETED, Batch
 from windowpane.stores.names import quoted
 from windowpane.stores.postgres_types import postgres_type, to_text
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BATCHES = "CREATE TABLE IF NOT EXISTS windowpane_batches (source text PRIMARY KEY, number bigint NOT NULL)"
 _STAGING = "windowpane_staging"
 _PART, _PLACE = "windowpane_part", "windowpane_n"
-"""Columns of a staging table that tasks write: who brought a row, and at which place."""
+"""Columns of a staging table that tasks write: the task that brought a row, and the place of the row among those of the task."""
 
 
 class PostgresStore:
@@ -69,7 +69,7 @@ class PostgresStore:
 
     @contextmanager
     def transaction(self, *, is_trial: bool = False) -> Iterator[None]:
-        """Do everything inside or nothing; nothing at all in a trial, which only finds what would be refused.
+        """Do everything inside or nothing; in a trial nothing is kept, it only finds errors.
 
         Raises:
             StoreError: the server refused something, or cannot be reached.
@@ -84,7 +84,7 @@ class PostgresStore:
 
     def run(self, statement: str, parameters: list[Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement in a transaction."""
-        # Statements are put together here, from quoted names; psycopg wants to see that as bytes.
+        # Statements are built here, from quoted names; psycopg wants those as bytes.
         return self._connection.execute(statement.encode(), parameters)
 
     def apply(self, batch: Batch, staging: str | None = None) -> bool:
@@ -114,7 +114,7 @@ class PostgresStore:
         with self.transaction():
             self.prepare(batch)
             self.drop_staging(batch.source)
-            columns = f"LIKE {quoted(batch.table)}, {GONE} boolean, {_PART} integer, {_PLACE} bigint"
+            columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {_PART} integer, {_PLACE} bigint"
             self.run(f"CREATE UNLOGGED TABLE {name} ({columns})")
         return name
 
@@ -124,7 +124,7 @@ class PostgresStore:
         Args:
             staging: its name.
             part: number of the part.
-            tables: the rows, with ``GONE``; the last one of a key counts, and one that is not gone before all others.
+            tables: the rows, with ``IS_DELETED``; the last one of a key counts, and rows that are not deleted before all others.
         """
         with self.transaction():
             self.run("SELECT pg_advisory_xact_lock(hashtext(%s), %s)", [staging, part])
@@ -137,14 +137,14 @@ class PostgresStore:
                 self._copy(staging, named)
 
     def drop_staging(self, source: str) -> None:
-        """Drop what a crash left of the staging tables of a source."""
+        """Drop the staging tables of a source, which a crash may have left."""
         name = _staging_of(source)
         found = self.run("SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, %s)", [name])
         for (table,) in found.fetchall():
             self.run(f"DROP TABLE {table}")
 
     def prepare(self, batch: Batch) -> None:
-        """Create the table of a batch, unless it is there, with these columns.
+        """Create the table of a batch, unless it exists, with these columns.
 
         Raises:
             ChangedViewSchemaError: it has others.
@@ -168,9 +168,8 @@ class PostgresStore:
     def _staged(self, batch: Batch) -> str:
         """Copy the rows of a batch to a staging table, and return its name."""
         self.run(f"DROP TABLE IF EXISTS pg_temp.{_STAGING}")
-        self.run(
-            f"CREATE TEMP TABLE {_STAGING} (LIKE {quoted(batch.table)}, {GONE} boolean, {_PLACE} bigint DEFAULT 0) ON COMMIT DROP"
-        )
+        columns = f"LIKE {quoted(batch.table)}, {IS_DELETED} boolean, {_PLACE} bigint DEFAULT 0"
+        self.run(f"CREATE TEMP TABLE {_STAGING} ({columns}) ON COMMIT DROP")
         self._copy(_STAGING, batch.by_key())
         return _STAGING
 
@@ -203,7 +202,7 @@ class PostgresStore:
 
 
 def _reason(error: psycopg.Error) -> str:
-    """Return what the server said, without its hints, which are about statements that nobody wrote."""
+    """Return the message of the server, without its hints, which are about statements that no user wrote."""
     said = [part for part in (error.diag.message_primary, error.diag.message_detail) if part]
     return ". ".join(said) or str(error).strip()
 
@@ -219,13 +218,14 @@ def _merge_sql(batch: Batch, staging: str, is_null: Mapping[str, bool]) -> str:
     sets = ", ".join(f"{name} = s.{name}" for name in names)
     key = "".join(f"{quoted(name)}, " for name in batch.key)
     these = " AND ".join(f"{quoted(name)} IS {'' if null else 'NOT '}NULL" for name, null in is_null.items()) or "true"
-    last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {these} ORDER BY {key}{GONE}, {_PLACE} DESC"
-    last += "" if key else " LIMIT 1"
+    last = f"SELECT{f' DISTINCT ON ({key[:-2]})' * bool(key)} * FROM {staging} WHERE {these} "
+    last += f"ORDER BY {key}{IS_DELETED}, {_PLACE} DESC" + ("" if key else " LIMIT 1")
     pairs = [(quoted(name), null) for name, null in is_null.items()]
     same = " AND ".join(f"t.{name} IS NULL" if null else f"t.{name} = s.{name}" for name, null in pairs) or "true"
+    values = f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     return (
         f"MERGE INTO {quoted(batch.table)} AS t USING ({last}) AS s ON {same} "
-        f"WHEN MATCHED AND s.{GONE} THEN DELETE "
+        f"WHEN MATCHED AND s.{IS_DELETED} THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {sets} "
-        f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+        f"WHEN NOT MATCHED AND NOT s.{IS_DELETED} THEN INSERT {values}"
     )

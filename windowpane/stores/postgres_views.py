@@ -1,8 +1,8 @@
-"""Materialized views that stand as tables in a PostgreSQL database, kept up to date from a state elsewhere.
+"""Materialized views as tables of a PostgreSQL database, kept up to date from a state elsewhere.
 
 Layout: ``windowpane_state`` holds in one row the state that the views of the database belong to, ``windowpane_views`` the views
 and the source that the batches of each are numbered for, ``windowpane_batches`` the number of the last batch by source. A view's
-entry comes and goes in the transaction in which its table does.
+entry is inserted and deleted in the transaction that makes and drops its table.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PostgresViews:
             self._store.run("INSERT INTO windowpane_state VALUES (%s, %s, %s)", [owner.id, owner.path, owner.host])
 
     def numbers(self) -> dict[str, int]:
-        """Return the number of the last batch, by source, of the views whose tables are there."""
+        """Return the number of the last batch, by source, of the views whose tables exist."""
         rows = self._store.read(
             "SELECT source, number FROM windowpane_views JOIN windowpane_batches USING (source) "
             "WHERE to_regclass(quote_ident(view)) IS NOT NULL"
@@ -89,11 +89,11 @@ class PostgresViews:
         return dict(rows)
 
     def try_to_create(self, view: Batch) -> None:
-        """Find what would be refused of a view, given as a batch without rows; nothing is changed.
+        """Check that the table of a view, given as a batch without rows, can be made; nothing is changed.
 
         Raises:
-            ChangedViewSchemaError: its table is there, with other columns.
-            UnsupportedTypeError: a column of a type that PostgreSQL has not.
+            ChangedViewSchemaError: its table exists, with other columns.
+            UnsupportedTypeError: a column of a type that PostgreSQL does not have.
         """
         for name in (view.table, *view.columns.names):
             if len(name.encode()) > _LONGEST_NAME:
@@ -147,20 +147,20 @@ class PostgresViews:
 
     def _forget(self, view: str, condition: str, source: str) -> bool:
         """Remove the entry of a view, if its source fits, and say whether it did."""
-        gone = self._store.run(f"DELETE FROM windowpane_views WHERE view = %s AND {condition} RETURNING source", [view, source])
-        sources = [row[0] for row in gone.fetchall()]
+        delete = f"DELETE FROM windowpane_views WHERE view = %s AND {condition} RETURNING source"
+        sources = [row[0] for row in self._store.run(delete, [view, source]).fetchall()]
         for each in sources:
             self._store.drop_staging(each)
         self._store.run("DELETE FROM windowpane_batches WHERE source = ANY(%s)", [sources])
         return bool(sources)
 
     def try_to_drop(self, view: str) -> None:
-        """Find what would be refused where a view is dropped, such as a table that others depend on; nothing is changed."""
+        """Check that the table of a view can be dropped: others may depend on it; nothing is changed."""
         with self._store.transaction(is_trial=True):
             self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")
 
     def drop(self, view: str, source: str) -> None:
-        """Drop the table of a view, unless it is gone, or a later view's of that name."""
+        """Drop the table of a view, unless it was dropped before, or belongs to a later view of that name."""
         with self._store.transaction():
             if self._forget(view, "source = %s", source):
                 self._store.run(f"DROP TABLE IF EXISTS {quoted(view)}")

@@ -1,4 +1,4 @@
-"""What every store answers."""
+"""The protocol of stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Store(Protocol):
     def apply(self, batch: Batch) -> bool:
         """Apply a batch to its table in one transaction; say whether it was new.
 
-        The table is created if it is not there. A batch whose number is not above the last one of its source changes nothing.
+        The table is created if it does not exist. A batch whose number is not above the last one of its source changes nothing.
 
         Raises:
             ChangedViewSchemaError: the table has other columns; nothing was written.

@@ -1,7 +1,7 @@
-"""Rows as Redis hashes, one a key, of which the newest version stands.
+"""Rows as Redis hashes, one a key, which hold the newest version.
 
 The server compares versions in one script with the write, so writers that overlap, and batches that are repeated, leave the
-newest row of a key, whatever comes last.
+newest row of a key, in whatever order they write.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if #ARGV > 3 then
 end
 return 1
 """
-"""ARGV: field of the version, the version, milliseconds to live (0: for ever), fields and values; without any the hash goes."""
+"""ARGV: field of the version, the version, milliseconds to live (0: for ever), fields and values; none delete the hash."""
 
 _EXACT = 2**53
-"""The scripts of Redis have doubles as numbers. Microseconds since 1970 pass it in the year 2255."""
+"""The numbers in scripts of Redis are doubles. Microseconds since 1970 exceed it in the year 2255."""
 
 SCHEMA = "written long"
 
@@ -49,9 +49,9 @@ class HashWriter:
     Args:
         url: ``redis://host:6379/0``, ``rediss://...`` or ``unix://path``.
         key: the columns that identify a row.
-        prefix: what names of hashes begin with.
+        prefix: how names of hashes begin.
         version: the column that says which row of a key is newer: a timestamp or an integer.
-        live_milliseconds: after which a hash goes that nobody has written; 0 for never.
+        live_milliseconds: after which a hash expires that nothing has written; 0 for never.
     """
 
     url: str
@@ -61,7 +61,8 @@ class HashWriter:
     live_milliseconds: int = 0
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all batches, and say how many rows were newer than what stood there.
+        """Write all batches, and say how many rows were newer than the stored ones.
+
 
         Raises:
             StoreError: the server cannot be reached, or a row has no version.

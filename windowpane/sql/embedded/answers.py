@@ -1,7 +1,7 @@
 """The rows of a query: in batches, read while DuckDB makes them, or as a table whose size has a bound.
 
-DuckDB's own limit of memory does not count rows that were handed over, so a query of a billion rows, taken as one table, ends the
-process. ``to_arrow_reader`` of a relation hands over one vector of rows after the other, and computes no further than it is read.
+DuckDB's own limit of memory does not count rows that it has returned, so a query of a billion rows, taken as one table, ends the
+process. ``to_arrow_reader`` of a relation returns one vector of rows after the other, and computes no further than it is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowpane.errors import ResultSizeError
 from windowpane.sql.failures.duck_words import raised_while_reading
 
 VECTOR_ROWS = 2048
-"""The rows that DuckDB computes at once. Batches of more are put together before anyone can see how large they are."""
+"""The rows that DuckDB computes at once. It makes larger batches before anyone can measure how large they are."""
 
 
 def table_of(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pa.Table:
@@ -68,7 +68,7 @@ def _reader(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchRe
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader, with its failures as DuckDB's errors: Arrow hands on their text alone."""
+    """Yield the batches of a reader, with its failures as DuckDB's errors: Arrow passes only their text."""
     try:
         yield from reader
     except OSError as error:

@@ -35,7 +35,7 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
     """Return the table that a statement describes.
 
     Raises:
-        SqlError: its key, watermark, defaults or generated columns name something that is not there.
+        SqlError: its key, watermark, defaults or generated columns name something that does not exist.
     """
     names = [column.name for column in columns]
     check_columns(statement.name, names, statement.place)

@@ -1,7 +1,7 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
 Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. Its rows
-go with their table. It is read once, and again after a transaction that was rolled back.
+are deleted with their table. It is read once, and again after a transaction that was rolled back.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TakenFiles:
             self._new.clear()
 
     def drop(self, table: str) -> None:
-        """Forget the files of a table that is dropped: one of its name that is made later takes them anew."""
+        """Forget the files of a table that is dropped: a later table of its name takes them anew."""
         if self._held is not None:
             self._held.pop(table, None)
         self._new = [(name, path) for name, path in self._new if name != table]
@@ -92,7 +92,7 @@ class TakenFiles:
 def take_new_files(
     storage: Storage, info: TableInfo, writer: TableWriter, files: TakenFiles, passed_over: Container[str] = ()
 ) -> None:
-    """Insert the rows of the files that are new, but for those that are passed over.
+    """Insert the rows of new files, but not of those that are skipped.
 
     Raises:
         UnreadableFileError: a file is not of the format, or its values do not fit the columns.

@@ -8,7 +8,7 @@ NOW = "windowpane_now()"
 """The clock of a session as SQL: that of DuckDB, unless the session was given one."""
 
 NOW_VARIABLE = "windowpane_now"
-"""The variable that holds what a session's own clock says."""
+"""The variable that holds the time of a session's own clock."""
 
 MACROS = (
     f"CREATE OR REPLACE TEMP MACRO {NOW} AS coalesce(getvariable('{NOW_VARIABLE}'), now())",

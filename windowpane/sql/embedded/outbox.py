@@ -26,16 +26,16 @@ class Outbox:
         self._table = f"windowpane_state.{quoted('outbox/' + name)}"
 
     def create(self) -> None:
-        """Make room for changes that wait."""
+        """Create the table for changes that wait."""
         columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in self.relation.columns)
         self._storage.run(f"CREATE TABLE {self._table} ({columns}, _change_type VARCHAR, {_NUMBER} BIGINT)")
 
     def drop(self) -> None:
-        """Remove what waits."""
+        """Remove the outbox."""
         self._storage.run(f"DROP TABLE {self._table}")
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Remove the changes that wait."""
         self._storage.run(f"DELETE FROM {self._table}")
 
     def put(self, changes: pa.Table, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Sinks: the options they are made from, and the delivery of what waits in their outboxes."""
+"""Sinks: the options they are made from, and the delivery of the changes in their outboxes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _key(options: Mapping[str, str], relation: Relation) -> tuple[str, ...]:
 
 
 class Delivery:
-    """Brings the changes of a relation to where a sink says."""
+    """Brings the changes of a relation to the store of a sink."""
 
     def __init__(self, storage: Storage, sink: SinkInfo, relation: Relation) -> None:
         """Deliver the changes of ``relation``."""
@@ -62,7 +62,7 @@ class Delivery:
         self.outbox = Outbox(storage, sink.name, relation)
 
     def deliver(self) -> None:
-        """Hand every waiting batch to the store, oldest first."""
+        """Apply every waiting batch to the store, oldest first."""
         for number in self.outbox.numbers():
             self._write(self.outbox.batch(number), number)
             with self._storage.transaction():

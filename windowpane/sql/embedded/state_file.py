@@ -1,7 +1,7 @@
 """The file of a session's state: the store itself, or, where the store is a PostgreSQL server, a DuckDB file that belongs to it.
 
-Layout: ``windowpane.server`` holds in one row the id of the state and the server that its views stand on; the server knows the
-id, too. The id is committed here before it is told there, so that no server ever belongs to a state that is nowhere.
+Layout: ``windowpane.server`` holds in one row the id of the state and the server with the tables of its views; the server has the
+id, too. The id is committed here before it is written there, so that no server ever belongs to a state that does not exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Server:
     """A connection to the server of a state, made anew after it failed."""
 
     def __init__(self, url: str, views: PostgresViews, state: str) -> None:
-        """Go on with a connection to the server of ``state``."""
+        """Use a connection to the server of ``state``."""
         self.url, self.state = url, state
         self._views: PostgresViews | None = views
         self._lock = threading.RLock()
@@ -57,7 +57,7 @@ class Server:
 
 
 def opened(store: str, state: str | None) -> tuple[Storage, Server | None]:
-    """Open a session's state, and the server its views stand on, if there is one.
+    """Open a session's state, and the server with the tables of its views, if there is one.
 
     Args:
         store: path of a DuckDB file, ``":memory:"``, or a ``postgresql://`` URL.

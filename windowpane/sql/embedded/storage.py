@@ -1,11 +1,11 @@
 """The DuckDB database behind a session: tables, views, operator state and the catalog in one file, changed in transactions.
 
 Layout: schema ``main`` holds tables and materialized views under their own names, with the columns users see first and the
-hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, pending changes, for views
-that run on Spark their mail and how far they are, and how far the tables of views on a PostgreSQL server are; schema
-``windowpane_state`` holds the state of operators. One process writes. A statement and a flush are one transaction each, so a
-crash leaves what the last one committed. Batches of streaming queries come in threads of their own: a transaction is one
-thread's, the others wait.
+hidden columns of the key behind them; schema ``windowpane`` holds the catalog, watermarks, counters, the pending changes and the
+progress of views that run on Spark, and the progress of tables of views on a PostgreSQL server; schema ``windowpane_state`` holds
+the state of operators, and the changes of tables that wait for a flush. One process writes. A statement and a flush are one
+transaction each, so a crash leaves what the last one committed. Batches of streaming queries run in threads of their own: one
+thread has the transaction, the others wait.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ _SET_UP = (
 )
 
 _SHARING = "common_subexpressions"
-"""The optimizer that computes once what stands twice in a query."""
+"""The optimizer that computes an expression once that a query has twice."""
 
 
 class Storage:
     """A DuckDB connection with windowpane's schemas."""
 
     def __init__(self, path: str) -> None:
-        """Open a file, in a folder that is made where there is none, or ``:memory:``.
+        """Open a file, in a folder that is made if it is missing, or ``:memory:``.
 
         Raises:
             StoreError: the file cannot be opened.
@@ -100,7 +100,7 @@ class Storage:
         self._type_names: dict[str, str] = {}
 
     def close(self) -> None:
-        """Close the file, and what still reads it."""
+        """Close the file, and the connections that still read it."""
         self._is_closed = True
         for stream in list(self._streams):
             stream.close()
@@ -134,7 +134,7 @@ class Storage:
             return table_of(self._connection, sql, most)
 
     def stream(self, sql: str, rows: int) -> Generator[pa.Table]:
-        """Yield the result of a query in tables of so many rows at most, as it stands now, whatever changes meanwhile.
+        """Yield the result of a query in tables of so many rows at most, as it is now, whatever changes meanwhile.
 
         It is read on a connection of its own, outside of the transaction: others of this session may run beside it.
 
@@ -151,7 +151,7 @@ class Storage:
     def _parts(self, sql: str, rows: int) -> Generator[pa.Table]:
         with self._lock:
             reader = self._connection.cursor()
-            for statement in ("SET TimeZone = 'UTC'", *MACROS):  # what each connection has for itself
+            for statement in ("SET TimeZone = 'UTC'", *MACROS):  # settings of each connection
                 reader.execute(statement)
             Macros(reader).define(sql)
             clock = self._connection.execute(f"SELECT CAST(getvariable('{NOW_VARIABLE}') AS VARCHAR)").fetchall()[0][0]
@@ -167,10 +167,10 @@ class Storage:
         except duckdb.IOException as error:
             raise StoreError(self.path, str(error).split("\n")[0]) from error
         except duckdb.Error as error:
-            told = in_sql_words(error)
-            if told is None:
+            translated = in_sql_words(error)
+            if translated is None:
                 raise
-            raise told from error
+            raise translated from error
 
     def set_clock(self, now: datetime) -> None:
         """Let ``now()`` be a time, in place of the machine's."""
@@ -281,7 +281,7 @@ class Storage:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Compute expressions inside ``TRY`` nowhere else: DuckDB would compute once, outside, what stands in two of them."""
+        """Compute expressions inside ``TRY`` nowhere else: DuckDB would compute an expression in two of them once, outside."""
         self.try_always()
         self._is_trying = True
         try:
@@ -298,7 +298,7 @@ class Storage:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do everything inside or nothing; transactions inside one another are one."""
+        """Do everything inside or nothing; a transaction inside another is part of it."""
         with self._lock:
             if self._depth:
                 yield

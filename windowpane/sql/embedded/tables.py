@@ -34,7 +34,7 @@ from windowpane.sql.values.value_text import cell_text
 
 
 def create(storage: Storage, info: TableInfo) -> None:
-    """Make room for the rows of a table, and for changes that wait."""
+    """Create a table, and one for its changes that wait."""
     columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in info.relation.columns)
     storage.run(f"CREATE TABLE {info.relation.storage} ({columns})")
     storage.run(f"CREATE TABLE {info.pending} ({columns}, {quoted(WEIGHT)} INTEGER)")
@@ -62,7 +62,7 @@ def _default_sql(info: TableInfo, name: str) -> str:
 
 
 class TableWriter:
-    """Changes the rows of tables; every call is one chunk, as the watermark sees it."""
+    """Changes the rows of tables; every call is one chunk, before which the watermark is that of the chunks before."""
 
     def __init__(self, storage: Storage, clock: Watermarks, query: QueryBinder, text: Text) -> None:
         """Write in the transaction of ``storage``."""
@@ -112,7 +112,7 @@ class TableWriter:
             refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place.line, conflict.place.column)
 
     def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
-        """Insert rows whose key is not there, change those it names that are, and return how many both are."""
+        """Insert rows with new keys, change the stored rows of the other keys, and return how many rows both are."""
         relation, weight = info.relation, quoted(WEIGHT)
         rows = self._taken(source, info)
         if info.has_row_id or not conflict.assignments:
@@ -275,7 +275,7 @@ class TableWriter:
                 )
 
     def _on_time(self, rows: str, info: TableInfo) -> str:
-        """Return the rows that are not late, and count the others; the chunk then raises the watermark, late rows included."""
+        """Return the rows that are not late, and count the others; the chunk then advances the watermark, late rows included."""
         if info.watermark is None:
             return rows
         column, name = quoted(info.watermark.column), info.relation.name
@@ -393,7 +393,7 @@ def newer_rows(relation: Relation, number: int) -> Inserts:
 
 
 def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
-    """Return what waits of a table for the next flush, ``None`` if nothing does."""
+    """Return the changes of a table that wait for the next flush, ``None`` if there are none."""
     relation, waiting = info.relation, storage.waiting
     rows = newer_rows(relation, waiting.flushed(relation.name))
     new = rows if waiting.has_new_rows(relation.name, rows) else None
@@ -410,7 +410,7 @@ def waiting_changes(storage: Storage, info: TableInfo) -> str | None:
 
 
 def _first_scan(node: Node) -> Node:
-    """Return where the rows of FROM come from; subqueries are joined to the right of it, with keys of their own."""
+    """Return the relation that FROM names; subqueries are joined to the right of it, with keys of their own."""
     while node.inputs:
         node = node.inputs[0]
     return node

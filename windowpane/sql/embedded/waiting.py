@@ -1,9 +1,9 @@
-"""What waits for the next flush: rows that no flush has seen, and changes of those that one has.
+"""Changes that wait for the next flush: rows that no flush has taken, and changes of rows that one has taken.
 
-Rows of a table without a primary key are numbered as they come, so its new rows are those behind a number, and nobody copies
-them. Changes of its other rows, and all changes of a table with a primary key, wait in a table of their own.
+Rows of a table without a primary key are numbered as they are inserted, so its new rows are those behind a number, and are not
+copied. Changes of its other rows, and all changes of a table with a primary key, wait in a table of their own.
 
-Layout: ``windowpane.counters`` has for each table with numbered rows the last number, and the last one that a flush has seen
+Layout: ``windowpane.counters`` has for each table with numbered rows the last number, and the last one that a flush has taken
 (``flushed``; NULL, from a store of another version, is the last number). It is held in memory, and written once a transaction.
 """
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The last number of a table's rows, and the last that a flush has seen."""
+    """The last number of a table's rows, and the last that a flush has taken."""
 
     last: int = 0
     flushed: int = 0
 
 
 class Waiting:
-    """What waits of each table, by its name."""
+    """What waits for the next flush, by table."""
 
     def __init__(self, storage: Storage) -> None:
-        """Read it when it is asked for."""
+        """Read the counters when they are needed first."""
         self._storage = storage
         self._held: dict[str, _Numbers] | None = None
         self._stored: dict[str, _Numbers] = {}
@@ -55,16 +55,16 @@ class Waiting:
         self._loaded()[table] = replace(numbers, last=numbers.last + count)
 
     def flushed(self, table: str) -> int:
-        """Return the number of the last row that a flush has seen."""
+        """Return the number of the last row that a flush has taken."""
         return self._loaded().get(table, _Numbers()).flushed
 
     def has_new_rows(self, table: str, rows: str) -> bool:
-        """Whether rows have come since the last flush and are there; ``rows`` is read only if some may be gone again."""
-        came = self.flushed(table) < self.last_number(table)
-        return came and not (table in self._thinned and self._storage.is_empty(rows))
+        """Whether rows were inserted since the last flush and are still stored; ``rows`` is read only if some may be deleted."""
+        has_inserted = self.flushed(table) < self.last_number(table)
+        return has_inserted and not (table in self._thinned and self._storage.is_empty(rows))
 
     def add_changes(self, table: str) -> None:
-        """Note that rows of a table were changed, or that changes were written to where they wait."""
+        """Note that rows of a table were changed, or that changes were written to its table of changes."""
         self._without_changes.discard(table)
         self._thinned.add(table)
 
@@ -75,7 +75,7 @@ class Waiting:
         return table not in self._without_changes
 
     def end(self, table: str, place: str) -> None:
-        """Let nothing of a table wait any longer."""
+        """Remove the changes of a table that waited."""
         if self.has_changes(table, place):
             self._storage.run(f"DELETE FROM {place}")
             self._without_changes.add(table)

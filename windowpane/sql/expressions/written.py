@@ -1,6 +1,6 @@
 """Equal values that are written differently: 0.0 and -0.0, 24:00 and 1 day, arrays of such. Other types write a value in one way.
 
-Two rules of views hang on this. A row that came and one that went cancel only if both are written the same: an UPDATE that turns
+Two rules of views hang on this. An inserted row and a deleted one cancel only if both are written the same: an UPDATE that turns
 0.0 into -0.0 changes what ``d::text`` shows. And groups, which equal values fall into however they are written, show one of them:
 zero without a sign, and as in PostgreSQL's ``justify_interval`` an interval whose days are fewer than 30 and whose clock is below
 24 hours.

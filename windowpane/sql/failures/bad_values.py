@@ -2,7 +2,7 @@
 
 State: ``windowpane.errors``, one row for each view, expression and value, with the error, how many rows had the value, and when
 it was first seen; written in the transaction of the flush. A view and expression have at most 100 values; further ones are
-counted together in a row without value. Rows go with their view.
+counted together in a row without value. They are deleted with their view.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ class BadValues:
 
     @cached_property
     def _scratch(self) -> Storage:
-        """Where an expression is run on a value to see what it says: an error would end the transaction of the flush."""
+        """Runs an expression on a value to get its error: in the store the error would end the transaction of the flush."""
         return Storage(":memory:")
 
     def note_batch(self, view: str, node: Node, delta: str) -> bool:
-        """Count the rows that came with a batch and on which expressions of a node failed; say whether any came or went."""
+        """Count the inserted rows of a batch on which expressions of a node fail; say whether one fails, on deleted rows too."""
+
         names = {column.id: column.name for source in node.inputs for column in source.columns}
         attempts = dict.fromkeys(attempt for sql in expressions(node) for attempt in tried_sql(sql).attempts)
         here = [attempt for attempt in attempts if attempt.needs <= set(names)]
@@ -87,7 +88,7 @@ class BadValues:
         return "it fails."
 
     def note_view(self, view: str, error: str) -> None:
-        """Count a failure of a view that is no value's."""
+        """Count a failure of a view that no single value causes."""
         self._add(view, [_Found(WHOLE, None, error, 1)])
 
     def _add(self, view: str, found: Sequence[_Found]) -> None:

@@ -1,6 +1,6 @@
 """DuckDB's errors in the words of SQL; PostgreSQL's messages are the model.
 
-What is no matter of values (a query that DuckDB cannot parse or bind, a broken transaction) has no translation: it is a mistake
+An error that no value causes (a query that DuckDB cannot parse or bind, a broken transaction) has no translation: it is a mistake
 of ours, and the session says so.
 """
 
@@ -60,7 +60,7 @@ Build = Callable[[re.Match[str]], SqlRunError]
 
 
 def _invalid(group: str) -> Build:
-    """Return what makes the refusal of a text for the type that a group of the match names, or for the type given."""
+    """Return what makes the error of a text refused for a type: the one that a group of the match names, or the one given."""
 
     def build(found: re.Match[str]) -> SqlRunError:
         kind = type_name(found["type"]) if "type" in found.groupdict() else group
@@ -151,7 +151,7 @@ _WORDS: tuple[tuple[str, Build], ...] = (
 
 
 def types_without_meaning(error: duckdb.Error) -> str | None:
-    """Return what to say of types that a function or operator has no meaning for, ``None`` of any other error."""
+    """Return the message for types that a function or operator does not take, ``None`` for any other error."""
     found = re.search(r"No function matches the given name and argument types '(.*?)\((.*)\)'", str(error))
     if found is None:
         return None
@@ -184,7 +184,7 @@ _KINDS: tuple[tuple[str, type[duckdb.Error]], ...] = (
 
 
 def raised_while_reading(error: OSError) -> duckdb.Error:
-    """Return what Arrow makes of an error of DuckDB, while it reads a result, as that error again."""
+    """Return the error of DuckDB that Arrow reports in its own words while it reads a result."""
     said = str(error)
     return next((kind for start, kind in _KINDS if said.startswith(start)), duckdb.Error)(said)
 
@@ -207,7 +207,7 @@ def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
 
 
 def _of_number(message: str) -> SqlRunError:
-    """Return what is said of a number as the error of its kind."""
+    """Return the message about a number as the error of its kind."""
     if message.startswith("division by zero"):
         return DivisionByZeroError()
     text = re.fullmatch(r"invalid input (?:syntax )?for type ([\w ]+): (['\"])(.*)\2\.?", message, re.DOTALL)
@@ -224,7 +224,7 @@ _NO_TYPE = (
     "its hours are more than 2562047",
     "a timestamp holds microseconds",
 )
-"""What is said of values that other databases hold and no type here."""
+"""Messages about values that other databases can hold and no type here can."""
 
 
 def _plain(line: str) -> str:

@@ -1,8 +1,8 @@
-"""Views that could not take the changes of a flush: what they have not taken waits until they can.
+"""Views that could not take the changes of a flush: these changes wait until they can.
 
 State: ``windowpane.stale``, a row for each such view with the reason, and for each relation that it reads and that has changed
-since a table ``windowpane_state."stale/<view>/<relation>"`` of changes, as they came. A view is stale while it has a row. The
-session writes both in the transaction of a flush; when the view has caught up they go.
+since, a table ``windowpane_state."stale/<view>/<relation>"`` of changes, in the order of flushes. A view is stale while it has a
+row. The session writes both in the transaction of a flush; when the view has caught up they are deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def in_one_line(failure: Exception) -> str:
 
 
 class StaleViews:
-    """The views that are behind, and what waits for them."""
+    """The views that are behind, and the changes that wait for them."""
 
     def __init__(self, storage: Storage) -> None:
         """Keep it in ``storage``."""
@@ -41,7 +41,7 @@ class StaleViews:
         self._held = None
 
     def add(self, view: str, reason: str) -> None:
-        """Let a view stay behind."""
+        """Note that a view is behind."""
         self._storage.run("DELETE FROM windowpane.stale WHERE view = ?", [view])
         self._storage.run("INSERT INTO windowpane.stale VALUES (?, ?)", [view, reason])
         self.forget()
@@ -54,7 +54,7 @@ class StaleViews:
             self._storage.run(f"INSERT INTO {table} BY NAME SELECT * FROM {delta}")
 
     def taken(self, view: str, relations: Mapping[str, Relation]) -> dict[str, str]:
-        """Return what waits for a view, netted, by relation, and let it wait no longer; ``relations`` are those that it reads."""
+        """Remove the changes that wait for a view, and return them, netted, by relation; ``relations`` are all that it reads."""
         waiting = {}
         for name, relation in relations.items():
             if self._storage.has_state(_name(view, name)):

@@ -1,8 +1,8 @@
-"""Expressions that give NULL where they fail: each call and cast inside stands in DuckDB's ``TRY``.
+"""Expressions that give NULL where they fail: each call and cast inside is wrapped in DuckDB's ``TRY``.
 
 As in RisingWave (``src/expr/core/src/expr/wrapper/non_strict.rs``) every node of an expression is NULL by itself where it fails,
-so ``coalesce(x::int, 0)`` is 0 where ``x`` is no number. The tree is DuckDB's own, from ``json_serialize_sql``. What fails is
-found again by ``TRY([e]) IS NULL``: a list of NULL is not NULL.
+so ``coalesce(x::int, 0)`` is 0 where ``x`` is no number. The tree is DuckDB's own, from ``json_serialize_sql``. The rows on which
+``e`` fails are found by ``TRY([e]) IS NULL``: a list of NULL is not NULL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windowpane.sql.expressions.expr import Expr
 from windowpane.sql.nodes import Filter, Join, Node, Project, TemporalFilter, TimeWindows, Unnest
 
 _UNTRIED = frozenset({"unnest", "error", "random", "uuid", "gen_random_uuid", "now", "getvariable", "windowpane_now"})
-"""What DuckDB allows in no TRY."""
+"""What DuckDB does not allow in TRY."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Attempt:
     """A call or cast that may fail.
 
     Args:
-        sql: the expression as it stands in the plan.
-        fails: SQL of whether it is computed, and fails by itself, on parts that did not.
+        sql: the expression as written in the plan.
+        fails: SQL of whether it is computed, and fails by itself, though its parts did not.
         columns: the ids of the columns in it.
         needs: the ids of the columns in ``fails``.
     """
@@ -44,14 +44,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Tried:
-    """An expression that gives NULL where it fails, and what in it may fail."""
+    """An expression that gives NULL where it fails, and its parts that may fail."""
 
     sql: str
     attempts: tuple[Attempt, ...]
 
 
 _LOCK = threading.Lock()
-"""The parser is one connection, and batches of streaming queries come in threads."""
+"""The parser is one connection, and batches of streaming queries run in threads."""
 
 
 @cache
@@ -94,7 +94,7 @@ class _Walk:
         return str(written).removeprefix("SELECT ")
 
     def tried(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """Return a tree in which every call and cast stands in TRY."""
+        """Return a tree with every call and cast in TRY."""
         if tree["class"] in ("LAMBDA", "CONSTANT", "COLUMN_REF"):
             return tree
         if tree["class"] == "CASE":
@@ -113,7 +113,7 @@ class _Walk:
         return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "query_location": 0, "children": [inside]}
 
     def _case(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """Try a CASE: what is wrong in a branch counts for the rows that take it."""
+        """Try a CASE: a failure in a branch counts for the rows that take it."""
         held, checks = len(self._guards), []
         for check in tree["case_checks"]:
             condition = self.tried(check["when_expr"])
@@ -125,7 +125,7 @@ class _Walk:
         return {**tree, "case_checks": checks, "else_expr": otherwise}
 
     def _coalesce(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """Try a COALESCE: what is wrong in an argument counts for the rows in which those before it are NULL."""
+        """Try a COALESCE: a failure in an argument counts for the rows in which those before it are NULL."""
         held, children = len(self._guards), []
         for child in tree["children"]:
             children.append(self.tried(child))
@@ -151,9 +151,9 @@ class _Walk:
 
 
 def computed(sql: str) -> str:
-    """Return a query that computes an expression, and gives out a number that is no value of it.
+    """Return a query that computes an expression, but returns a number instead of its value.
 
-    Python has no place for every value: an interval of 2147483647 days is none of its time deltas.
+    Python cannot hold every value: no time delta is as long as an interval of 2147483647 days.
     """
     return f"SELECT hash({sql})"
 

@@ -14,7 +14,7 @@ _CERTAIN = 29
 def numeric_text(value: Decimal) -> str:
     """Return a numeric as text.
 
-    A value with more than 20 places came of a quotient, or of a function: it shows the digits that RisingWave's have.
+    A value with more than 20 places is the result of a quotient, or of a function: it shows the digits that RisingWave's have.
 
     Example:
         >>> numeric_text(Decimal("7.5000"))

@@ -23,7 +23,7 @@ from windowpane.sql.on_spark.source_rows import Progress, Report
 from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.state.compact import from_stream
 from windowpane.stores import PostgresStore
-from windowpane.stores.batches import GONE
+from windowpane.stores.batches import IS_DELETED
 
 
 @dataclass(frozen=True)
@@ -175,4 +175,4 @@ class ToStaging:
 
     def _named(self, changes: pa.Table) -> pa.Table:
         columns = {name: changes[identity] for name, identity in self.ids.items()}
-        return pa.table({**columns, GONE: pc.less(changes[WEIGHT], 0)})
+        return pa.table({**columns, IS_DELETED: pc.less(changes[WEIGHT], 0)})

@@ -113,8 +113,8 @@ class _Filters:
         return _kept(with_inputs(node, *branches), _without(conditions, below))
 
 
-def _without(conditions: Sequence[Expr], gone: Sequence[Expr]) -> list[Expr]:
-    return [each for each in conditions if not any(each is other for other in gone)]
+def _without(conditions: Sequence[Expr], removed: Sequence[Expr]) -> list[Expr]:
+    return [each for each in conditions if not any(each is other for other in removed)]
 
 
 def _kept(node: Node, conditions: Sequence[Expr]) -> Node:

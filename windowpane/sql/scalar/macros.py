@@ -156,7 +156,7 @@ MACROS = (
         f"CASE WHEN lower(trim(x, {_SPACE})) IN {_TRUE} THEN TRUE WHEN lower(trim(x, {_SPACE})) IN {_FALSE} THEN FALSE "
         f"WHEN x IS NOT NULL THEN CAST({_NO_BOOLEAN} AS BOOLEAN) END",
     ),
-    # --- integers: bits that leave on the left are gone, as in two's complement
+    # --- integers: bits that leave on the left are lost, as in two's complement
     _macro("wrapped(x, size)", "(x % size + size + size // 2) % size - size // 2"),
     _macro(
         "shift_left(x, n, bits)",

@@ -47,7 +47,7 @@ class Macros:
         self._before = self._defined
 
     def roll_back(self) -> None:
-        """Forget what was defined in the transaction: it is gone."""
+        """Forget what was defined in the transaction: its rollback has removed it."""
         self._defined = self._before
 
 

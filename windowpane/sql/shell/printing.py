@@ -22,7 +22,7 @@ class Printer:
         self._widths: list[int] = []
 
     def print(self, result: Result) -> None:
-        """Print the rows of a result, or of a part of one, as a table; numbers stand at the right, NULL is dim."""
+        """Print the rows of a result, or of a part of one, as a table; numbers are right-aligned, NULL is dim."""
         rows = [[Text("NULL", style="dim") if cell is None else Text(cell) for cell in row] for row in result.text_rows()]
         if result.first == 0:
             heads = (Text(name) for name in result.names)
@@ -48,7 +48,7 @@ def print_result(result: Result, console: Console) -> None:
 def json_line(result: Result) -> str:
     """Return a result as one line of JSON: its tag, and columns, types and rows if it has any; values are text as printed.
 
-    A part of a result says how many rows came before it (``first``), and whether another follows (``more``).
+    A part of a result says how many rows precede it (``first``), and whether another follows (``more``).
     """
     body: dict[str, object] = {"tag": result.tag}
     if result.notice:

@@ -47,19 +47,19 @@ def distinct_items(alias: str, names: Sequence[str]) -> str:
 
 
 class Inserts(str):
-    """A batch all of whose rows came. Rows have keys, so it has none of them twice: there is nothing to net, or to take away."""
+    """A batch of inserted rows only. Rows have keys, so it has none of them twice: no rows cancel, and none are deleted."""
 
     __slots__ = ()
 
 
 class Netted(str):
-    """A batch in which every row counts once; some came, some went."""
+    """A batch in which every row counts once, as inserted or as deleted."""
 
     __slots__ = ()
 
 
 def like(query: str, *deltas: str | None) -> str:
-    """Return a query that keeps rows of batches as they are, marked by what is known of all of them."""
+    """Return a query that keeps rows of batches as they are, with the mark that all of them have."""
     given = [delta for delta in deltas if delta is not None]
     if all(isinstance(delta, Inserts) for delta in given):
         return Inserts(query)
@@ -74,14 +74,14 @@ def kept(storage: Storage, delta: str) -> str | None:
 
 
 def settled(storage: Storage, delta: str, columns: Types) -> str | None:
-    """Return a batch in which every row counts once, ``None`` if nothing is left of it; one that is so already stays as it is."""
+    """Return a batch in which every row counts once, ``None`` if no change remains; a batch that is so already stays as it is."""
     return delta if isinstance(delta, Inserts | Netted) else netted(storage, f"SELECT * FROM {delta}", columns)
 
 
 def netted(storage: Storage, query: str, columns: Types) -> str | None:
-    """Return the changes of a query as a batch in which every row counts once, ``None`` if nothing is left of it.
+    """Return the changes of a query as a batch in which every row counts once, ``None`` if no change remains.
 
-    Rows cancel that are the same as written, see ``written``.
+    Rows that are the same as written cancel, see ``written``.
     """
     names = ", ".join(map(quoted, columns))
     weight = quoted(WEIGHT)
@@ -103,7 +103,7 @@ def difference(storage: Storage, old: str | None, new: str, columns: Types) -> s
 
 
 def apply_to(storage: Storage, table: str, delta: str, columns: Sequence[str], key: Sequence[str]) -> None:
-    """Change a stored relation by a netted batch; rows that went are found by key."""
+    """Change a stored relation by a netted batch; deleted rows are found by key."""
     weight, names = quoted(WEIGHT), ", ".join(map(quoted, columns))
     if isinstance(delta, Inserts):
         storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {delta}")
@@ -117,14 +117,15 @@ def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
 
     The words are insert, update_preimage, update_postimage, delete.
     """
-    rows, came = delta.drop_columns([WEIGHT]), pc.greater(delta.column(WEIGHT), 0).to_numpy()
-    if came.all():
-        return rows.append_column(CHANGE_TYPE, pa.array([INSERT]).take(pa.array(np.zeros(len(came), np.int64))))
+    rows, inserted = delta.drop_columns([WEIGHT]), pc.greater(delta.column(WEIGHT), 0).to_numpy()
+    if inserted.all():
+        return rows.append_column(CHANGE_TYPE, pa.array([INSERT]).take(pa.array(np.zeros(len(inserted), np.int64))))
     numbers = _key_numbers([delta.column(name).combine_chunks() for name in key], delta.num_rows)
     firsts = np.unique(numbers, return_index=True)[1]
-    order = np.lexsort((came, firsts[numbers]))
-    is_update = (np.bincount(numbers[came], minlength=len(firsts)) > 0) & (np.bincount(numbers[~came], minlength=len(firsts)) > 0)
-    words = np.where(came, 0, 2) + is_update[numbers]
+    order = np.lexsort((inserted, firsts[numbers]))
+    inserts, deletes = (np.bincount(numbers[which], minlength=len(firsts)) for which in (inserted, ~inserted))
+    is_update = (inserts > 0) & (deletes > 0)
+    words = np.where(inserted, 0, 2) + is_update[numbers]
     named = pa.array([INSERT, UPDATE_POSTIMAGE, DELETE, UPDATE_PREIMAGE]).take(pa.array(words[order]))
     return rows.take(pa.array(order)).append_column(CHANGE_TYPE, named)
 
@@ -137,7 +138,7 @@ def _key_numbers(columns: Sequence[pa.Array], rows: int) -> Integers:
 
 
 def _value(cell: Any) -> Any:
-    """Return what is the same for equal cells."""
+    """Return a value that equal cells share."""
     if isinstance(cell, list):
         return [_value(each) for each in cell]
     if isinstance(cell, pa.MonthDayNano):
@@ -147,6 +148,6 @@ def _value(cell: Any) -> Any:
 
 def to_weights(table: pa.Table) -> pa.Table:
     """Return a batch with weights in place of ``_change_type``."""
-    came = pc.is_in(table.column(CHANGE_TYPE), pa.array([INSERT, UPDATE_POSTIMAGE]))
-    weights = pc.if_else(came, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32()))
+    inserted = pc.is_in(table.column(CHANGE_TYPE), pa.array([INSERT, UPDATE_POSTIMAGE]))
+    weights = pc.if_else(inserted, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32()))
     return table.drop_columns([CHANGE_TYPE]).append_column(WEIGHT, weights)

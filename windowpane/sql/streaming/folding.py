@@ -1,11 +1,11 @@
-"""Groups that are folded: a batch is aggregated by itself and added to what is kept of each group, whose rows nobody keeps.
+"""Groups that are folded: a batch is aggregated by itself and merged into partial aggregates by group; no rows are kept.
 
-Counts and sums of exact numbers take rows away again; a minimum, a maximum and a sum of floats cannot, and are folded where rows
-stay; ``folding_rows`` folds extremes of rows that may leave. DISTINCT is a group without calls. All other calls recompute their
-group, see ``operators.Keyed``.
+Counts and sums of exact numbers can retract rows; a minimum, a maximum and a sum of floats cannot, and are folded where no row
+is deleted; ``folding_rows`` folds extremes of rows that may be deleted. DISTINCT is a group without calls. All other calls
+recompute their group, see ``operators.Keyed``.
 
 State: one table; for each group the number of its rows, and for each call ``a<n>``, the sum or extreme, and ``n<n>``, how many
-values it saw. A group without rows is not there.
+values it has. A group without rows is not stored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Folded:
         return self._replaced(self._storage.temporary(self._merged_sql(f"({self._batch_sql(batch)})")))
 
     def _replaced(self, merged: str) -> str:
-        """Keep merged groups in place of what they were, and return the changes of the result."""
+        """Replace the stored groups by the merged ones, and return the changes of the result."""
         state, groups = self.tables[0], self._node.groups
         self._storage.run(f"DELETE FROM {state} AS s USING {merged} AS b WHERE {same('s', 'b', groups)}")
         columns = ", ".join(map(quoted, self.state_columns[0]))
@@ -94,8 +94,8 @@ class Folded:
 
     def _both(self, merged: str, differs: Sequence[str], was: str, now: str) -> str:
         changed = f"({' OR '.join(differs)})"
-        went = f"SELECT {self._row(_OLD, -1)} FROM {merged} WHERE {was}{changed}"
-        return f"{went} UNION ALL SELECT {self._row('', 1)} FROM {merged} WHERE {now}{changed}"
+        deleted = f"SELECT {self._row(_OLD, -1)} FROM {merged} WHERE {was}{changed}"
+        return f"{deleted} UNION ALL SELECT {self._row('', 1)} FROM {merged} WHERE {now}{changed}"
 
     def _values(self, prefix: str) -> list[str]:
         """Return the columns of the result over groups whose sums, extremes and numbers have a prefix."""
@@ -117,7 +117,7 @@ class Folded:
         return f"SELECT {', '.join(items)} FROM {batch}{by}"
 
     def _merged_sql(self, batch: str) -> str:
-        """Return the groups of a folded batch as they are with it, and beside that as they were without."""
+        """Return the groups of a folded batch as they are with it, and beside that as they were before."""
         combined = [
             f"{fold.combined}(s.a{index}, b.a{index})" if fold.combined else f"coalesce(s.a{index}, 0) + b.a{index}"
             for index, fold in enumerate(self._folds)
@@ -130,7 +130,7 @@ class Folded:
         return f"SELECT {', '.join(items)} FROM {batch} AS b LEFT JOIN {self.tables[0]} AS s ON {condition}"
 
     def _beside_old(self, rows: str, values: Sequence[str], seen: Sequence[str]) -> list[str]:
-        """Return what is kept of groups as SQL, and beside that what was kept of them: ``s``."""
+        """Return the new state of groups as SQL, and beside that their old state, that of ``s``."""
         items = [f"{rows} AS {ROWS}", f"coalesce(s.{ROWS}, 0) AS {_OLD}{ROWS}"]
         for index, (value, number) in enumerate(zip(values, seen, strict=True)):
             items += [
@@ -142,7 +142,7 @@ class Folded:
         return items
 
     def forget(self) -> None:
-        """Ask again whether there are groups."""
+        """Look again whether there are groups."""
         self._had_rows = False
 
     def drop(self) -> None:
@@ -162,8 +162,8 @@ def _partial(fold: Fold) -> str:
     if fold.function == "count":
         return "0"
     weight = quoted(WEIGHT)
-    came, went = (_filtered(f"sum({fold.argument})", f"{weight} {sign} 0", fold.condition) for sign in (">", "<"))
-    return f"coalesce({came}, 0) - coalesce({went}, 0)" if fold.takes_back else f"coalesce({came}, 0)"
+    inserted, deleted = (_filtered(f"sum({fold.argument})", f"{weight} {sign} 0", fold.condition) for sign in (">", "<"))
+    return f"coalesce({inserted}, 0) - coalesce({deleted}, 0)" if fold.takes_back else f"coalesce({inserted}, 0)"
 
 
 def _seen(fold: Fold) -> str:

@@ -1,7 +1,7 @@
-"""Groups that are folded though a row that leaves may take an extreme with it: then the group is folded anew, from its rows.
+"""Groups that are folded though rows may be deleted: if one had an extreme, the group is folded anew, from its rows.
 
-Everything else is as in ``folding``: rows that come are folded in, and counts and sums take rows back. State: the folded groups,
-and beside them the input, in a table.
+Everything else is as in ``folding``: inserted rows are folded in, and counts and sums retract deleted ones. State: the folded
+groups, and beside them the input, in a table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from windowpane.sql.streaming.operators import Deltas, create_state, state_table
 
 
 def folds_with_rows(node: Node) -> bool:
-    """Whether every call of a node takes rows back, or is an extreme."""
+    """Whether every call of a node can retract rows, or is an extreme."""
     if not isinstance(node, Aggregate) or len(node.folds) != len(node.calls):
         return False
     return all(fold is not None and (fold.takes_back or fold.combined is not None) for fold in node.folds)
 
 
 class FoldedWithRows(Folded):
-    """A GROUP BY with extremes of rows that may leave."""
+    """A GROUP BY with extremes of rows that may be deleted."""
 
     def __init__(self, node: Aggregate, storage: Storage, owner: str, clock: Clock) -> None:
         """Run ``node`` with state under ``owner``; rows kept there without their groups are folded."""
@@ -75,15 +75,15 @@ class FoldedWithRows(Folded):
             for index, fold in extremes.items()
         ]
         groups = [quoted(group) for group in self._node.groups]
-        gone = f"(SELECT {', '.join([*groups, *values])} FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
+        deleted = f"(SELECT {', '.join([*groups, *values])} FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         lost = " OR ".join(f"d.v{index} = s.a{index}" for index in extremes)
         items, condition = distinct_items("s", self._node.groups), same("d", "s", self._node.groups)
-        query = f"SELECT DISTINCT {items} FROM {gone} AS d JOIN {self.tables[0]} AS s ON {condition} WHERE {lost}"
+        query = f"SELECT DISTINCT {items} FROM {deleted} AS d JOIN {self.tables[0]} AS s ON {condition} WHERE {lost}"
         found = self._storage.temporary(query)
         return None if self._storage.is_empty(found) else found
 
     def _others_sql(self, batch: str, reopened: str) -> str:
-        """Return the other groups of a batch, merged with what is kept of them."""
+        """Return the other groups of a batch, merged with their state."""
         rest = f"(SELECT b.* FROM {batch} AS b ANTI JOIN {reopened} AS t ON {same('b', 't', self._node.groups)})"
         return self._merged_sql(f"({self._batch_sql(rest)})")
 

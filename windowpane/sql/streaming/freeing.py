@@ -1,14 +1,15 @@
-"""Freeing state: which kept rows a watermark has made useless, so that no row that is still to come can bring them up again.
+"""Freeing state: which stored rows a watermark has made useless, since no later row can need them.
 
-A watermark is *final* where no change at all comes behind it, deletes included: the rows of its tables stay. Then
+A watermark is *final* where no change at all arrives behind it, deletes included: the rows of its tables stay. Then
 
-- groups, partitions of Top-N and of OVER, and rows of EXCEPT and INTERSECT go when one of their columns is behind its watermark;
-- the rows of a session go when the watermark is more than the gap behind its last row: nothing can touch it any more;
-- a row of a join goes when nothing of the other side that is still to come can match it: its key is behind the watermark of the
-  other side's key, or behind what the other side's watermark makes of a time bound (``l.at >= r.at - INTERVAL '5 minutes'``).
+- groups, partitions of Top-N and of OVER, and rows of EXCEPT and INTERSECT expire when one of their columns is behind its
+  watermark;
+- the rows of a session expire when the watermark is more than the gap behind its last row: no later row can extend it;
+- a row of a join expires when no later row of the other side can match it: its key is behind the watermark of the other side's
+  key, or behind the bound that the watermark makes in a condition on times (``l.at >= r.at - INTERVAL '5 minutes'``).
 
-In an outer, semi or anti join a row also tells its partners that they have one. So a row of a side that others are matched
-with stays as long as it has a partner that is still needed. Freeing comes after the rows of a batch, never before.
+In an outer, semi or anti join the result also says whether a row has a partner. So a row that is the partner of others stays as
+long as one of them is still needed. State is freed after the rows of a batch, never before.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import same
 
 _WITNESSES = {"left": (1,), "semi": (1,), "anti": (1,), "right": (0,), "full": (0, 1)}
-"""For each kind of join the inputs whose rows tell rows of the other side that they have a partner."""
+"""For each kind of join the inputs whose rows decide whether rows of the other side have a partner."""
 
 
 def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, whole: bool = True) -> None:
-    """Delete from the tables of a node's state, one an input, what no row to come can need.
+    """Delete the rows that no later row can need from the tables of a node's state, one table an input.
 
     Args:
         node: the node.
@@ -36,7 +37,7 @@ def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, w
         whole: whether the tables hold all state, or only that of some keys beside parts of others.
     """
     if isinstance(node, Join) and node.by_arrival:
-        return  # what a row of the left side meets does not go by its time
+        return  # what a row of the left side meets does not depend on its time
     if isinstance(node, Join):
         _free_join(node, storage, clock, tables, whole)
         return
@@ -56,7 +57,7 @@ def frees_rows(node: Join, clock: Clock) -> bool:
 
 
 def closing_columns(node: Node) -> tuple[str, ...]:
-    """Return the columns of a node's first input behind whose watermark its state goes, whatever else a row holds."""
+    """Return the columns of a node's first input behind whose watermark its state expires, whatever else a row holds."""
     if isinstance(node, Aggregate):
         return tuple(name for name in node.groups if _is_final(node.input, name))
     if isinstance(node, TopN | SessionWindows | Over):
@@ -90,7 +91,7 @@ def _any(conditions: Iterator[str | None]) -> str:
 
 
 def _both(left: Node, one: str, right: Node, other: str, clock: Clock) -> str | None:
-    """Return what both sides have passed in two columns that are equal, ``None`` if one of them has no final watermark."""
+    """Return the lesser watermark of two columns that are equal, ``None`` if one of them has no final watermark."""
     if not (_is_final(left, one) and _is_final(right, other)):
         return None
     return clock.of(Watermark.least(left.watermarks[one], right.watermarks[other]))
@@ -129,7 +130,7 @@ def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str]
 
 
 def _past(node: Join, index: int, clock: Clock) -> str:
-    """Return the condition on rows of an input that no change to come can match, and that do not change themselves any more."""
+    """Return the condition on rows of an input that no later change can match, and that do not change themselves any more."""
     source, other = node.inputs[index], node.inputs[1 - index]
     conditions = [
         _behind(pair[index], clock.of(other.watermarks[pair[1 - index]]))
@@ -152,7 +153,7 @@ def _where(table: str, condition: str) -> str:
 
 
 def _without_partners(node: Join, index: int, tables: Sequence[str], past: Sequence[str]) -> str:
-    """Return the past rows of an input that no row of the other which is still needed is matched with."""
+    """Return the past rows of an input that are not the partner of a row of the other input that is still needed."""
     needed = f"SELECT * FROM {tables[1 - index]}" + (f" WHERE ({past[1 - index]}) IS NOT TRUE" if past[1 - index] else "")
     old, matching = _where(tables[index], past[index]), node.condition_of(*(("s", "p") if index == 0 else ("p", "s")))
     return f"SELECT s.* FROM ({old}) AS s ANTI JOIN ({needed}) AS p ON {matching}"

@@ -30,11 +30,11 @@ class Job:
         node: its plan.
         storage: where it and its state are.
         clock: the watermarks.
-        bad_values: where values are counted that an expression fails on, which then is NULL; ``None`` to fail with it.
+        bad_values: counts the values that an expression fails on, which then is NULL; ``None`` to fail with it.
     """
 
     def __init__(self, name: str, node: Node, storage: Storage, clock: Watermarks, bad_values: BadValues | None = None) -> None:
-        """Set the operators up, and their state if it is not there yet."""
+        """Set the operators up, and their state if it does not exist yet."""
         self.node = node
         self.has_bad_values = False
         self._name, self._storage, self._clock, self._bad_values = name, storage, clock, bad_values
@@ -89,7 +89,7 @@ class Job:
         return _relations(self.node)
 
     def run(self, changes: Mapping[str, str], *, initial: bool = False) -> str | None:
-        """Return the changes of the view, given those of the relations it reads, by name; some may take others back."""
+        """Return the changes of the view, given those of the relations it reads, by name; some may cancel others."""
         self.has_bad_values = False
         return self._run(self.node, changes, initial)
 

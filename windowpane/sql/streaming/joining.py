@@ -1,16 +1,16 @@
-"""Joins: what the changes of one side meet on the other, so that a batch costs what it changes and not what its keys hold.
+"""Joins: changes of one side are joined with the state of the other; a batch costs by its changes, not by all rows of a key.
 
 State: both inputs, each in a table of its own, until the watermark frees rows (``freeing``). With L and R before a batch, L' and
 R' after it, and dL and dR the batch:
 
 - pairs change by ``dL x R`` and ``L' x dR``;
-- a row without partner (which an outer join fills with NULL, an anti join gives and a semi join leaves out) comes or goes with
-  its own change: rows of dL that went are held against R, those that came against R'. A row that stays changes only if it
+- a row without partner (which an outer join fills with NULL, an anti join returns and a semi join leaves out) is inserted or
+  deleted with its own change: deleted rows of dL are looked up in R, inserted ones in R'. A row that stays changes only if it
   matches something in dR: it was alone if it matches nothing in R, and is alone if it matches nothing in R'.
 
 The same holds for the right side. Rows of the batch itself are netted, so each part has a row at most once.
 
-A join by arrival keeps the right side only, and gives ``dL x R'``.
+A join by arrival keeps the right side only, and returns ``dL x R'``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Joined:
         self._had_rows = False
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
-        """Return the changes of the result; rows may come and go in one batch."""
+        """Return the changes of the result; a row may be inserted and deleted in one batch."""
         changes = self._taken(deltas, initial)
         free(self._node, self._storage, self._clock, self.tables, whole=self._whole)
         return changes
@@ -74,12 +74,12 @@ class Joined:
         return joined if is_read_in_time else kept(self._storage, joined)
 
     def _met(self, batches: Batches) -> str | None:
-        """Return what rows of the left side meet on the right side, whose own rows are taken first."""
+        """Return the rows of the left side with their partners on the right side, whose own rows are taken first."""
         self._take(batches, 1)
         if batches[0] is None:
             return None
-        came = f"(SELECT {', '.join(map(quoted, self.state_columns[0]))} FROM {batches[0]})"
-        met = f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(came, self.tables[1])}))"
+        rows = f"(SELECT {', '.join(map(quoted, self.state_columns[0]))} FROM {batches[0]})"
+        met = f"(SELECT *, 1 AS {quoted(WEIGHT)} FROM ({self._node.sql(rows, self.tables[1])}))"
         return kept(self._storage, Inserts(met))
 
     def _take(self, batches: Batches, index: int) -> None:
@@ -104,7 +104,7 @@ class Joined:
         return Inserts(query) if self._only_inserts(batches) else query
 
     def _only_inserts(self, batches: Batches) -> bool:
-        """Whether rows of the result only come: a row of one side may take away what its partner was without it."""
+        """Whether rows of the result are only inserted: a row may delete the result that its partner had without it."""
         if not all(batch is None or isinstance(batch, Inserts) for batch in batches):
             return False
         gives_way = {0: self._node.kind in ("right", "full"), 1: self._node.kind in ("left", "full", "anti")}
@@ -121,7 +121,7 @@ class Joined:
         return [self._storage.temporary(query)]
 
     def forget(self) -> None:
-        """Ask again whether there are rows."""
+        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
@@ -141,7 +141,7 @@ class _Side:
     _staying: str | None = None
 
     def before(self, batches: Batches) -> list[str]:
-        """Return the rows without partner that went with their own change, on the state before the batch."""
+        """Return the rows without partner that their own change deletes, on the state before the batch."""
         own, other = batches[self.index], batches[1 - self.index]
         if other is not None:
             self._staying = self._touched(own, other)
@@ -150,7 +150,7 @@ class _Side:
         return [self._given(self._where(own, "<"), "-1")]
 
     def after(self, batches: Batches) -> list[str]:
-        """Return the rows without partner that came, and those that stay and have got or lost their last partner."""
+        """Return the inserted rows without partner, and the unchanged rows that got a partner or lost their last one."""
         parts = []
         own = batches[self.index]
         if own is not None:
@@ -177,8 +177,8 @@ class _Side:
         now = self.storage.temporary(
             f"SELECT *, FALSE AS is_alone FROM {self._matched(staying)} UNION ALL SELECT *, TRUE FROM {self._alone(staying)}"
         )
-        comes = "was_alone" if self.node.kind == "semi" else "is_alone"
-        weight = f"CASE WHEN {comes} THEN 1 ELSE -1 END"
+        is_inserted = "was_alone" if self.node.kind == "semi" else "is_alone"
+        weight = f"CASE WHEN {is_inserted} THEN 1 ELSE -1 END"
         return self.storage.temporary(
             f"SELECT {self._items()}, {weight} AS {quoted(WEIGHT)} FROM {now} WHERE was_alone <> is_alone"
         )

@@ -1,7 +1,7 @@
 """Operators that need no engine of their own: each node of a plan as a function from changelog batches to one.
 
 - Nodes that handle each row alone (scans, filters, projections, TUMBLE, HOP, CUMULATE, unions) run on the batch itself.
-- ``Keyed`` serves groups, Top-N, sessions and set operations: it keeps its input, and recomputes the keys a batch touches.
+- ``Keyed`` runs groups, Top-N, sessions and set operations: it keeps its input, and recomputes the keys a batch touches.
 - ``CloseSorter`` holds rows back until a watermark has passed them.
 """
 
@@ -50,9 +50,9 @@ class Operator(Protocol):
 
 
 class Linear:
-    """A node that handles each row alone. It keeps nothing, and its query runs with that of the node that reads it.
+    """A node that handles each row alone. It has no state, and its query is part of that of the node that reads it.
 
-    But for filters: of two in one query, DuckDB may ask the upper one first, which may fail on rows that the lower one drops.
+    Not so filters: of two in one query, DuckDB may compute the upper one first, which may fail on rows that the lower one drops.
     """
 
     def __init__(self, node: Node, storage: Storage) -> None:
@@ -62,7 +62,7 @@ class Linear:
         self._keeps_rows_apart = _keeps_rows_apart(node)
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
-        """Return what the node makes of the batch."""
+        """Return the result of the node on the batch."""
         if self._is_second_filter:
             deltas = [None if delta is None else kept(self._storage, delta) for delta in deltas]
         weight = f", {quoted(WEIGHT)}"
@@ -85,7 +85,7 @@ class Linear:
 
 
 class Constant:
-    """Rows that stand in the text: they come with the first batch."""
+    """Rows that are written in the SQL text: the first batch emits them."""
 
     def __init__(self, node: Node, storage: Storage) -> None:
         """Run ``node``."""
@@ -110,7 +110,7 @@ def state_table(owner: str, index: int) -> str:
 
 
 def create_state(storage: Storage, table: str, node: Node) -> None:
-    """Make room for the rows of a node, if it is not there."""
+    """Create the table for the rows of a node, if it does not exist."""
     columns = ", ".join(f"{quoted(column.id)} {column.type.duckdb}" for column in node.columns)
     storage.run(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
@@ -179,7 +179,7 @@ class Keyed:
         free(self._node, self._storage, self._clock, self.tables)
 
     def _touched(self, batches: Sequence[str | None]) -> str | None:
-        """Return the keys of a batch, ``None`` if the node has none and is one whole."""
+        """Return the keys of a batch, ``None`` if the node has no keys."""
         if not self._keys[0]:
             return None
         parts = []
@@ -210,7 +210,7 @@ class Keyed:
         self._storage.run(f"DELETE FROM {self.tables[0]} AS s USING {name} AS d WHERE {same('s', 'd', node.input.key)}")
 
     def forget(self) -> None:
-        """Ask again whether there are rows."""
+        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
@@ -232,11 +232,11 @@ def keys_of(node: Node, index: int) -> tuple[str, ...]:
 
 
 class CloseSorter:
-    """Holds rows back until the watermark of one of some columns has passed them, then lets them out once.
+    """Holds rows back until the watermark of one of some columns has passed them, then emits them once.
 
     State: the rows held back, in a table. Rows whose columns are NULL stay. Where rows behind the watermark can still change
-    (their table is not APPEND ONLY), a second table has the limits of the last batch, as SQL by column: what has come out is
-    final, so changes behind them are dropped.
+    (their table is not APPEND ONLY), a second table has the limits of the last batch, as SQL by column: emitted rows are final,
+    so changes behind the limits are dropped.
     """
 
     def __init__(self, node: CloseSort, storage: Storage, owner: str, clock: Clock) -> None:
@@ -251,7 +251,7 @@ class CloseSorter:
             storage.run(f"CREATE TABLE IF NOT EXISTS {self._limits} (name VARCHAR, value VARCHAR)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
-        """Take a batch in, and let out what the watermark has passed."""
+        """Take a batch in, and emit the rows that the watermark has passed."""
         if deltas[0] is not None:
             batch = settled(self._storage, self._open(deltas[0]), types_of(self._node.columns))
             if batch is not None:
@@ -270,7 +270,7 @@ class CloseSorter:
         return released
 
     def _open(self, delta: str) -> str:
-        """Return a batch without changes of rows that have come out already."""
+        """Return a batch without changes of rows that have been emitted already."""
         held = [] if self._limits is None else self._storage.run(f"SELECT name, value FROM {self._limits}")
         if not held:
             return delta
@@ -299,7 +299,7 @@ FILTERING = (Filter, TimeWindows)
 
 
 def _keeps_rows_apart(node: Node) -> bool:
-    """Whether two rows that differ in the input differ in the result, if both are there."""
+    """Whether two rows that differ in the input differ in the result, if both are in it."""
     if isinstance(node, Project):
         return {quoted(column.id) for column in node.input.columns} <= set(node.items)
     return isinstance(node, Filter)

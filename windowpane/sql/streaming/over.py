@@ -176,9 +176,9 @@ def _with_system_columns(changes: pa.Table) -> pa.Table:
 
 
 class ClosingOver:
-    """EMIT ON WINDOW CLOSE: rows that a sort released come out once, as soon as rows of their partition complete their frames.
+    """EMIT ON WINDOW CLOSE: rows that a sort released are emitted once, as soon as rows of their partition complete their frames.
 
-    As in RisingWave only rows complete frames, not the watermark: rows of a partition that goes quiet wait.
+    As in RisingWave only rows complete frames, not the watermark: rows of a partition without new rows wait.
     """
 
     def __init__(self, node: Over, storage: Storage, blobs: Blobs) -> None:

@@ -1,7 +1,7 @@
-"""Operators that ask the clock: temporal filters, and the time at which a row was taken in.
+"""Operators that read the clock: temporal filters, and the time at which a row was taken in.
 
-The clock of a view never goes back: a flush takes the later of what the clock says and what the flush before it took, which is
-kept with the state, so that a session which opens the file again goes on from there.
+The clock of a view never goes back: a flush takes the later of the clock's time and the time of the flush before it, which is
+kept with the state, so that a session which opens the file again continues from there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ def _moment(micros: int) -> str:
 
 
 class TemporalFilterer:
-    """Lets rows go, and in, as the clock moves.
+    """Deletes rows from the result, and inserts rows, as the clock advances.
 
-    State: the rows that can still leave or enter, in a table; those that the clock has settled are not kept, in the result or
-    not: what a deleted one was follows from its values and the time of the last flush, in a second table, in microseconds.
+    State: the rows that can still leave or enter the result, in a table. A row that the clock has settled, in the result or not,
+    is not kept: whether a deleted one was in the result follows from its values and the time of the last flush, in microseconds
+    in a second table.
     """
 
     def __init__(self, node: TemporalFilter, storage: Storage, owner: str) -> None:
@@ -35,7 +36,7 @@ class TemporalFilterer:
         storage.run(f"CREATE TABLE IF NOT EXISTS {self._clock} (micros BIGINT)")
 
     def run(self, deltas: Deltas, *, initial: bool) -> str | None:
-        """Take a batch in, and return which rows of the result came and went, with the batch or with the clock."""
+        """Take a batch in, and return the rows of the result that the batch or the clock inserts and deletes."""
         before, now = self._moments()
         batch = None if deltas[0] is None else settled(self._storage, deltas[0], types_of(self._node.columns))
         parts = []
@@ -77,8 +78,8 @@ class TemporalFilterer:
         needed = self._at(f"({self._node.possible}) AND {self._node.undecided}", now)
         self._storage.run(f"DELETE FROM {table} WHERE ({needed}) IS NOT TRUE")
         if batch is not None:
-            came = f"{quoted(WEIGHT)} > 0 AND {needed}"
-            self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {came}")
+            inserted = f"{quoted(WEIGHT)} > 0 AND {needed}"
+            self._storage.run(f"INSERT INTO {table} ({names}) SELECT {names} FROM {batch} WHERE {inserted}")
 
     def forget(self) -> None:
         """Nothing is cached."""
@@ -90,9 +91,9 @@ class TemporalFilterer:
 
 
 class ClockStamper:
-    """Puts the time of the flush behind each row that comes.
+    """Adds the time of the flush to each inserted row.
 
-    State: where rows can go again, the key of each with its time, so that it goes as it came; where they stay, nothing.
+    State: where rows can be deleted, the key of each with its time, so that it is deleted as it was inserted; else nothing.
     """
 
     def __init__(self, node: ClockStamp, storage: Storage, owner: str) -> None:
@@ -111,13 +112,13 @@ class ClockStamper:
         if batch is None:
             return None
         names, weight = ", ".join(f"b.{quoted(name)}" for name in self._columns), quoted(WEIGHT)
-        came = f"SELECT {names}, {NOW} AS {self._stamp}, b.{weight} FROM {batch} AS b WHERE b.{weight} > 0"
+        inserted = f"SELECT {names}, {NOW} AS {self._stamp}, b.{weight} FROM {batch} AS b WHERE b.{weight} > 0"
         if self._table is None:
-            return Inserts(self._storage.temporary(came))
+            return Inserts(self._storage.temporary(inserted))
         matching = same("s", "b", self._node.input.key)
         stamped = f"{batch} AS b JOIN {self._table} AS s ON {matching}"
-        went = f"SELECT {names}, s.{self._stamp}, b.{weight} FROM {stamped} WHERE b.{weight} < 0"
-        changes = self._storage.temporary(f"{came} UNION ALL {went}")
+        deleted = f"SELECT {names}, s.{self._stamp}, b.{weight} FROM {stamped} WHERE b.{weight} < 0"
+        changes = self._storage.temporary(f"{inserted} UNION ALL {deleted}")
         self._storage.run(f"DELETE FROM {self._table} AS s USING {batch} AS b WHERE b.{weight} < 0 AND {matching}")
         kept = ", ".join([*map(quoted, self._node.input.key), self._stamp])
         self._storage.run(f"INSERT INTO {self._table} SELECT {kept} FROM {changes} WHERE {weight} > 0")

@@ -1,7 +1,7 @@
-"""Top-N over rows that may leave: what is at the top is kept beside all rows, so that a batch is held against that.
+"""Top-N over rows that may be deleted: the top rows are kept beside all rows, and a batch is compared with these.
 
-A row that comes can only push others down, and one that leaves from below the top moves nothing in it. So the new top is among
-the old one and the rows that came; only partitions that lose a row of their top are computed on all their rows.
+An inserted row can only push others down, and a deleted one below the top changes nothing in it. So the new top is among the old
+one and the inserted rows; only partitions that lose a row of their top are computed on all their rows.
 
 State: the input, and the rows of it at places up to ``offset + limit``, each in a table. An append-only input needs no more than
 its top, see ``operators.Keyed``.
@@ -90,14 +90,14 @@ class TopRows:
         """Return the partitions that lose a row of their top, ``None`` if none does."""
         if isinstance(batch, Inserts):
             return None
-        gone = f"(SELECT * FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
+        deleted = f"(SELECT * FROM {batch} WHERE {quoted(WEIGHT)} < 0)"
         condition = same("t", "d", self._node.input.key)
-        lost = f"(SELECT t.* FROM {old} AS t SEMI JOIN {gone} AS d ON {condition})"
+        lost = f"(SELECT t.* FROM {old} AS t SEMI JOIN {deleted} AS d ON {condition})"
         found = self._storage.temporary(f"SELECT DISTINCT {distinct_items('d', self._node.partition)} FROM {lost} AS d")
         return None if self._storage.is_empty(found) else found
 
     def _candidates(self, batch: str, old: str, reopened: str | None) -> str:
-        """Return the query of the rows that the new top is among."""
+        """Return the query of the rows that may be in the new top."""
         names = ", ".join(map(quoted, self._columns))
         held = f"SELECT {names} FROM {old} UNION ALL SELECT {names} FROM {batch} WHERE {quoted(WEIGHT)} > 0"
         if reopened is None:
@@ -111,7 +111,7 @@ class TopRows:
         return f"SELECT s.* FROM {rows} AS s SEMI JOIN {partitions} AS t ON {condition}"
 
     def forget(self) -> None:
-        """Ask again whether there are rows."""
+        """Look again whether there are rows."""
         self._had_rows = False
 
     def drop(self) -> None:
