@@ -87,8 +87,8 @@ class Batch:
     def _netted(self, numbered: str, by: str) -> str:
         """Return the changes without rows that were both inserted and deleted, of keys whose last change is a deletion.
 
-        The deleted row may be one that was inserted before, as that of a session that fires and is merged into another, or another
-        one with its key, as where one row replaces another. A row inserted and deleted as it is written changes nothing.
+        The deleted row may be one that was inserted before, as that of a session that fires and is merged away, or another one
+        with its key, as where one row replaces another. A row inserted and deleted as it is written changes nothing.
         """
         last = f"arg_max({IS_DELETED}, windowpane_n) OVER (PARTITION BY {by})"
         written = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in self.columns.names)
