@@ -63,7 +63,6 @@ class HashWriter:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all batches, and say how many rows were newer than the stored ones.
 
-
         Raises:
             StoreError: the server cannot be reached, or a row has no version.
         """

@@ -3,7 +3,6 @@
 The rows of a view, and the changes that its table does not have yet, are in the state file; the changes are removed when
 PostgreSQL has committed them with the number of their batch. A crash between the two delivers a batch again, without effect.
 
-
 Layout: ``windowpane.served`` holds for each view its source, under which PostgreSQL counts batches, ``whole``, the number of the
 batch that holds all rows (the first one, or one that mends the table), the last number delivered, and whether the view is dropped
 in the state file, though its table may still exist. Changes that wait are in an outbox named by the source. Changes of one

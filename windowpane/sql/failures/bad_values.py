@@ -53,7 +53,6 @@ class BadValues:
 
     def note_batch(self, view: str, node: Node, delta: str) -> bool:
         """Count the inserted rows of a batch on which expressions of a node fail; say whether one fails, on deleted rows too."""
-
         names = {column.id: column.name for source in node.inputs for column in source.columns}
         attempts = dict.fromkeys(attempt for sql in expressions(node) for attempt in tried_sql(sql).attempts)
         here = [attempt for attempt in attempts if attempt.needs <= set(names)]

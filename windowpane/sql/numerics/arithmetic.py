@@ -1,6 +1,5 @@
 """Operators of exact numbers: which function computes each, and the type of its result.
 
-
 Sums and products keep all digits: up to 20 decimal places they are DuckDB's own, which refuses what 38 digits do not hold. A
 quotient has 28 places, rounded to RisingWave's digits, and what is computed from one is rounded so, too. A division by a literal
 such as 100 is a product, and keeps the room before the point.
