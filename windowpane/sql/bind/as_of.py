@@ -2,8 +2,8 @@
 
 A join FOR SYSTEM_TIME AS OF a time of the left side is one of them: each row of the right side is a version, valid from its time.
 Rows of both sides are put together and sorted by key and time, forwards or backwards; then the nearest row of the right side is
-the last one before a left row, which is a call over a window. So a right row that comes late, changes or goes corrects the
-left rows up to its neighbour, and with EMIT ON WINDOW CLOSE each row comes out once, when the watermarks of both sides have
+the last one before a left row, which is a call over a window. So a right row that is inserted late, updated or deleted corrects
+the left rows up to its neighbour, and with EMIT ON WINDOW CLOSE each row is emitted once, when the watermarks of both sides have
 passed it. Source of the rules: RisingWave's ASOF JOIN; of right rows with equal keys and times the one with the smallest key
 of its own counts, as there. In a table without a primary key, where RisingWave leaves it open, the last that was inserted does.
 """
@@ -32,7 +32,7 @@ _BACKWARD = (exp.GTE, exp.GT)
 _STRICT = (exp.GT, exp.LT)
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
 _UPRIGHT = "tie"
-"""A part of a key that cannot be turned around, such as a text or what may be NULL: the sort has to go the other way."""
+"""A part of a key that cannot be turned around, such as a text or one that may be NULL: the sort must be in the other order."""
 _INSTEAD = (
     "Its condition is equalities, and one of >=, >, <=, < between a time of the left side and one of the right: "
     "ON l.k = r.k AND l.at >= r.at. What else a row must be, a subquery or WHERE says."
@@ -41,7 +41,7 @@ _INSTEAD = (
 
 @dataclass(frozen=True)
 class _Nearness:
-    """What the condition of an ASOF join says: pairs of equal expressions, the times of both sides, and where to look."""
+    """The condition of an ASOF join: pairs of equal expressions, the times of both sides, and where to look."""
 
     keys: tuple[tuple[Expr, Expr], ...]
     times: tuple[Expr, Expr]
@@ -51,14 +51,14 @@ class _Nearness:
 
 @dataclass(frozen=True)
 class _Part:
-    """A column of the rows of both sides, and what stands in it in rows of each; ``None`` for NULL."""
+    """A column of the rows of both sides, and its value in rows of each; ``None`` for NULL."""
 
     column: Column
     left: Expr | None
     right: Expr | None
 
     def of(self, of_left: bool) -> tuple[Expr, SqlType]:
-        """Return what stands in it in rows of a side."""
+        """Return its value in rows of a side."""
         kind = self.column.type
         return (self.left if of_left else self.right) or Expr(f"CAST(NULL AS {kind.duckdb})", kind), kind
 
@@ -78,7 +78,7 @@ def as_of_join(
         ids: gives columns their ids.
 
     Raises:
-        UnsupportedSqlError: a condition that says something else.
+        UnsupportedSqlError: a condition of another form.
     """
     nearness = _nearness(join, binder, {column.id for column in left.columns}, {column.id for column in right.columns})
     return _Joining(nearness, left, right, ids).joined(scope, other, keeps_all=bool(join.args.get("side")))
@@ -185,7 +185,7 @@ class _Joining:
         return _Part(self._ids.column(name, kind), left, right)
 
     def _tie(self, column: Column) -> _Part:
-        """Return what tells right rows of one time apart: the last one counts, so the smallest key stands last, if that can be.
+        """Return what orders right rows of one time: the last one counts, so the smallest key is put last, if possible.
 
         A negative number would not do: the least integer has none.
         """
@@ -247,7 +247,7 @@ class _Joining:
         return replace(rows, key=(branch.id, *own))
 
     def _branches(self) -> tuple[bool, bool]:
-        """Return which branch is the left side: of rows of one time the branch comes first that the other one may find."""
+        """Return which branch is the left side: of rows of one time the branch is sorted first that the other one may find."""
         return (True, False) if self._nearness.strict else (False, True)
 
     def _order(self, branch: Column) -> list[Order]:

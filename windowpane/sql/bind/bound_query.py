@@ -23,7 +23,7 @@ class BoundQuery:
 
     Args:
         node: the plan.
-        outputs: the columns users see, in order; one may stand there twice.
+        outputs: the columns users see, in order; one may appear twice.
         order: the order of the result, for those who read it in order.
     """
 

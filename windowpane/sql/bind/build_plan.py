@@ -219,7 +219,7 @@ def join(
 
 
 def join_by_arrival(left: Node, right: Node, kind: str, keys: Sequence[tuple[str, str]], residual: Expr | None, ids: Ids) -> Join:
-    """Return the rows of the left side, which stay, each with those that the right side has when it comes."""
+    """Return the rows of the left side, which stay, each with those that the right side has when it arrives."""
     joined = join(left, right, kind, keys, residual, ids)
     return replace(joined, append_only=True, watermarks=dict(left.watermarks), bounds=(), by_arrival=True)
 
@@ -259,7 +259,7 @@ def _joined_watermarks(
 ) -> dict[str, Watermark]:
     """Return the watermarks of keys and of columns bounded by the other side's time.
 
-    Those of a side whose rows may be missing are not there, since NULL never falls behind a watermark.
+    Those of a side whose rows may be missing are left out, since NULL never falls behind a watermark.
     """
     sides = (kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right"))
     watermarks: dict[str, Watermark] = {}

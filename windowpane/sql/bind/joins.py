@@ -108,7 +108,7 @@ class Joins:
         return version_join(left, right, scope, other, join, (moment, at, times[0]), both, self._query.ids)
 
     def _by_arrival(self, left: Node, right: Node, both: Scope, join: exp.Expr, kind: str) -> Node:
-        """Join each row with those of a table at the time when it comes. Source of the rules: RisingWave's temporal join."""
+        """Join each row with those of a table at the time when it arrives. Source of the rules: RisingWave's temporal join."""
         condition = join.args.get("on")
         if kind not in ("inner", "left") or condition is None:
             raise self._text.unsupported(join, "FOR SYSTEM_TIME AS OF in this join", "JOIN and LEFT JOIN with ON are.")

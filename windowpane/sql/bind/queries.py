@@ -38,7 +38,7 @@ class QueryBinder:
 
     Args:
         schema: what names of relations mean.
-        text: the text the queries stand in.
+        text: the text that has the queries.
         evaluate: evaluates constants.
         streaming: whether the plan is to be maintained.
     """
@@ -67,7 +67,7 @@ class QueryBinder:
         """Return a query as a plan.
 
         Raises:
-            SqlError: something in it is not there, does not fit, or is not supported, with its place.
+            SqlError: something in it does not exist, does not fit, or is not supported, with its place.
         """
         tables = dict(tables or {})
         if isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
@@ -127,7 +127,7 @@ class QueryBinder:
         return list(taken.values())
 
     def _check_unread(self, named: Sequence[_Fixed]) -> None:
-        """Bind the common table expressions that nobody has read, too: what they name must be there."""
+        """Bind the common table expressions that nothing has read, too: what they name must exist."""
         for table in reversed(named):
             if not table.is_read:
                 aside = self.over(self.schema)
@@ -158,7 +158,7 @@ class QueryBinder:
         return found
 
     def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
-        """Return what stands in FROM, and the names that can be used of it."""
+        """Return the rows of FROM, and the names that can be used of them."""
         alias = tree.args.get("alias")
         version = tree.args.get("version")
         if version is not None:
@@ -347,7 +347,7 @@ class QueryBinder:
         return plan.project(bound.node, items)
 
     def ordered(self, bound: BoundQuery, tree: exp.Expr, *, keep_limit: bool = False) -> BoundQuery:
-        """Return a query with the ORDER BY and LIMIT that stand behind it."""
+        """Return a query with the ORDER BY and LIMIT behind it."""
         order = bound.order
         if tree.args.get("order") is not None:
             scope = Scope(tuple(Visible("", column) for column in bound.outputs))
@@ -382,7 +382,7 @@ class QueryBinder:
 
 
 def _is_join(tree: exp.Expr) -> bool:
-    """Whether what stands in parentheses in FROM is a join, and no query."""
+    """Whether the parentheses in FROM have a join, and no query."""
     if isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
         return not tree.args.get("alias") and _is_join(tree.this)
     return isinstance(tree, exp.Table | exp.Subquery) and bool(tree.args.get("joins"))

@@ -102,7 +102,7 @@ class SelectPlan:
         self.ties.refuse_elsewhere([*self.tree.expressions, *(part for part in parts if part is not None)], self.scope)
 
     def _check_ties(self, bound: list[tuple[str | None, Expr]]) -> None:
-        """Refuse what cannot be computed apart for each row of the query around; find out what an empty aggregate gives."""
+        """Refuse what cannot be computed apart for each row of the query around; find the result of an empty aggregate."""
         tied = bool(self.ties.keys) or self.ties.condition is not None
         if tied and self.sets:
             raise self.text.unsupported(self.tree, "a function that returns rows in a tied subquery", "Put it into FROM.")
@@ -128,7 +128,7 @@ class SelectPlan:
             )
 
     def _is_total(self) -> bool:
-        """Whether groups are one group of all rows, which there is without rows, too."""
+        """Whether groups are one group of all rows, which exists without rows, too."""
         clause = self.tree.args.get("group")
         return sets_of([] if clause is None else clause.expressions) == [()]
 
@@ -355,7 +355,7 @@ class SelectPlan:
 
 
 def _resolved(column: Column) -> exp.Column:
-    """Return a column that a star stands for as an expression that is bound already."""
+    """Return a column of a star as an expression that is bound already."""
     tree = exp.Column(this=exp.to_identifier(column.name, quoted=True))
     tree.meta[RESOLVED] = column
     return tree

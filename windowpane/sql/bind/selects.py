@@ -49,7 +49,7 @@ def _is_grouping(tree: exp.Expr) -> bool:
 
 
 def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of an expression that do not stand in a subquery."""
+    """Return the parts of an expression outside of subqueries."""
     parts = [tree]
     for child in tree.iter_expressions():
         if not isinstance(child, exp.Query):
@@ -64,7 +64,7 @@ def has_aggregates(tree: exp.Expr) -> bool:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that is asked of the groups: its column, what it is where no row is, and how it is folded, if it can be."""
+    """A call on the groups: its column, its value without rows, and how it is folded, if it can be."""
 
     column: Column
     of_nothing: str
@@ -72,12 +72,12 @@ class _Call:
 
 
 class Groups:
-    """GROUP BY: the columns that groups are made by, and the aggregates that are asked of them.
+    """GROUP BY: the columns that groups are made by, and the aggregates on them.
 
     Args:
         text: the text, for places.
         ids: gives columns their ids.
-        binder: binds what stands inside aggregates.
+        binder: binds the arguments of aggregates.
     """
 
     def __init__(self, text: Text, ids: Ids, binder: ScalarBinder) -> None:
@@ -151,7 +151,7 @@ class Groups:
         return column_expr(column.id, column.type, call.name)
 
     def of_nothing(self, value: Expr) -> str:
-        """Return a value over the one group that there is without GROUP BY as SQL, where no row is in it."""
+        """Return a value over the one group of a query without GROUP BY as SQL, where the group has no row."""
         sql = value.sql
         for call in self._calls.values():
             sql = sql.replace(quoted(call.column.id), f"CAST({call.of_nothing} AS {call.column.type.duckdb})")
@@ -243,11 +243,11 @@ class _AggregateCall:
         return AGGREGATES[self.name]([by_value(argument) for argument in arguments] if self.distinct else arguments)
 
     def _sorts_jsonb(self, arguments: Sequence[Expr]) -> bool:
-        """Whether it lists distinct values of jsonb in an order that somebody asked for."""
+        """Whether it lists distinct values of jsonb in an order that the query names."""
         return self.distinct and bool(self.order) and self.name == "array_agg" and [each.type for each in arguments] == [JSONB]
 
     def _sorted_by(self) -> exp.Expr | None:
-        """Return what a call sorts by although nobody says so: what it gives then does not depend on the order of its rows.
+        """Return what a call sorts by though the query does not name it: so its result does not depend on the order of its rows.
 
         So does PostgreSQL, which sorts to find values that are equal: ``mode`` of a tie is the smallest one.
         """
@@ -274,7 +274,7 @@ class _AggregateCall:
         """Return the ORDER BY inside and the FILTER behind the call as SQL."""
 
         def column(tree: exp.Expr) -> str:
-            # Distinct values are sorted by themselves alone: those of jsonb by their text, in an order that nobody asked for.
+            # Distinct values are sorted by themselves alone: those of jsonb by their text, where the query names no order.
             value = settled(binder.bind(tree))
             if self._sorts_jsonb([value]):
                 return computed.column(jsonb_by_value(value)).id
@@ -298,8 +298,8 @@ class SelectBinder(ScalarBinder):
 
     Args:
         groups: what aggregates are put into; ``None`` where there are no groups.
-        windows: what calls over windows are put into; ``None`` where none may stand.
-        scalar: binds a subquery that gives one value; ``None`` where none may stand.
+        windows: what calls over windows are put into; ``None`` where none are allowed.
+        scalar: binds a subquery that returns one value; ``None`` where none are allowed.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class SelectBinder(ScalarBinder):
         super().__init__(text, scope, clause, now)
         self._groups, self._windows, self._scalar = groups, windows, scalar
         self.sets: SetCalls | None = None
-        """What functions that return rows are put into; ``None`` where none may stand."""
+        """What functions that return rows are put into; ``None`` where none are allowed."""
         self.stamp: Callable[[exp.Expr], Expr] | None = None
         """Binds ``PROCTIME()`` in a view; ``None`` where it is ``now()``."""
 

@@ -1,7 +1,7 @@
-"""Joins subqueries in expressions to the SELECT they stand in: IN, EXISTS, and those that give one value.
+"""Joins subqueries in expressions to their SELECT: IN, EXISTS, and those that return one value.
 
 ``x IN (SELECT ...)`` and EXISTS among the conditions of WHERE are semi joins, with NOT anti joins; anywhere else they are
-left joins with the keys that are there, and a scalar subquery a left join with its rows. Conditions that tie a subquery to the
+left joins with the keys that exist, and a scalar subquery a left join with its rows. Conditions that tie a subquery to the
 query around it (``ties``) are the keys of these joins.
 """
 

@@ -1,1 +1,1 @@
-"""The catalog: what there is, by name, and what CREATE, DROP, ALTER and SHOW do."""
+"""The catalog: its entries, by name, and what CREATE, DROP, ALTER and SHOW do."""

@@ -32,7 +32,7 @@ from windowpane.sql.windows.emit_on_close import emit_on_close
 
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
 STRICT_MODE = "streaming_expr_strict_mode"
-"""The parameter that makes an expression that fails an error of its view; it holds for views that are made while it is set."""
+"""The parameter that makes an expression that fails an error of its view; it is for views that are made while it is set."""
 
 
 class Definitions:
@@ -173,7 +173,7 @@ class Definitions:
         return bool(self._storage.run("SELECT 1 FROM windowpane.strict WHERE view = ?", [name]))
 
     def plan(self, statement: CreateView, text: Text, *, is_new: bool = True) -> views.ViewPlan:
-        """Return the plan of a materialized view; one that is there already is not refused again."""
+        """Return the plan of a materialized view; one that exists already is not refused again."""
         binder = self.binder(text, streaming=True)
         bound = binder.bind(statement.query)
         node = planned(bound.node, binder.ids)

@@ -1,4 +1,4 @@
-"""What a session knows: tables, plain views, materialized views and sinks, by name."""
+"""The entries of a catalog: tables, plain views, materialized views and sinks, by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def query_of_sink(sink: str) -> str:
 
 
 def sink_of_query(view: str) -> str | None:
-    """Return the sink that a view stands behind, ``None`` for a view that users made."""
+    """Return the sink that a view belongs to, ``None`` for a view that users made."""
     return view.removeprefix(_OF_SINK) if view.startswith(_OF_SINK) else None
 
 
@@ -63,7 +63,7 @@ class TableInfo:
         watermark: its watermark, ``None`` if it has none.
         options: of ``WITH``.
         text: its statement.
-        conflict: what happens to a row whose key is there.
+        conflict: what happens to a row whose key the table has.
     """
 
     relation: Relation
@@ -76,7 +76,7 @@ class TableInfo:
 
     @property
     def pending(self) -> str:
-        """Where changes wait for the next flush."""
+        """The table of changes that wait for the next flush."""
         return f"windowpane_state.{quoted('pending/' + self.relation.name)}"
 
     @property
@@ -146,13 +146,13 @@ class Catalog:
         return entry if isinstance(entry, PlainView) else None
 
     def relation(self, name: str) -> Relation:
-        """Return a table, source or materialized view that is there."""
+        """Return a table, source or materialized view that exists."""
         entry = self.entries[name]
         assert isinstance(entry, TableInfo | ViewInfo)
         return entry.relation
 
     def names(self) -> list[str]:
-        """Return the names that can stand in FROM."""
+        """Return the names that FROM can have."""
         found = [name for name, entry in self.entries.items() if not isinstance(entry, SinkInfo | IndexInfo)]
         return [name for name in found if sink_of_query(name) is None]
 
@@ -161,7 +161,7 @@ class Catalog:
         return [entry for entry in self.entries.values() if isinstance(entry, TableInfo)]
 
     def views(self) -> list[ViewInfo]:
-        """Return materialized views; each stands behind those it reads."""
+        """Return materialized views; each follows those it reads."""
         return [entry for entry in self.entries.values() if isinstance(entry, ViewInfo)]
 
     def sinks(self) -> list[SinkInfo]:

@@ -58,7 +58,7 @@ def show(catalog: Catalog, parameters: Mapping[str, str], statement: Show) -> di
     """Return what SHOW asks for, as columns by name.
 
     Raises:
-        SqlError: it asks for something there is not.
+        SqlError: it asks for something that does not exist.
     """
     what = statement.what.upper()
     if what in _KINDS:

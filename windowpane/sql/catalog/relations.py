@@ -76,7 +76,7 @@ class Schema(Protocol):
         """Return what a name means."""
 
     def names(self) -> list[str]:
-        """Return the names there are."""
+        """Return all names."""
 
 
 Evaluator = Callable[[str], Any]

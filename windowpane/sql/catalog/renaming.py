@@ -1,7 +1,7 @@
 """ALTER ... RENAME TO: another name for an entry of the catalog, in its own text, in those that read it, and in the store.
 
-Definitions are kept as texts, so a rename is an edit of texts: where ``FROM t`` stood stands ``FROM u AS t``, as RisingWave
-rewrites them, and every name in the query means what it meant. What a view, table or sink keeps is named after it, and moves.
+Definitions are kept as texts, so a rename is an edit of texts: ``FROM t`` becomes ``FROM u AS t``, as RisingWave rewrites them,
+and every name in the query means what it meant. What a view, table or sink keeps is named after it, and is renamed.
 """
 
 from __future__ import annotations

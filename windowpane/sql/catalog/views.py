@@ -47,7 +47,7 @@ class ViewPlan:
 
 
 def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) -> ViewPlan:
-    """Return the view that a query makes; names that stand there twice get a number."""
+    """Return the view that a query makes; names that appear twice get a number."""
     names = _names(statement, bound, text)
     fresh = [(Column(f"{column.id}/{index}", column.name, column.type), column) for index, column in enumerate(bound.outputs)]
     items = [(new, column_expr(old.id, old.type, old.name)) for new, old in fresh]
@@ -127,7 +127,7 @@ def _names_of(join: Join) -> list[str]:
 def _check_window(node: Over, query: QueryBinder, statement: CreateView, text: Text) -> None:
     place = query.window_places.get(node.columns[-1].id, statement.query)
     if not node.partition and not _is_whole(node):
-        if node.columns[-1].id not in query.window_places:  # no window that somebody wrote, but that of an ASOF JOIN
+        if node.columns[-1].id not in query.window_places:  # no window of the query's text, but that of an ASOF JOIN
             raise text.unsupported(place, "ASOF JOIN without an equality in a materialized view", _ONE_KEY)
         raise text.unsupported(place, "OVER without PARTITION BY in a materialized view", _ONE_PARTITION)
     sessions = any(call.frame is not None and call.frame.units is Units.SESSION for call in node.calls)
@@ -143,7 +143,7 @@ def _is_whole(node: Over) -> bool:
 
 
 def create(storage: Storage, plan: ViewPlan) -> None:
-    """Make room for the rows of a view."""
+    """Create the table for the rows of a view."""
     columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in plan.relation.columns)
     storage.run(f"CREATE TABLE {plan.relation.storage} ({columns})")
 

@@ -1,1 +1,1 @@
-"""What INSERT, UPDATE and DELETE do beyond the plain change: rows whose key is there already, and the rows they return."""
+"""What INSERT, UPDATE and DELETE do beyond the plain change: rows whose key the table has already, and the rows they return."""

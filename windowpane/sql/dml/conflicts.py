@@ -1,7 +1,7 @@
-"""Rows that are inserted with a key that is there already: which row stays.
+"""Rows that are inserted with a key that the table has already: which row stays.
 
-A table says it once for all its rows (RisingWave's ``ON CONFLICT``, with version columns), an INSERT for its own (PostgreSQL's
-``ON CONFLICT ... DO``). Rows of one INSERT count one after the other, in the order in which they stand.
+A table has one rule for all its rows (RisingWave's ``ON CONFLICT``, with version columns), an INSERT one for its own
+(PostgreSQL's ``ON CONFLICT ... DO``). Rows of one INSERT count one after the other, as they are written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXCLUDED = "excluded"
 
 
 class Keep(Enum):
-    """What happens to a row whose key is there: the new row replaces it, is passed over, or fills it where it has values."""
+    """What happens to the stored row of a key: the new row replaces it, is ignored, or fills it where it has values."""
 
     NEW = "overwrite"
     OLD = "do nothing"
@@ -35,12 +35,12 @@ class Keep(Enum):
 
 @dataclass(frozen=True)
 class OnConflict:
-    """What a table does with a row whose key is there.
+    """What a table does with a row whose key it has already.
 
     Args:
         keep: which row stays.
-        versions: columns that decide, one after the other: a row whose versions are lower than those of the row that is there
-            is passed over. NULL is the lowest (RisingWave's ``WITH VERSION COLUMN``).
+        versions: columns that decide, one after the other: a row whose versions are lower than those of the stored row is
+            ignored. NULL is the lowest (RisingWave's ``WITH VERSION COLUMN``).
     """
 
     keep: Keep = Keep.NEW
@@ -56,7 +56,7 @@ class InsertConflict:
     """``ON CONFLICT (target) DO ...`` of one INSERT; no assignments mean DO NOTHING.
 
     Args:
-        place: where it stands.
+        place: where it is written.
         target: the columns in parentheses, which must be the primary key; none means any.
         assignments: columns and their new values, over the old row and ``excluded``.
         where: an old row for which it is not true stays.
@@ -106,7 +106,7 @@ def _newer(candidates: str, keys: str, versions: Sequence[str]) -> str:
 
 
 def old_and_excluded(relation: Relation) -> Scope:
-    """Return the names in DO UPDATE: a bare name is a column of the row that is there."""
+    """Return the names in DO UPDATE: a bare name is a column of the stored row."""
     old = [Visible(relation.name, Column(f"old.{c.name}", c.name, c.type)) for c in relation.visible]
     new = [Visible(EXCLUDED, Column(f"new.{c.name}", c.name, c.type), merged=True) for c in relation.visible]
     return Scope((*old, *(replace(each, starred=False) for each in new)))

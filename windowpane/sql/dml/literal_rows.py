@@ -51,7 +51,7 @@ class LiteralRows:
 
     Args:
         text: the script.
-        start: where its first row stands.
+        start: where its first row begins.
         end: behind its last row.
         ends: where each row ends.
     """

@@ -1,11 +1,11 @@
-"""The logical plan: relational operators over columns with ids, each able to say itself in DuckDB's SQL.
+"""The logical plan: relational operators over columns with ids, each of which has a form in DuckDB's SQL.
 
 The same plan is run as one query (``compile_plan``) and as operators over changelogs (``streaming``). Every node has
 
 - ``columns``, among them all columns of
 - ``key``: what identifies a row of its result (empty: there is at most one row),
-- ``append_only``: whether rows of its result, once there, stay,
-- ``watermarks``: the columns of which rows below a value can be told to come no more.
+- ``append_only``: whether rows of its result are never deleted,
+- ``watermarks``: the columns with a watermark: no row below it is inserted any more.
 """
 
 from windowpane.sql.nodes.base import Node, Order, Unary, Watermark, Watermarks, compile_plan, every_node, explain_plan

@@ -16,7 +16,7 @@ class Watermark:
     """How the watermark of a column follows from those of base relations: the least of all parts.
 
     Each part is (relation, DuckDB expression over ``{w}``, the relation's watermark). It is ``final`` if no change of any kind
-    comes behind it, which is so where the rows of its relations stay; else rows behind it can still be deleted.
+    arrives behind it, which is so where the rows of its relations stay; else rows behind it can still be deleted.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ class Watermark:
 
     @classmethod
     def least(cls, *watermarks: Watermark) -> Watermark:
-        """Return what all of several watermarks have passed."""
+        """Return the least of several watermarks."""
         parts = tuple(part for watermark in watermarks for part in watermark.parts)
         return cls(parts, all(watermark.final for watermark in watermarks))
 
@@ -33,7 +33,7 @@ class Watermark:
         return replace(self, final=False)
 
     def through(self, template: str) -> Watermark:
-        """Return the watermark of a monotonic expression over the column, ``{w}`` standing for it."""
+        """Return the watermark of a monotonic expression over the column, in which ``{w}`` is the column."""
         return replace(self, parts=tuple((relation, template.replace("{w}", f"({sql})")) for relation, sql in self.parts))
 
 
@@ -77,7 +77,7 @@ class Node(ABC):
 
     @property
     def detail(self) -> str:
-        """What ``EXPLAIN`` says behind its name."""
+        """What ``EXPLAIN`` writes behind its name."""
         return ""
 
     def column(self, column_id: str) -> Column:

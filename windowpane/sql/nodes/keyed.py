@@ -20,7 +20,7 @@ class Fold:
         argument: SQL of the argument, ``None`` for ``count(*)``.
         condition: SQL of ``FILTER``, ``None`` without.
         kept: the DuckDB type of the partial result.
-        takes_back: whether rows can be taken away again.
+        takes_back: whether rows can be retracted.
         combined: what combines two partial results, ``None`` where they are added.
     """
 
@@ -73,7 +73,7 @@ class Aggregate(Unary):
 class TopN(Unary):
     """The rows of each partition at places ``offset + 1`` to ``offset + limit``; ties of the last one too if ``with_ties``.
 
-    ``number`` is the column for the place, ``None`` if nobody wants it.
+    ``number`` is the column for the place, ``None`` if it is not read.
     """
 
     partition: tuple[str, ...] = field(kw_only=True)
@@ -108,7 +108,7 @@ class TopN(Unary):
 
 @dataclass(frozen=True)
 class TimeBound:
-    """A bound in time on matches: rows of one input match nothing to come once their ``sql`` is below ``watermark``.
+    """A bound in time on matches: rows of one input match no later row once their ``sql`` is below ``watermark``.
 
     Args:
         frees: the number of the input whose rows it is about.
@@ -129,8 +129,8 @@ class TimeBound:
 class Join(Node):
     """Rows of two inputs side by side; ``keys`` are pairs of columns that must be equal, ``residual`` what else must hold.
 
-    ``bounds`` are what ``residual`` says about time. ``by_arrival``: a row of the left side meets the rows of the right side that
-    are there when it comes, once.
+    ``bounds`` are the conditions of ``residual`` on time. ``by_arrival``: a row of the left side is joined once, with the rows
+    that the right side has when it arrives.
     """
 
     left: Node = field(kw_only=True)

@@ -1,4 +1,4 @@
-"""Nodes that handle each row alone, and where rows come from. They keep nothing."""
+"""Nodes that handle each row alone, and those that read rows. They have no state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class Values(Node):
-    """Rows written in the text: ``VALUES``, or the one row without columns of a SELECT without FROM."""
+    """Rows written in the SQL text: ``VALUES``, or the one row without columns of a SELECT without FROM."""
 
     rows: tuple[tuple[str, ...], ...] = ()
     label: ClassVar[str] = "Values"

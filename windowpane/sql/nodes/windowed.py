@@ -73,10 +73,10 @@ class Over(Unary):
 
 @dataclass(frozen=True)
 class TemporalFilter(Unary):
-    """The rows for which a condition holds at the moment that the clock says: they leave, or enter, as it moves.
+    """The rows for which a condition holds at the time of the clock: they leave, or enter, as it advances.
 
     ``possible`` is SQL for rows of which it holds or can hold some day, ``undecided`` for those on which a comparison with the
-    clock can still turn out otherwise; both have ``NOW`` in the place of the clock, as the condition has.
+    clock can still change; both have ``NOW`` in the place of the clock, as the condition has.
     """
 
     condition: Expr = field(kw_only=True)

@@ -1,9 +1,9 @@
 """From the plan that a query was bound to, to one that a view can be kept up to date by: the same rows, and little state.
 
-Binding says what a query means, clause by clause: a comma is a cross product, WHERE a filter above all of FROM. Here filters go
-down to the relations they are about (``filters``), inner joins get their keys and their order from the conditions around them
-(``clusters``), columns that nobody reads go (``pruning``), and what would still compare every row with every row is refused
-(``keyless``). A SELECT is not planned: DuckDB does that, and its answer is what the tests compare a view with.
+Binding says what a query means, clause by clause: a comma is a cross product, WHERE a filter above all of FROM. Here filters are
+pushed down to the relations they are about (``filters``), inner joins get their keys and their order from the conditions around
+them (``clusters``), unused columns are removed (``pruning``), and a plan that would still compare every row with every row is
+refused (``keyless``). A SELECT is not planned here: DuckDB plans it, and the tests compare a view with its result.
 """
 
 from windowpane.sql.optimize.filters import planned

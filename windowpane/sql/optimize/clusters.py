@@ -1,9 +1,9 @@
 """Inner joins beside one another, and the conditions on them, as one set: keys and order follow from the conditions.
 
 ``FROM a, b, c WHERE a.x = b.x AND b.y = c.y`` and the same with JOIN ... ON are one cluster of three relations. It is joined from
-left to right: next comes the first relation, in the order of FROM, that an equality ties to those joined so far. Relations that
-no equality ties to the others are joined without keys at the end, which ``keyless`` judges. Source of the rule: RisingWave joins
-by connectivity in the order of FROM, too; sizes are not known when a view is made.
+left to right: the next one is the first relation, in the order of FROM, that an equality ties to those joined so far. Relations
+that no equality ties to the others are joined without keys at the end, if ``keyless`` allows it. Source of the rule: RisingWave
+joins by connectivity in the order of FROM, too; sizes are not known when a view is made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def equal_keys(conditions: Sequence[Expr], left: Collection[str], right: Collect
         conditions: what must hold.
         left: the ids of one side.
         right: those of the other.
-        null_safe: which of the two there is already, ``None`` for none: ``=`` comes first.
+        null_safe: which of the two the join has already, ``None`` for none: then ``=`` is preferred.
     """
     for is_safe in (False, True) if null_safe is None else (null_safe,):
         word = "IS NOT DISTINCT FROM" if is_safe else "="
@@ -79,7 +79,7 @@ class Cluster:
         return alone + [part for each in self.conditions if each not in alone and (part := implied(each, names)) is not None]
 
     def joined(self, relations: Sequence[Node], ids: Ids) -> Node:
-        """Return the join of the relations, which ``about`` has been asked of already."""
+        """Return the join of the relations, after ``about`` was called for each of them."""
         rest = [each for each in self.conditions if not any(_is_about(each, _names(relation)) for relation in self.relations)]
         pieces: list[Node] = []
         waiting = list(relations)
@@ -150,7 +150,7 @@ def _joined(left: Node, right: Node, conditions: Sequence[Expr], ids: Ids) -> tu
 
 
 def as_before(node: Node, before: Node) -> Node:
-    """Return a node with the columns and the key that stood there before, in their order."""
+    """Return a node with the columns and the key of the one it replaces, in their order."""
     if node.columns == before.columns:
         return replace(node, key=before.key)
     return projected(node, before.columns, before.key)

@@ -39,7 +39,7 @@ def all_of(conditions: Sequence[Expr]) -> Expr | None:
 
 
 def factored(condition: Expr) -> list[Expr]:
-    """Return a condition as conjuncts: those that all branches of an OR have stand before it, ``(a AND b) OR (a AND c)``."""
+    """Return a condition as conjuncts: those that all branches of an OR have precede it, ``(a AND b) OR (a AND c)``."""
     branches = [conjuncts(branch) for branch in _disjuncts(condition)]
     if len(branches) == 1:
         return [condition]
@@ -65,7 +65,7 @@ def implied(condition: Expr, columns: Collection[str]) -> Expr | None:
 
 
 def ids_in(sql: str) -> set[str]:
-    """Return the column ids that SQL names; what stands in text literals is none."""
+    """Return the column ids that SQL names, outside of text literals."""
     return {found.replace('""', '"') for found in _TOKENS.findall(sql) if found}
 
 

@@ -1,11 +1,11 @@
-"""Filters go down: each condition to the lowest node that has its columns, where the rows it drops make no difference above.
+"""Filters are pushed down: each condition to the lowest node that has its columns, where the rows it drops do not matter above.
 
-What a node lets through, and why it is sound:
+Which conditions pass a node, and why this is sound:
 
-- each row alone (projections, windows of a row, elements of an array): a condition on what was there before;
-- groups, Top-N, OVER, sessions: a condition on columns that rows are put together by drops whole groups or partitions;
-- joins: a condition on one side, unless rows of that side come out without their columns (the other side of an outer join). Of
-  what stands behind ON, conditions on the side that an outer join may leave out go to that side;
+- each row alone (projections, windows of a row, elements of an array): a condition on columns of the input;
+- groups, Top-N, OVER, sessions: a condition on columns that rows are grouped by drops whole groups or partitions;
+- joins: a condition on one side, unless the result has rows without that side (the other side of an outer join). Of the
+  conditions of ON, those on the side that an outer join may leave out are pushed to that side;
 - unions and set operations: the same condition on each branch.
 """
 
@@ -123,7 +123,7 @@ def _kept(node: Node, conditions: Sequence[Expr]) -> Node:
 
 
 def _passes(node: Node, condition: Expr) -> bool:
-    """Whether a condition on the result of a node with one input may be asked of the input."""
+    """Whether a condition on the result of a node with one input may be checked on the input."""
     if isinstance(node, Project):
         return bool(condition.columns) and condition.columns <= {column.id for column in node.columns}
     return bool(condition.columns) and condition.columns <= _let_through(node)
@@ -142,7 +142,7 @@ def _let_through(node: Node) -> set[str]:
 
 
 def with_inputs(node: Node, *inputs: Node) -> Node:
-    """Return a node over other inputs with the same columns; watermarks that they have more than the old ones go through it."""
+    """Return a node over other inputs with the same columns; it passes on watermarks that the old inputs did not have."""
     if isinstance(node, Unary):
         changed = replace(node, input=inputs[0])
         return replace(changed, watermarks={**_gained(changed, inputs[0]), **node.watermarks})

@@ -1,6 +1,6 @@
 """Joins without keys: every change of one side meets every row of the other, so one of them must be small.
 
-Small is what has a bounded number of rows by its query (an aggregate without GROUP BY, a LIMIT, rows that stand in the text,
+Small is what has a bounded number of rows by its query (an aggregate without GROUP BY, a LIMIT, rows written in the SQL text,
 groups of booleans), and what was declared so: a table or view ``WITH (small = 'true')``, and what is made of such alone. Source
 of the rule: RisingWave refuses a nested-loop join in a streaming plan.
 """

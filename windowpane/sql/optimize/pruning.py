@@ -1,4 +1,4 @@
-"""Columns that nobody above reads go where they begin, so that state and batches hold only what is needed.
+"""Columns that no node above reads are removed where they begin, so that state and batches hold only what is needed.
 
 Every node keeps its key, which its rows are found by. What a node reads by position (unions, set operations) gets a projection
 below it that puts columns in their places; what keeps its input gets one that leaves out the rest.
@@ -58,7 +58,7 @@ def pruned(node: Node, needed: Collection[str] | None = None) -> Node:
 
 
 def _wanted(node: Node, needed: Collection[str]) -> set[str]:
-    """Return what stays of a node: one column at least, since a row must be of something."""
+    """Return the columns of a node that stay: at least one, since a row must have a column."""
     return set(needed) | set(node.key) or {node.columns[0].id}
 
 

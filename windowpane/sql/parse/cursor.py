@@ -71,7 +71,7 @@ class Cursor:
         return token
 
     def take(self, *words: str) -> bool:
-        """Go past ``words`` if they come next."""
+        """Go past ``words`` if they are next."""
         if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
             self._at += len(words)
             return True
@@ -83,7 +83,7 @@ class Cursor:
             raise self.syntax_error(f"expected {word}, found {self._found()}.")
 
     def expect_end(self) -> None:
-        """Refuse what is left."""
+        """Refuse tokens behind the statement."""
         if self._at < len(self._tokens):
             raise self.syntax_error(f"expected the end of the statement, found {self._found()}.")
 
@@ -106,7 +106,7 @@ class Cursor:
         return token.text if token.token_type in _NAMED else token.text.lower()
 
     def names(self) -> tuple[str, ...]:
-        """Return the names in parentheses that come next."""
+        """Return the names in parentheses that are next."""
         self.expect("(")
         names = [self.name()]
         while self.take(","):
@@ -115,7 +115,7 @@ class Cursor:
         return tuple(names)
 
     def index_columns(self) -> list[tuple[str, str]]:
-        """Return the items of an index, each with the column it begins with; the order of each is passed over."""
+        """Return the items of an index, each with the column it begins with; the order of each is ignored."""
         items: list[tuple[str, str]] = []
         self.expect("(")
         while not items or self.take(","):
@@ -126,7 +126,7 @@ class Cursor:
         return items
 
     def options(self) -> dict[str, str]:
-        """Return ``WITH (name = value, ...)`` if it comes next."""
+        """Return ``WITH (name = value, ...)`` if it is next."""
         options: dict[str, str] = {}
         if not self.take("WITH"):
             return options
@@ -172,7 +172,7 @@ class Cursor:
         raise self.syntax_error("a parenthesis is closed that was never opened.")
 
     def until(self, *words: str) -> list[Token]:
-        """Return the tokens before the first of ``words``, or phrases, outside parentheses, or all that are left."""
+        """Return the tokens before the first of ``words``, or phrases, outside parentheses, or all further ones."""
         start, depth = self._at, 0
         while self._at < len(self._tokens):
             word = self.peek()
@@ -198,11 +198,11 @@ class Cursor:
         return any(all(self.peek(ahead) == word for ahead, word in enumerate(phrase)) for phrase in phrases)
 
     def parse_until(self, *words: str) -> exp.Expr:
-        """Return what stands before the first of ``words`` outside parentheses, parsed."""
+        """Return the text before the first of ``words`` outside parentheses, parsed."""
         return self._parse(self.until(*words))
 
     def parse_items(self) -> exp.Select:
-        """Return the select list behind the word that comes next, parsed; the word stands for SELECT."""
+        """Return the select list behind the next word, parsed as if the word were SELECT."""
         word = self.skip()
         select = Token(TokenType.SELECT, "SELECT", word.line, word.col, word.start, word.end)
         items = self._parse([select, *self.until()])

@@ -1,4 +1,4 @@
-"""Which parts of parsed queries the binder reads: what else the parser understood is refused, so that nothing is passed over.
+"""Which parts of parsed queries the binder reads: what else the parser understood is refused, so that nothing is ignored.
 
 The parser knows many dialects, and keeps what it reads as arguments of a node (``TABLESAMPLE`` of a table, ``EXCEPT`` of a star).
 A node that is not listed here is one that the binder refuses itself, or one without such arguments.
@@ -68,7 +68,7 @@ _INSTEAD = "Nothing here does the same; the SQL reference has what there is."
 
 
 def refuse_unread(tree: exp.Expr, text: Text) -> None:
-    """Refuse a query or expression with a part that nobody reads.
+    """Refuse a query or expression with a part that the binder does not read.
 
     Raises:
         UnsupportedSqlError: with the place of the part.

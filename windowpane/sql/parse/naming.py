@@ -31,7 +31,7 @@ def check_columns(relation: str, names: Sequence[str], place: Place) -> None:
     """Refuse names of the columns of a table or materialized view.
 
     Raises:
-        SqlNameError: one is empty, is windowpane's own or PostgreSQL's, or stands there twice, perhaps in other case.
+        SqlNameError: one is empty, is windowpane's own or PostgreSQL's, or appears twice, perhaps in other case.
     """
     for index, name in enumerate(names):
         _check_length(name, place)

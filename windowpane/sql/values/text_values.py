@@ -1,4 +1,4 @@
-"""Text literals as values of a type, as SQL: what a text means is settled when it is bound, if it can be. Instants as text."""
+"""Text literals as values of a type, as SQL: what a text means is decided when it is bound, if possible. Instants as text."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """EMIT ON WINDOW CLOSE over a join whose result has no column with a watermark: when a row of it is final.
 
-A row of one side is final once the watermark of the other side says that nothing to come can match it: behind a bound in time
+A row of one side is final once, by the watermark of the other side, no later row can match it: behind a bound in time
 (``r.at <= l.at + INTERVAL '1 minute'``: when ``l.at`` and a minute are behind the watermark of ``r.at``), or behind a key that
 both watermarks have passed (``l.window_end = r.window_end``). Pairs never change, and a row that an outer, semi or anti join
-gives by itself does not change from then on. So each side gets hidden columns, the *ends* of its rows, for which results wait.
+returns by itself does not change from then on. So each side gets hidden columns, the *ends* of its rows, for which results wait.
 
-A NULL where a bound should be matches nothing: such a row is final when it comes.
+A bound that is NULL matches nothing: such a row is final when it arrives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = {"inner": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1
 
 
 def closing_join(node: Node, ids: Ids) -> Node | None:
-    """Return a plan whose rows come out once they are final, ``None`` if it is no join, or nothing says when they are."""
+    """Return a plan whose rows are emitted once they are final, ``None`` if it is no join, or nothing says when they are."""
     found = _with_ends(node, ids)
     if found is None:
         return None

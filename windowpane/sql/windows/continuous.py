@@ -1,4 +1,4 @@
-"""INSERT INTO ... SELECT runs once. In Flink it goes on, so where a stream is read or a sink written, it is refused.
+"""INSERT INTO ... SELECT runs once. In Flink it is continuous, so where a stream is read or a sink written, it is refused.
 
 A stream is a source, a table with a connector or with a watermark, or a plain view over one; a window table function with a
 DESCRIPTOR is Flink's, too. Over other tables and materialized views the statement copies rows once, as in PostgreSQL.
@@ -24,7 +24,7 @@ def refuse_pipeline(statement: Insert, catalog: Catalog) -> None:
     """Refuse an INSERT that is a continuous job in Flink.
 
     Raises:
-        UnsupportedSqlError: it writes into a sink, or its query reads a stream; with the statements that go on.
+        UnsupportedSqlError: it writes into a sink, or its query reads a stream; with the statements that are continuous.
     """
     what = _why_continuous(statement, catalog)
     if what is not None:

@@ -1,9 +1,9 @@
-"""EMIT ON WINDOW CLOSE: turns a plan into one that emits each row once, when the watermark says that it will not change.
+"""EMIT ON WINDOW CLOSE: turns a plan into one that emits each row once, when by its watermark it will not change any more.
 
-An OVER window gets a sort on its order column below it, and emits by itself; it then has no watermark for what comes after.
-Any other plan gets a sort at its root: a row comes out as soon as one of its columns is behind that column's watermark, which
-is enough for it not to change any more (the steps of CUMULATE share their start and are told apart by their end). A join without
-such a column in its result waits for what says that its rows are final (``close_joins``). Source of the rules: RisingWave's
+An OVER window gets a sort on its order column below it, and emits by itself; its result then has no watermark.
+Any other plan gets a sort at its root: a row is emitted as soon as one of its columns is behind that column's watermark, which
+is enough for it not to change any more (the steps of CUMULATE share their start and differ in their end). A join without such a
+column in its result waits until its rows are final (``close_joins``). Source of the rules: RisingWave's
 planner, which takes the first of such columns.
 """
 
@@ -36,7 +36,7 @@ def emit_on_close(node: Node, text: Text, query: exp.Expr, places: Mapping[str, 
         node: the plan.
         text: the text it was written in.
         query: the whole query, for places.
-        places: where calls over windows stand, by id of their column.
+        places: where calls over windows are written, by id of their column.
         ids: gives columns their ids.
 
     Raises:

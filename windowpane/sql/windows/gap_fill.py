@@ -1,9 +1,9 @@
 """``GAP_FILL(relation, time, interval, ...)``: the rows of a relation, and rows between those further apart than an interval.
 
-A row is put after the one before it, of its partition, by ``lag``. Between the two stand the moments ``before + interval``,
-``before + 2 * interval`` and so on, as far as they lie before the row: those are the rows that are filled in, and behind them
-comes the row itself. So a row that comes late, changes or goes changes the rows up to its neighbours, and on window close a row
-and those before it come out when the watermark has passed it. Source of the rules: RisingWave's GAP_FILL.
+``lag`` finds the row before each row, in its partition. Rows are filled in at the moments ``before + interval``,
+``before + 2 * interval`` and so on, as far as they lie before the row; the row itself follows. So a row that is inserted late,
+updated or deleted changes the rows up to its neighbours, and on window close a row and those filled in before it are emitted when
+the watermark has passed it. Source of the rules: RisingWave's GAP_FILL.
 """
 
 from __future__ import annotations

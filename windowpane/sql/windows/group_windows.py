@@ -1,9 +1,9 @@
 """Flink's older form of windows: ``GROUP BY TUMBLE(at, INTERVAL '1' HOUR)``, HOP and SESSION, with TUMBLE_START and its kin.
 
-The window function stands among the keys of GROUP BY, over the rows that FROM and WHERE give. It is the window table function of
+The window function is one of the keys of GROUP BY, over the rows of FROM and WHERE. It is the window table function of
 that name below the groups, and the keys are the bounds of its windows; sessions are those of rows that agree in the other keys.
 ``TUMBLE_START(at, INTERVAL '1' HOUR)`` and ``_END`` are the bounds, ``_ROWTIME`` is the last millisecond. Source of the rules:
-Flink's group window aggregation, which stands beside its window table functions in streaming SQL.
+Flink's group window aggregation, which streaming SQL has beside its window table functions.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str
 class SetCalls:
     """The functions that return rows in the select list of one SELECT.
 
-    Each row is there once for each element of the longest of them; the others are NULL where they have fewer, as in PostgreSQL.
+    Each row is returned once for each element of the longest of them; the others are NULL where they have fewer (PostgreSQL).
     """
 
     def __init__(self, text: Text, ids: Ids) -> None:
@@ -81,7 +81,7 @@ class SetCalls:
         """Return the column of what a call returns.
 
         Raises:
-            SqlError: it stands where rows cannot be returned.
+            SqlError: it is written where rows cannot be returned.
         """
         name = str(tree.this).lower()
         above = tree.parent

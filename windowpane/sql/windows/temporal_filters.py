@@ -1,7 +1,7 @@
-"""``now()`` in the WHERE of a view: a temporal filter, of which rows leave, or enter, as the clock moves.
+"""``now()`` in the WHERE of a view: a temporal filter, whose result rows leave, or enter, as the clock advances.
 
 A condition may compare an expression over the row with one that rises with ``now()``, in any place among ANDs and ORs:
-``at > now() - INTERVAL '1 hour'`` lets a row go an hour after its time, ``at < now() - INTERVAL '1 minute'`` lets it in a minute
+``at > now() - INTERVAL '1 hour'`` removes a row an hour after its time, ``at < now() - INTERVAL '1 minute'`` adds it a minute
 after. Both sides must be apart: ``now() - at < INTERVAL '1 hour'`` is refused. Source of the rule: RisingWave's temporal filters.
 """
 
@@ -43,7 +43,7 @@ def in_time(node: Node, condition: Expr, tree: exp.Expr, text: Text) -> Node:
         node: the rows.
         condition: the condition, with ``NOW`` in the place of the clock.
         tree: the condition as parsed, for places.
-        text: the text it stands in.
+        text: the text that has it.
 
     Raises:
         SqlError: it is not of the form that says when a row leaves and enters.
@@ -91,7 +91,7 @@ def _possible(condition: Expr, tree: exp.Expr, text: Text) -> str:
 
 
 def _undecided(condition: Expr) -> str:
-    """Return when one of the comparisons with the clock can still turn out otherwise."""
+    """Return when one of the comparisons with the clock can still change."""
     parts = []
     for leaf in _leaves(condition):
         if NOW in leaf.sql:

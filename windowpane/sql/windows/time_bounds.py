@@ -1,8 +1,8 @@
 """Bounds in time between both sides of a join: ``l.at >= r.at - INTERVAL '5 minutes'``.
 
-With such a bound the watermark of one side says which rows of the other nothing can match any more: where ``low <= high`` holds
-for every match, ``low`` rises with a column of one side, and that side's watermark makes ``low`` of all rows to come greater than
-the ``high`` of a row, the row has had its matches.
+With such a bound the watermark of one side shows which rows of the other no later row can match: where ``low <= high`` holds for
+every match, ``low`` rises with a column of one side, and by that side's watermark ``low`` of all later rows is greater than the
+``high`` of a row, the row has had its matches.
 """
 
 from __future__ import annotations

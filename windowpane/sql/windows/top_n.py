@@ -27,7 +27,7 @@ _MIRRORED: dict[_Kind, _Kind] = {
 
 
 def rewrite(node: Node, conditions: list[exp.Expr], binder: ScalarBinder) -> tuple[Node, list[exp.Expr]]:
-    """Return a node with the conditions on its number moved into a Top-N, and the conditions that are left."""
+    """Return a node with the conditions on its number moved into a Top-N, and the other conditions."""
     found = _numbered(node)
     if found is None:
         return node, conditions

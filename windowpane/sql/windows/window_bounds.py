@@ -50,7 +50,7 @@ def fixed_bounds(name: str, size: int, step: int, offset: int) -> WindowBounds:
 
 
 def calendar_bounds(windows: CalendarWindows) -> WindowBounds:
-    """Return the bounds of windows of a calendar; of those that end where another one does only one is there."""
+    """Return the bounds of windows of a calendar; of windows with the same end only one counts."""
     if windows.step_micros:
         return _within_periods(windows)
     size = windows.size
