@@ -155,7 +155,7 @@ def test_explain_says_what_runs_and_why():
     assert "on: rows fold before the shuffle, those that may be late come whole" in text
     unforeseen = dataclasses.replace(late, foresees_watermark=False)
     text = explain(unforeseen, compile_program(unforeseen, TYPES, ("k", "v", "t")), "3 buckets, 3 cores")
-    assert "off: late rows are asked for whole, and no task knows how far the watermark may have come" in text
+    assert "off: late rows are an output, and needed whole: no task knows a bound of the watermark" in text
 
 
 def test_the_planner_takes_the_row_engine_where_no_other_is_exact_and_says_why():

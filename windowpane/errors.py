@@ -277,7 +277,7 @@ class EndlessTimerError(WindowpaneError):
     def __init__(self, trigger: object, key: object, window: object, firings: int) -> None:
         """Name the trigger, the key and the window."""
         super().__init__(
-            f"{trigger!r} goes on registering timers that are already due, and fired {firings:,} of them again within one "
+            f"{trigger!r} keeps registering timers that are already due, and fired {firings:,} of them again within one "
             f"advance of the clock, the last one for key {key!r} in {window}. A periodic trigger on a global window never "
             "reaches the end of a bounded stream, and a trigger must not register the timer it was called for, nor an earlier "
             "one: use time windows, or a count or end-of-stream trigger."
@@ -410,7 +410,8 @@ class UnexpectedError(WindowpaneError):
         first = str(error).split("\n")[0]
         super().__init__(
             f"{type(error).__name__}: {first}. This is a mistake of windowpane's, not of yours: please report it, with the "
-            f"statement and the tables it names. Nothing of the statement was kept, and the session goes on. It was: {statement}"
+            "statement and the tables it names. Nothing of the statement was kept, and the session can be used further. It was: "
+            f"{statement}"
         )
         self.statement = statement
 
@@ -525,7 +526,7 @@ class EndedStreamError(WindowpaneError):
         super().__init__(
             f"checkpoint {checkpoint!r} belongs to a stream that flush_at_end=True has ended: all of its windows are written, "
             "and rows that came now would be late for them. To read the whole input again, start with a new checkpoint and new "
-            "outputs. Where rows go on coming, leave flush_at_end out: later rows, or heartbeats, close the windows."
+            "outputs. Where more rows will arrive, leave flush_at_end out: later rows, or heartbeats, close the windows."
         )
         self.checkpoint = checkpoint
 
@@ -537,7 +538,7 @@ class HistoryAfterStartError(WindowpaneError):
         """Name the checkpoint, if it is known, and the ways out."""
         which = "this checkpoint" if checkpoint is None else f"checkpoint {checkpoint!r}"
         super().__init__(
-            f"history= is what a query begins with, and {which} has begun already. To go on from it, leave history= and cut= "
+            f"history= is what a query begins with, and {which} has begun already. To continue from it, leave history= and cut= "
             "out: a history that it began with is in its state. To begin with another one, start with a new checkpoint."
         )
         self.checkpoint = checkpoint
@@ -611,7 +612,7 @@ class NeverClosesError(InvalidSpecError):
 
     def __init__(self, call: object, reason: str) -> None:
         """Name the call, why it never closes, and the way out."""
-        super().__init__(f"{call}: {reason}, so a row would never come out. Bound the frame, or emit on update.")
+        super().__init__(f"{call}: {reason}, so a row would never be emitted. Bound the frame, or emit on update.")
 
 
 def _shown(row: object) -> object:
@@ -628,7 +629,7 @@ class InconsistentChangeError(WindowpaneError, ValueError):
         """Name the change, the row and what contradicts it."""
         super().__init__(
             f"{change} of {_shown(row)!r}: {reason}. The input is no sound changelog, or its key does not identify rows: mend "
-            'it, or set on_inconsistent="warn" to count such changes and go on.'
+            'it, or set on_inconsistent="warn" to count such changes and continue.'
         )
 
 
@@ -669,7 +670,7 @@ class UnreadableFileError(WindowpaneError, ValueError):
         """Name the file, the format and what Arrow says."""
         super().__init__(
             f"{path} cannot be read as {format}: {error}. Mend the file or move it away, or mend the schema; its batch was not "
-            "committed, and the query goes on from there."
+            "committed, and the query continues from there."
         )
         self.path = path
 

@@ -41,5 +41,5 @@ def test_each_flight_has_the_weather_of_its_departure(spark: Any, tmp_path: Path
     assert weather.describe(counted, 6) == "5 flights with their weather · 5 rows held"
     assert weather.describe([], 0) == "0 flights with their weather · 0 rows held"
     weather.conclude(Console(file=terminal, width=120), summary, tmp_path)
-    assert f"{summary.rows:,} of {summary.rows:,} flights came out, {summary.rows:,} with the reading" in terminal.getvalue()
+    assert f"{summary.rows:,} of {summary.rows:,} flights were joined, {summary.rows:,} with the reading" in terminal.getvalue()
     assert sum(count for _, count, *_ in summary.by_visibility) == summary.rows

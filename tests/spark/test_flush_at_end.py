@@ -134,7 +134,7 @@ def test_what_is_refused(spark: Any, feed: Feed, tmp_path: Path) -> None:
     with pytest.raises(InvalidSpecError, match="a path without"):
         result.start(main=where["main"], checkpoint="runs [1]", trigger=NOW, flush_at_end=True)
     chain = result.window_all(TEN).aggregate(v=wp.sum("v"))
-    with pytest.raises(InvalidSpecError, match=r"go on to another.*heartbeat='column'"):
+    with pytest.raises(InvalidSpecError, match=r"are the input of another.*heartbeat='column'"):
         chain.start(**where, trigger=NOW, flush_at_end=True)
     own = wp.stream(feed.stream(spark), event_time="t", watermark=wp.Watermarks.bounded("1 second").per_key())
     with pytest.raises(InvalidSpecError, match="each key ends by itself"):

@@ -91,7 +91,7 @@ def test_explain_says_that_rows_come_whole_where_a_faster_stream_may_raise_the_w
     assert "on: rows fold before the shuffle" in explained("5 seconds")
     spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "MAX")
     try:
-        assert "off: late rows are asked for whole, and no task knows" in explained("5 seconds")
+        assert "off: late rows are an output, and needed whole: no task knows" in explained("5 seconds")
         assert "on: rows fold before the shuffle" in explained(own)  # Spark's policy says nothing of it
     finally:
         spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
@@ -101,7 +101,7 @@ def test_rows_come_whole_where_a_task_may_run_again_on_another_executor(spark: A
     monkeypatch.setattr(source, "is_local", lambda _: False)
     for watermark in ("5 seconds", wp.Watermarks.bounded("5 seconds").at_once()):
         explained = totals(Feed(tmp_path).stream(spark), watermark, tmp_path / "seen").explain()
-        assert "off: late rows are asked for whole, and no task knows" in explained
+        assert "off: late rows are an output, and needed whole: no task knows" in explained
 
 
 def test_static_rows_fold_all(spark: Any, tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_what_cannot_be_joined_is_refused(spark: Any, tmp_path: Path) -> None:
         (lambda: near.where(wp.col("v") > 1).df, ConditionError, "of no side"),
         (lambda: wp.as_of(clicks, buys).on("k").match("forward").df, NeverClosesError, "tolerance="),
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="w").df, UnknownColumnError, "of the left side"),
-        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key=()), InvalidSpecError, "tell left rows apart"),
+        (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key=()), InvalidSpecError, "identify left rows"),
         (lambda: wp.as_of(clicks, buys).on("k").by_arrival().emit_on_update(key="v"), UnsupportedJoinError, "final"),
         (lambda: wp.as_of(clicks, buys).on("k").match().emit_on_update(key="v").key_by("k"), InvalidSpecError, "a changelog"),
         (lambda: hour.trigger(wp.CountTrigger.of(1)).df, UnsupportedJoinError, "trigger.*co_group"),

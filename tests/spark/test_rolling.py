@@ -95,7 +95,7 @@ def test_ticks_are_corrected_for_late_rows(spark: Any, tmp_path: Path) -> None:
         ("a", just_before(5), 5, 0),
         ("a", just_before(10), 6, 1),
     ]
-    assert "come out again" in asked.emit("tick", corrections=True).explain()
+    assert "are emitted again" in asked.emit("tick", corrections=True).explain()
 
 
 STATIC = [("a", 1, 5), ("a", 3, 1), ("b", 2, 7), (None, 14, 2)]

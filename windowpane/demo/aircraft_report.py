@@ -17,7 +17,7 @@ def introduce(console: Console, replay: Replay) -> None:
     console.print(
         f"\n[bold]{replay.flights - replay.cancelled:,} of these flights again, by aircraft[/bold]: OVER (PARTITION BY tailnum "
         "ORDER BY scheduled).\nEach flight gets the delay with which its aircraft arrived before (lag), and the one with which "
-        "it departs next (lead).\nThe latter comes later, so results come out on update, as a changelog."
+        "it departs next (lead).\nThe latter is known later, so results are emitted on update, as a changelog."
     )
 
 

@@ -151,6 +151,6 @@ def conclude(console: Console, summary: WeatherSummary, out: Path) -> None:
         table.add_row(miles, f"{count:,}", "NULL" if delay is None else f"{delay:.1f} min", f"{cancelled:.1%}")
     console.print(table)
     console.print(
-        f"{summary.rows:,} of {summary.expected:,} flights came out, {summary.equal:,} with the reading that DuckDB says."
+        f"{summary.rows:,} of {summary.expected:,} flights were joined, {summary.equal:,} with the reading that DuckDB says."
     )
     console.print(f"Parquet: [bold]{out / 'weather'}[/bold]")

@@ -267,7 +267,7 @@ class AsOfJoin(Join):
         """
         names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else ()
         if not names or not all(isinstance(name, str) and name for name in names):
-            raise InvalidSpecError(f"emit_on_update(key={key!r}): it takes the names of columns that tell left rows apart.")
+            raise InvalidSpecError(f"emit_on_update(key={key!r}): it takes the names of columns that identify left rows.")
         return self._with(updates=names)
 
 

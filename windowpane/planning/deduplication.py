@@ -45,7 +45,7 @@ class DeduplicationPlan:
             )
         if not self.is_event_time and (self.settings.late_tag is not None or self.settings.allowed_lateness):
             raise InvalidSpecError(
-                "no row is late by the clock: leave out allowed_lateness and side_output_late_data, or go by event time with "
+                "no row is late by the clock: leave out allowed_lateness and side_output_late_data, or use event time with "
                 "by='event_time'."
             )
 
@@ -61,7 +61,7 @@ class DeduplicationPlan:
 
     def explain(self, engine: str, reason: str, buckets: str) -> str:
         """Return the plan as text, with the engine that runs it, and why it is this one."""
-        first = "first: a row comes out if none of its key that came out is near"
+        first = "first: a row is emitted if none of its key that was emitted is near"
         last = "last: the newest of rows of a key that are near each other, as a changelog"
         lines = [
             "Deduplication",

@@ -56,9 +56,9 @@ def combiner_refusal(program: Program) -> str | None:
     if engine.combining_refusal is None:
         return f"the {program.engine} engine takes every row"
     if program.late_output is not None and not engine.folds_punctual:
-        return "late rows are asked for whole"
+        return "late rows are an output, and needed whole"
     if program.late_output is not None and not program.foresees_watermark:
-        return "late rows are asked for whole, and no task knows how far the watermark may have come"
+        return "late rows are an output, and needed whole: no task knows a bound of the watermark"
     if program.upstream is not Upstream.SOURCE:
         return "rows of an earlier window are late one by one"
     if program.spec.evictor is not None:

@@ -80,17 +80,17 @@ class JoinRequest:
         set_ = {"trigger": self.trigger, "evictor": self.evictor, "refine": None if self.refine == "last" else self.refine}
         for name, part in set_.items():
             if part is not None and self.co_group is None:
-                raise UnsupportedJoinError(f"{name}({part!r})", "a join fires at the end of windows; co_group goes by others")
+                raise UnsupportedJoinError(f"{name}({part!r})", "a join fires at the end of windows; co_group takes others")
         joins = self.how != "inner" or self.condition is not None or self.columns != (("*", None),)
         if self.co_group is not None and joins:
-            raise UnsupportedJoinError("co_group", "its function says what comes out: leave out how, where and select")
+            raise UnsupportedJoinError("co_group", "its function makes the results: leave out how, where and select")
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before any DataFrame is looked at."""
         if not isinstance(self.match, WindowMatch):
             check_join(self.match, self.how)
         if isinstance(self.match, ArrivalMatch) and self.updates:
-            raise UnsupportedJoinError("by_arrival", "left rows come out at once and are final: leave out emit_on_update")
+            raise UnsupportedJoinError("by_arrival", "left rows are emitted at once and are final: leave out emit_on_update")
         if isinstance(self.match, ArrivalMatch) and (any(self.late) or self.settings.allowed_lateness):
             raise UnsupportedJoinError(
                 "by_arrival", "no row of a join by arrival is late: leave out side_output_late_data and allowed_lateness"
@@ -198,7 +198,7 @@ class JoinPlan:
             return {"held left": left, "held right": _reached(lateness - match.lower, "their time")}
         if isinstance(match, ArrivalMatch):
             return {
-                "held left": "not at all: they come out at once",
+                "held left": "not at all: they are emitted at once",
                 "held right": "the last of each key, for ever",
             }
         wait = lateness + (0 if match.direction == "backward" else match.tolerance or 0)
@@ -242,7 +242,7 @@ def _passed_text(program: JoinProgram) -> str:
     delay = program.held_back
     if delay is None:
         if isinstance(program.match, ArrivalMatch):
-            return "no watermark: left rows come out whatever their time is"
+            return "no watermark: left rows are emitted whatever their time is"
         return "no watermark: padded rows may stay behind it without a limit"
     return "the watermark" if not delay else f"the watermark less {format_micros(delay)}"
 

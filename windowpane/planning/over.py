@@ -148,7 +148,7 @@ class OverPlan:
     def _check_close(self) -> None:
         if not self.append_only:
             raise InvalidSpecError(
-                f"emit_on_window_close: the input is a changelog (it has {CHANGE_TYPE!r}), and a row that came out cannot be "
+                f"emit_on_window_close: the input is a changelog (it has {CHANGE_TYPE!r}), and a row that was emitted cannot be "
                 "taken back. Use emit_on_update, or drop that column if all rows are inserts."
             )
         for each in self.calls:

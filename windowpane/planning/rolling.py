@@ -146,7 +146,7 @@ _EMIT_TEXT = {
 }
 
 
-_CORRECTIONS_TEXT = "; ticks that a late row changes come out again, with a revision of 1, 2, ..."
+_CORRECTIONS_TEXT = "; ticks that a late row changes are emitted again, with a revision of 1, 2, ..."
 
 
 def _call_text(call: RollingCall) -> str:

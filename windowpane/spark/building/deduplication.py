@@ -66,7 +66,7 @@ def build_deduplication(
 def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
     if source.upstream is not None:
         raise InvalidSpecError(
-            "deduplicate takes rows of a DataFrame. For the results of a window, go on from theirs: "
+            "deduplicate takes rows of a DataFrame. For the results of a window, continue with them: "
             "wp.stream(result.df, event_time='window_end').key_by(...).deduplicate(...)."
         )
     if CHANGE_TYPE in columns:
@@ -78,7 +78,7 @@ def _check(source: Source, plan: DeduplicationPlan, columns: list[str]) -> None:
         return
     if source.event_time is None:
         raise InvalidSpecError(
-            "deduplicate goes by event time, and none is named: wp.stream(df, event_time='at', watermark='10 minutes'), or go by "
+            "deduplicate needs event time, and none is named: wp.stream(df, event_time='at', watermark='10 minutes'), or use "
             "the clock with deduplicate(..., by='clock')."
         )
     if source.watermark is not None and source.watermark.of_each_key:

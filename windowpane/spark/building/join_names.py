@@ -121,7 +121,7 @@ class JoinNames:
             if name.name not in self._visible[name.side]:
                 raise UnknownColumnError(name.name, f"{role}: {name.side} side", self._visible[name.side])
             if name.side == "right" and self._request.how in LEFT_ONLY:
-                raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, but {name!r} was asked for.")
+                raise InvalidSpecError(f"{role}: a {self._request.how} join has left columns only, and {name!r} is none.")
 
     def _carried(self, side: Side) -> tuple[str, ...]:
         """Return the columns that a side needs: keys, those of the result, what the match reads; all for late rows and gaps."""

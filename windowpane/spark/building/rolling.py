@@ -217,7 +217,7 @@ def _labelled(
 def _checked(source: Source, request: RollingRequest) -> str:
     """Return the name of the event time of a source that features can be made of."""
     if source.event_time is None:
-        raise InvalidSpecError("rolling features go by event time: name the column with wp.rolling(df, event_time=...).")
+        raise InvalidSpecError("rolling features need event time: name the column with wp.rolling(df, event_time=...).")
     if not request.keys:
         raise InvalidSpecError("rolling features are those of a key: name it with .by('card').")
     if CHANGE_TYPE in source.dataframe.columns:

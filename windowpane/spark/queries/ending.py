@@ -58,8 +58,8 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: Mapping[st
         )
     if len(built.operators) > 1 or any(source.upstream is not None for source in built.sources):
         raise InvalidSpecError(
-            "flush_at_end=True closes the windows of one operator, and here the results of one go on to another, whose state "
-            f"does not have them yet. {_HEARTBEAT}"
+            "flush_at_end=True closes the windows of one operator, and here the results of one are the input of another, whose "
+            f"state does not have them yet. {_HEARTBEAT}"
         )
     own = built.source.own_watermark
     if own is not None and own.of_each_key:

@@ -1,6 +1,6 @@
 """Failures of the function that writes a batch, as short texts with the good line first.
 
-Python hands Spark what the function raises as text. Where Spark is asked to stop, it looks by a regular expression through the
+Python hands Spark what the function raises as text. When Spark stops a query, it looks by a regular expression through the
 text of a job that was interrupted meanwhile; the texts of such errors, with two languages' stack traces, overflow its stack.
 """
 

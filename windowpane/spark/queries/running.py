@@ -49,7 +49,7 @@ def start(
         check_flush(built, checkpoint, trigger or {})
     if checkpoint is None:
         logging.getLogger(__name__).warning(
-            "no checkpoint was given, so this query cannot be restarted: its state is gone when it ends. Say "
+            "no checkpoint was given, so this query cannot be restarted: its state is deleted when it ends. Say "
             "start(checkpoint='...') to keep it."
         )
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
@@ -99,7 +99,7 @@ def _check_trigger(trigger: Any) -> None:
         return
     raise InvalidSpecError(
         f"trigger={trigger!r}: say {{'processingTime': '10 seconds'}} for a batch that often, {{'availableNow': True}} for a run "
-        "that takes what is there, and ends. When windows fire is said to .trigger(...) before the function."
+        "that takes the rows that have arrived, and ends. When windows fire is said to .trigger(...) before the function."
     )
 
 

@@ -104,7 +104,7 @@ class Buckets:
         _warned.add(self)
         logging.getLogger(__name__).warning(
             "%d buckets (%s) for %d cores: every batch runs a task for each, and most will be empty. Set %s to the number of "
-            "cores before the first start; a checkpoint goes on with the number it began with.",
+            "cores before the first start; a checkpoint keeps the number it began with.",
             self.number,
             PARTITIONS,
             self.cores,

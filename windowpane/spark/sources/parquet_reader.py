@@ -215,7 +215,7 @@ def _are_coded(file: ParquetFile, name: str | None) -> bool:
     """Whether all row groups of a file hold the texts of a column once each, as far as its size shows.
 
     A writer gives that up, and writes the texts themselves, where too many differ; the file does not say whether it did.
-    Arrow codes texts that are written out, which takes longer than to group them by their letters.
+    Arrow codes texts that are written out, which takes longer than to group them as texts.
     """
     if name is None or _file_type(file, name) not in (pa.string(), CODED):
         return False
