@@ -1,4 +1,4 @@
-"""Rows that Python makes: for ``stream`` and ``over`` as a DataFrame is, and without the way to the JVM and back.
+"""Rows that Python makes: for ``stream`` and ``over`` in place of a DataFrame, without the way to the JVM and back.
 
 A source that Python understands better than Spark (messages in bytes, files that Arrow reads) is mapped to rows here. Whatever
 follows in one program, keys, event time, aggregates by name, is encoded in the same Python stage.
@@ -57,8 +57,9 @@ def read_in_arrow(
 ) -> ArrowRows:
     """Read files by Arrow in Python, for ``stream`` and ``over``: new files of a folder as they arrive, or those that it holds.
 
-    Spark finds the files, hands over their contents and keeps account of them, as of any file source; Arrow reads them in the
-    Python stage that encodes the rows. A file is read whole by one task: several files a batch keep several cores busy.
+    Spark finds the files, hands over their contents and records them in the checkpoint, as those of any file source; Arrow reads
+    them in the Python stage that encodes the rows. A file is read whole by one task: several files a batch keep several cores
+    busy.
 
     Args:
         spark: the session.
@@ -68,7 +69,7 @@ def read_in_arrow(
         header: for CSV, whether the first line names the columns; else they are those of the schema, in its order.
         delimiter: for CSV, the separator of values.
         null: for CSV, how NULL is written.
-        streaming: whether new files are awaited.
+        streaming: whether to wait for new files.
         options: of Spark's file source, such as ``maxFilesPerTrigger``, ``pathGlobFilter`` or ``latestFirst``.
 
     Returns:
@@ -76,7 +77,8 @@ def read_in_arrow(
 
     Raises:
         InvalidSpecError: the schema is not understood, or Arrow does not read the format.
-        UnreadableFileError: when the query runs and a file is not what it should be; Spark's reader would have made NULLs of it.
+        UnreadableFileError: when the query runs and a file does not fit the format or the schema; Spark's reader would have made
+            NULLs of it.
 
     Example:
         >>> bids = wp.read_in_arrow(spark, "landing/bids", "k bigint, price bigint, ts timestamp", "csv", maxFilesPerTrigger=4)

@@ -71,7 +71,7 @@ class NonMergingTriggerError(InvalidSpecError):
     """A trigger that cannot merge was put on an assigner whose windows merge (sessions)."""
 
     def __init__(self, assigner: object, trigger: object) -> None:
-        """Name both and the way out."""
+        """Name both and what to do."""
         super().__init__(
             f"{assigner!r} merges windows, but {trigger!r} cannot merge its state. Use a trigger whose can_merge() is true "
             "(event time, processing time, count, continuous), or give yours can_merge and on_merge. A trigger that overrides "
@@ -83,7 +83,7 @@ class MissingTimestampError(WindowpaneError, ValueError):
     """An element without a timestamp reached event-time windows that need one."""
 
     def __init__(self, assigner: object, key: object, value: object) -> None:
-        """Name the element and the way out."""
+        """Name the element and what to do."""
         super().__init__(
             f"{f'element {value!r}' if value else 'an element'} of key {key!r} has no timestamp, and {assigner!r} assigns "
             "windows by event time. Filter out rows whose event time is null, give them one, or use processing-time or global "
@@ -95,7 +95,7 @@ class MissingEventTimeError(MissingTimestampError):
     """A row without an event time reached rolling features or a deduplication, which need it."""
 
     def __init__(self, key: object, who: str = "rolling features go") -> None:
-        """Name the key, what needs its time, and the way out."""
+        """Name the key, what needs its time, and what to do."""
         WindowpaneError.__init__(
             self,
             f"a row of key {key!r} has no event time, and {who} by it. Filter out rows whose event time is NULL, "
@@ -115,7 +115,7 @@ class DuplicateColumnError(InvalidSpecError):
     """Two columns of a result have one name."""
 
     def __init__(self, columns: Iterable[str], way_out: str) -> None:
-        """Name the columns and the way out."""
+        """Name the columns and what to do."""
         super().__init__(f"the result would have {', '.join(map(repr, columns))} twice. {way_out}")
 
 
@@ -132,7 +132,7 @@ class EdgeError(InvalidSpecError):
     """An edge of rolling windows that does not fit how they are emitted."""
 
     def __init__(self, what: str) -> None:
-        """Name both and the way out."""
+        """Name both and what to do."""
         super().__init__(f"{what} do not go together: each row is to have the rows of its own window. Use .edge('exact').")
 
 
@@ -197,7 +197,7 @@ class WindowTypeError(WindowpaneError, TypeError):
     """A trigger or function met a kind of window it is not made for."""
 
     def __init__(self, what: object, window: object) -> None:
-        """Name the part, the window and the way out."""
+        """Name the part, the window and what to do."""
         super().__init__(
             f"{what!r} works on time windows and met {window}. On global windows use a count, delta, never or end-of-stream "
             "trigger, or one of your own."
@@ -220,7 +220,7 @@ class PerWindowStateError(WindowpaneError):
     """A function used per-window state on merging windows, where no window lives long enough to own it."""
 
     def __init__(self, key: object, window: object) -> None:
-        """Name key, window and the way out."""
+        """Name key, window and what to do."""
         super().__init__(
             f"per-window state was asked for in {window} of key {key!r}, but merging windows (sessions) have none: a merge would "
             "leave it without an owner. Use context.global_state, or keep it in the trigger with on_merge."
@@ -611,7 +611,7 @@ class NeverClosesError(InvalidSpecError):
     """A window that can never emit on close: a call needs rows that no watermark ever completes."""
 
     def __init__(self, call: object, reason: str) -> None:
-        """Name the call, why it never closes, and the way out."""
+        """Name the call, why it never closes, and what to do."""
         super().__init__(f"{call}: {reason}, so a row would never be emitted. Bound the frame, or emit on update.")
 
 
@@ -645,7 +645,7 @@ class FailedBatchError(WindowpaneError):
     """A batch of ``start`` failed; the cause has what failed."""
 
     def __init__(self, batch: int) -> None:
-        """Name the batch and the way out."""
+        """Name the batch and what to do."""
         super().__init__(
             f"batch {batch} failed by the error above, and the query has stopped. Mend the cause and start from the same "
             "checkpoint: the batch runs again, and its outputs are written over."
@@ -691,7 +691,7 @@ class ConditionError(WindowpaneError, ValueError):
     """The condition of a join that cannot be computed on its rows."""
 
     def __init__(self, condition: object, reason: str) -> None:
-        """Name the condition, what is wrong, and the way out."""
+        """Name the condition, what is wrong, and what to do."""
         super().__init__(
             f"where({condition!r}): {reason}. The join computes it on pairs, from operators, constants and columns: whatever "
             "else it needs, compute with Spark before the join, as a column of its side."
@@ -713,7 +713,7 @@ class MixedBoundednessError(InvalidSpecError):
     """A stream and a static DataFrame in one join."""
 
     def __init__(self, static: str) -> None:
-        """Name the static side and the way out."""
+        """Name the static side and what to do."""
         stream = "left" if static == "right" else "right"
         super().__init__(
             f"the {static} side of the join is static and the {stream} one is a stream. Join a stream with a table by Spark's "
@@ -725,7 +725,7 @@ class ChangelogInputError(InvalidSpecError):
     """A changelog where a join takes rows."""
 
     def __init__(self, side: str, column: str) -> None:
-        """Name the side, the column and the way out."""
+        """Name the side, the column and what to do."""
         super().__init__(
             f"the {side} side of the join is a changelog (it has {column!r}), and a row that has been joined cannot be taken "
             "back. Only the right side of wp.as_of may be one. If all rows are inserts, drop the column."
@@ -736,7 +736,7 @@ class KeyTypeError(InvalidSpecError, TypeError):
     """Keys of a join whose types have no common type."""
 
     def __init__(self, left: str, left_type: str, right: str, right_type: str) -> None:
-        """Name the keys, their types and the way out."""
+        """Name the keys, their types and what to do."""
         super().__init__(
             f"on: {left!r} of the left side is {left_type}, {right!r} of the right side is {right_type}. Spark widens neither "
             "to the other without loss: cast one of them before the join."
@@ -780,7 +780,7 @@ class UnsupportedJoinError(InvalidSpecError):
     """A kind of join that has no meaning for how rows are matched."""
 
     def __init__(self, what: str, reason: str) -> None:
-        """Name what is missing, and the way out."""
+        """Name what is missing, and what to do."""
         super().__init__(f"{what}: {reason}.")
 
 

@@ -43,9 +43,9 @@ def over(
     Args:
         dataframe: streaming or static, Spark classic or Connect. With a string column ``_change_type`` it is a changelog:
             ``insert``, ``update_preimage``, ``update_postimage``, ``delete``, the words of Spark's and Delta's change feeds.
-        event_time: name of a timestamp column; needed by ``emit_on_window_close``, and for state that ends.
-        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it, or a strategy:
-            ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already.
+        event_time: name of a timestamp column; needed by ``emit_on_window_close``, and for bounded state.
+        watermark: how far behind the largest event time seen a row may still arrive, as ``withWatermark`` takes it, or a
+            strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already.
         key: column name(s) that identify a row: changes are matched by it, and it breaks every tie of the order.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         rows_default: take RisingWave's default frame with ORDER BY, ``ROWS UNBOUNDED PRECEDING``, instead of that of SQL and
@@ -76,7 +76,7 @@ def over(
 
 @dataclass(frozen=True)
 class OverStream:
-    """Rows with a key, and the window that calls have which name no other."""
+    """Rows with a key, and the default window of calls."""
 
     source: Source
     key: tuple[str, ...]
@@ -185,7 +185,7 @@ class OverSelection(Configured):
         Args:
             retain: how long in event time rows are kept behind the watermark. Left out, rows are kept for ever, or, with a
                 watermark on append-only input, as long as a row above the watermark can reach them.
-            on_inconsistent: what to do with a change that cannot be (a double insert, a delete of an absent row):
+            on_inconsistent: what to do with an impossible change (a double insert, a delete of an absent row):
                 ``"error"``, or ``"warn"`` to count it and continue.
 
         Raises:

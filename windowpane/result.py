@@ -30,7 +30,7 @@ class Runnable:
         """The main output, for any sink. Starting it and a side output as two queries runs the program twice: see ``start``.
 
         A program that waits for the clock ends ``availableNow`` runs by itself here too, but not on Spark Connect, whose client
-        is not told the trigger of a query: use ``start`` there.
+        cannot see the trigger of a query: use ``start`` there.
         """
         main: DataFrame = self._built.output("main")
         return main
@@ -39,7 +39,7 @@ class Runnable:
         """Return a side output as a DataFrame.
 
         Raises:
-            UndeclaredSideOutputError: nobody declared it.
+            UndeclaredSideOutputError: it is not declared.
         """
         side: DataFrame = self._built.output(tag if isinstance(tag, str) else tag.name)
         return side
@@ -69,7 +69,7 @@ class Runnable:
             The ``StreamingQuery``.
 
         Raises:
-            UndeclaredSideOutputError: a sink for an output nobody declared.
+            UndeclaredSideOutputError: a sink for an output that is not declared.
             InvalidSpecError: the DataFrame is static: write ``df`` instead; or the trigger is none of Spark's.
             RunningCheckpointError: a query with this checkpoint runs already.
             EndedStreamError: ``flush_at_end`` has ended the stream of this checkpoint.

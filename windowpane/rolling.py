@@ -41,8 +41,8 @@ def rolling(
     Args:
         dataframe: streaming or static, Spark classic or Connect.
         event_time: name of a timestamp column: rows count by it.
-        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it, or a strategy:
-            ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already, and for a static one.
+        watermark: how far behind the largest event time seen a row may still arrive, as ``withWatermark`` takes it, or a
+            strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already, and for a static one.
         heartbeat: name of a boolean column; rows where it is true move the watermark and count in no window.
         name: name of the counters among the ``observedMetrics`` of the query's progress.
 
@@ -67,7 +67,7 @@ class RollingStream:
     source: Source
 
     def by(self, *keys: str) -> RollingFeatures:
-        """Keep features apart by key: names of columns. NULL is a key as any other.
+        """Compute features for each key: names of columns. NULL is a key as any other.
 
         Raises:
             InvalidSpecError: something else was given than names.
@@ -106,7 +106,7 @@ class RollingFeatures:
         """Say where windows begin; left out, windows of up to a day are exact, longer ones begin at hops.
 
         Args:
-            edge: ``"exact"``: rows decide; they are kept as long as the longest window. ``"hop"``: the window goes down to the
+            edge: ``"exact"``: rows decide; they are kept as long as the longest window. ``"hop"``: the window begins at the
                 start of a tile, so it is up to one hop too long, and never too short.
         """
         if edge not in EDGES:
@@ -133,7 +133,7 @@ class RollingFeatures:
         return self._with(keeps_unbounded_state=True)
 
     def side_output_late_data(self, tag: OutputTag | str) -> RollingFeatures:
-        """Send the rows that no window can see any more to a side output, as they came.
+        """Send the rows that no window can see any more to a side output, unchanged.
 
         Args:
             tag: the side output, or its name.
@@ -158,10 +158,10 @@ class RollingFeatures:
         """Say which rows are emitted: each has the keys, ``as_of``, and the features as of then.
 
         Args:
-            mode: ``"changed"``: the keys of a batch, and at a tick those that rows have left: the latest row of each key, for an
-                online store. ``"batch"``: the keys of a batch only; silent keys keep their values. ``"tick"``: at each tick the
-                keys that have changed since the one before, a history. ``"each"``: one row for each row of the input, once the
-                watermark has passed it.
+            mode: ``"changed"``: the keys of a batch, and at a tick the keys whose rows have left a window: the latest row of
+                each key, for an online store. ``"batch"``: the keys of a batch only; silent keys keep their values. ``"tick"``:
+                at each tick the keys that have changed since the one before, a history. ``"each"``: one row for each row of the
+                input, once the watermark has passed it.
             on_empty: a key whose windows are all empty is emitted once more, with counts of 0 and NULLs (``"row"``), or, with
                 ``"changed"``, as a ``"delete"`` in ``_change_type``.
             corrections: with ``"tick"``: ticks that were emitted are emitted again where a late row changes them, and the column
@@ -213,7 +213,7 @@ class RollingFeatures:
         inclusive: bool = False,
         known_at: str | None = None,
     ) -> RollingResult:
-        """Give labels the features of their keys as of their times: training data, from the definition that serves.
+        """Give labels the features of their keys as of their times: training data, from the definition that is used online.
 
         Columns are those of the labels, then the features; a column with the name of a feature gets ``label_`` before it. A label
         whose key has no rows gets counts of 0 and NULLs.
@@ -226,7 +226,7 @@ class RollingFeatures:
             on: name(s) of its key columns; left out, those of ``by``.
             inclusive: let rows at the time of a label count, as in ``emit``; else only rows strictly before it do.
             known_at: name of a timestamp column of the rows that says when each was known: only what was known at the time of
-                the label counts. Left out, event time decides, and a row counts even if it came late.
+                the label counts. Left out, event time decides, and a row counts even if it arrived late.
 
         Raises:
             InvalidSpecError: one of both is a stream, and the other is not, or types differ.

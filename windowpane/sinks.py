@@ -93,7 +93,7 @@ def apply_changes(
             delete), absent means that every row is an insert or replaces the row of its key.
         store: path of a DuckDB file, or a ``postgresql://`` URL.
         key: the columns that identify a row of the table.
-        table: name of the table; it is created if it is not there.
+        table: name of the table; it is created if it does not exist.
         checkpoint: checkpoint location of the streaming query. Batches are numbered by it: a table belongs to one checkpoint.
         trigger: arguments of the streaming writer's ``trigger``, such as ``{"availableNow": True}``.
         options: passed to the streaming writer's ``options``.
@@ -127,7 +127,7 @@ def apply_changes(
 
 @dataclass(frozen=True)
 class RedisHashes:
-    """A sink that keeps the newest row of each key as a Redis hash: what a model or a service reads online.
+    """A sink that keeps the newest row of each key as a Redis hash, which a model or a service reads online.
 
     The hash of a row is named ``prefix`` and the key columns as a JSON array, ``card:["c1"]``, and its fields are the columns.
     Tasks write, in pipelines. The server itself leaves a hash alone whose ``version`` is greater than that of the row, so a batch
@@ -140,7 +140,7 @@ class RedisHashes:
         key: the columns that identify a row.
         prefix: what names of hashes begin with.
         version: the column that says which row of a key is newer: a timestamp or an integer up to 2**53.
-        ttl: after which time without a write a hash goes, such as ``"31 days"``; ``None`` for never.
+        ttl: after which time without a write a hash expires, such as ``"31 days"``; ``None`` for never.
 
     Raises:
         UnknownColumnError: a batch has no such key or version.

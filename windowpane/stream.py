@@ -54,11 +54,11 @@ def stream(
     Args:
         dataframe: streaming or static, Spark classic or Connect. Static means bounded: at the end every window fires.
         event_time: name of a timestamp column; needed by event-time windows.
-        watermark: how far behind the largest event time seen a row may still come, as ``withWatermark`` takes it, or a strategy:
-            ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already. Rows behind it are late.
+        watermark: how far behind the largest event time seen a row may still arrive, as ``withWatermark`` takes it, or a
+            strategy: ``wp.Watermarks``. Leave it out where the DataFrame has a watermark already. Rows behind it are late.
         heartbeat: name of a boolean column; rows where it is true move the watermark and are dropped before any window.
         name: name of the counters (``late_elements``, ``late_dropped``, ``firings``, ``merges``, ``open_windows``,
-            ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query that are given none are
+            ``state_bytes``) among the ``observedMetrics`` of the query's progress. Operators of one query without a name are
             numbered: ``windowpane``, ``windowpane_2``.
 
     Returns:
@@ -110,7 +110,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeyedStream:
-    """A stream whose windows are kept apart by key."""
+    """A stream with windows for each key."""
 
     source: Source
     keys: tuple[Any, ...]
@@ -145,8 +145,8 @@ class KeyedStream:
 
         ``keep="last"``: rows of a key that are near each other belong together, as in a session window, and the newest of them
         stays; of two at one time the one that arrived last. The output is a changelog with ``_change_type``, one change for a row
-        and batch. ``apply_changes`` keeps a table of it, by the key, and by key and event time where a key comes again later. The
-        table depends on the rows, not on their order and batches.
+        and batch. ``apply_changes`` keeps a table of it, by the key, and by key and event time where a key arrives again later.
+        The table depends on the rows, not on their order and batches.
 
         By event time, rows behind the watermark (less ``allowed_lateness``) are late: they are not emitted, are counted as
         ``late_dropped``, and go to ``side_output_late_data`` if it is declared. A row is forgotten when no row that is not late
@@ -212,12 +212,12 @@ class WindowedStream(Configured):
 
         Args:
             trigger: one of Flink's triggers or of your own, or a composable one, which needs ``.accumulation(...)``.
-            allow_unsafe_triggers: take a composable trigger that may be finished while rows of the window still come. These are
+            allow_unsafe_triggers: take a composable trigger that may be finished while rows of the window still arrive. These are
                 dropped, counted as ``dropped_by_finished_trigger``, and go to the late output, if any, by ``reason`` "finished".
 
         Raises:
             InvalidSpecError: at once, what was given is no trigger; when the function is given, the trigger would lose rows, or
-                does not go with the other settings.
+                does not fit the other settings.
             NonMergingTriggerError: when the function is given: it cannot merge, and sessions do.
 
         Example:
@@ -234,12 +234,12 @@ class WindowedStream(Configured):
         return dataclasses.replace(self, _trigger=trigger, _panes=panes)
 
     def accumulation(self, mode: AccumulationMode) -> WindowedStream:
-        """Say what becomes of a window's rows when it fires and fires again.
+        """Say which rows a pane shows when a window fires several times.
 
         Args:
             mode: ``"accumulating"``: each pane shows all rows so far. ``"discarding"``: the rows since the last pane.
                 ``"retracting"``: as accumulating, and each pane takes the rows of the last one back: the result is a changelog
-                with ``_change_type``, which ``apply_changes`` keeps a table by.
+                with ``_change_type``, from which ``apply_changes`` keeps a table.
 
         Raises:
             InvalidSpecError: another word.
@@ -278,7 +278,7 @@ class WindowedStream(Configured):
         return self._with_panes(closing_behavior=behavior)
 
     def pane_info(self) -> WindowedStream:
-        """Add what is known of the pane each result comes from.
+        """Add columns about the pane of each result.
 
         ``pane_index`` (bigint, from 0), ``pane_nonspeculative_index`` (bigint, -1 for early panes), ``pane_timing`` (``EARLY``,
         ``ON_TIME``, ``LATE``), ``pane_is_first`` and ``pane_is_last`` (booleans; with Flink's triggers no pane is known to be the
@@ -416,7 +416,7 @@ class WindowedStream(Configured):
             schema: columns of these rows, a DDL string or StructType, without those of keys and window.
 
         Raises:
-            InvalidSpecError: what was given is neither, or the settings do not go together.
+            InvalidSpecError: what was given is neither, or the settings do not fit together.
             UserFunctionError: when the query runs and the function raises.
             OutputSchemaError: when the query runs and a row does not fit the schema.
 
@@ -516,15 +516,15 @@ class Windowable(Runnable):
     """A program ready to run, whose results can be the input of windows."""
 
     def key_by(self, *keys: Any, order_by: Any = ()) -> KeyedStream:
-        """Go on with windows, in the same query, over the results of this program.
+        """Continue with windows over the results of this program, in the same query.
 
         Event time is that of the results (of a window its last microsecond), and rows are late as in Flink: results that a
-        watermark brings come before that watermark.
+        watermark fires are taken before that watermark.
         """
         return self._downstream().key_by(*keys, order_by=order_by)
 
     def window_all(self, assigner: WindowAssigner, order_by: Any = ()) -> WindowedStream:
-        """Go on with a window over all results, see ``key_by``."""
+        """Continue with a window over all results, see ``key_by``."""
         return self._downstream().window_all(assigner, order_by)
 
     def _downstream(self) -> Stream:
@@ -552,13 +552,13 @@ class Result(Windowable):
 
         A window's top is emitted when the watermark passes its end. Where late rows refine a result, the whole top is emitted
         again; of early results the newest counts. NULL is the smallest value, NaN the largest number, and rows that tie are
-        ordered by the keys. All results of a window meet in one task, with ``per`` in one for each of its values.
+        ordered by the keys. One task gets all results of a window; with ``per``, one task for each of its values.
 
         Args:
             count: how many rows of each window.
             by: the column of the results that orders them, largest first.
             per: column(s) of the results; each combination of their values has a top of its own.
-            ascending: whether the smallest come first.
+            ascending: whether the smallest are first.
 
         Returns:
             A result: the columns of this one, those of ``per`` first, and ``rank``, from 1.

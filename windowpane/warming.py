@@ -12,15 +12,15 @@ def warm_up(spark: Any) -> Thread:
     A session that is made for one query starts its Python workers when the first batch waits for them, and they import pandas,
     pyarrow and windowpane for seconds. Called right after the session is made, this lets a small job of its own, in the job group
     ``windowpane.warm_up``, do so while the query is put together and planned. On two cores, a job that took 13 seconds from its
-    session to its end was done a second earlier. Where sessions live long it saves nothing worth having, and of a cluster it
+    session to its end was done a second earlier. Where sessions live long it saves little, and on a cluster it
     reaches the executors that are running, one task a core.
 
     Args:
         spark: the session, Spark classic or Connect.
 
     Returns:
-        The thread that waits for the job, to be joined by who wants to wait, too. If the job fails, the thread ends as if it had
-        not: whatever is wrong with the workers, the query will say.
+        The thread that waits for the job, which a caller may join. If the job fails, the thread ends all the same: the query
+        will raise what is wrong with the workers.
 
     Example:
         >>> spark = SparkSession.builder.getOrCreate()

@@ -98,13 +98,13 @@ class Join(Windowable):
     def allowed_lateness(self, lateness: Duration) -> Self:
         """Wait that long for rows behind the watermark.
 
-        Interval joins and joins as of an instant hold their results back so long. A window join gives its results at the
-        watermark all the same, and corrects them: its output is a changelog then, with ``_change_type``.
+        Interval joins and joins as of an instant hold their results back so long. A window join still emits its results
+        at the watermark, and corrects them: its output is then a changelog, with ``_change_type``.
         """
         return self._with_settings(allowed_lateness=to_micros(lateness))
 
     def side_output_late_data(self, left: OutputTag | str | None = None, right: OutputTag | str | None = None) -> Self:
-        """Send late rows of a side to a side output, as they came.
+        """Send late rows of a side to a side output, unchanged.
 
         Args:
             left: the side output for late left rows, or its name.
@@ -175,7 +175,7 @@ class WindowJoin(Join):
             schema: columns of these rows, a DDL string or StructType, without those of keys and window.
 
         Raises:
-            UnsupportedJoinError: when it is built, and something else was said of how rows are joined.
+            UnsupportedJoinError: when it is built, and ``how``, ``where`` or ``select`` was set.
 
         Source: Flink's ``coGroup``.
 
@@ -248,8 +248,8 @@ class AsOfJoin(Join):
     def emit_on_update(self, key: str | Sequence[str]) -> Self:
         """Emit a left row at once, with the right row that is known, and correct it until it is final.
 
-        The output is a changelog: ``insert`` when a left row comes, the pair ``update_preimage``, ``update_postimage`` when
-        another right row is the one, and ``delete`` where an inner join has none any more. A batch gives the net of what it
+        The output is a changelog: ``insert`` when a left row arrives, the pair ``update_preimage``, ``update_postimage`` when
+        another right row is the one, and ``delete`` where an inner join has none any more. A batch emits only the net
         changes. Applied, the changelog of a row ends with what it would have given once. No watermark is passed on.
 
         Args:
@@ -257,7 +257,7 @@ class AsOfJoin(Join):
 
         Raises:
             InvalidSpecError: no name, or a name that is none.
-            UnsupportedJoinError: after ``by_arrival``, whose rows are final when they come.
+            UnsupportedJoinError: after ``by_arrival``, whose rows are final at once.
             UnknownColumnError: when the join is built, and its result has no such column of the left side.
 
         Source: windowpane's own; a materialized view of RisingWave is corrected like that.

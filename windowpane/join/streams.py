@@ -45,8 +45,8 @@ def as_of(left: Stream, right: Stream, prefixes: tuple[str, str] = _PREFIXES) ->
 
     Args:
         left: a stream, whose rows are emitted once each.
-        right: a stream of versions: a row holds from its event time on, until a newer one of its key comes. With a string column
-            ``_change_type`` it is a changelog, in which a ``delete`` ends a version.
+        right: a stream of versions: a row holds from its event time on, until a newer one of its key arrives. With a string
+            column ``_change_type`` it is a changelog, in which a ``delete`` ends a version.
         prefixes: as for ``join``.
 
     Returns:
@@ -134,7 +134,7 @@ class KeyedStreams:
 
         Args:
             assigner: which windows: tumbling, sliding, cumulating, calendar or session windows. A session is one of both sides
-                together: rows of either extend it. Global windows go with ``co_group`` and a trigger.
+                together: rows of either extend it. Global windows need ``co_group`` and a trigger.
 
         Raises:
             InvalidSpecError: something else was given.
@@ -230,7 +230,7 @@ class KeyedAsOfStreams:
         return AsOfJoin(self._sides.left, self._sides.right, self._sides.matched(match, "left"))
 
     def by_arrival(self) -> AsOfJoin:
-        """Take the right row that has arrived last when the left row comes, whatever their times are.
+        """Take the right row that has arrived last when the left row arrives, whatever their times are.
 
         Right rows of a micro-batch are taken before its left rows. A left row is emitted at once and is not corrected, so results
         depend on how rows are cut into batches. One right row a key is held. Neither side needs an event time or a watermark.

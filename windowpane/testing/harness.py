@@ -246,7 +246,7 @@ class WindowTestHarness:
 
     @property
     def watermark(self) -> int:
-        """The watermark; where each key has its own, that of the key last spoken of."""
+        """The watermark; where each key has its own, that of the key used last."""
         return self._timers.watermark
 
     @property

@@ -54,7 +54,7 @@ class LateRecord:
 
 @dataclass(frozen=True)
 class FinishedRecord:
-    """An element that came to windows whose trigger is finished, and was dropped there."""
+    """An element for windows whose trigger is finished; it was dropped there."""
 
     key: Any
     value: Any
@@ -92,7 +92,7 @@ Emitted = OutputRecord | SideRecord | LateRecord | FinishedRecord | WatermarkRec
 class RecordingCollector:
     """Keeps what an operator emits in one log. Side outputs outside ``declared`` are refused; ``None`` accepts all.
 
-    ``log`` is what nobody has taken yet; ``history`` everything, each part behind the element or clock that brought it about.
+    ``log`` is what was not taken yet; ``history`` everything, each part behind the element or clock that caused it.
     """
 
     def __init__(self, declared: Sequence[str] | None = None) -> None:
@@ -120,7 +120,7 @@ class RecordingCollector:
         self.record(LateRecord(key, value, timestamp, tuple(missed), dropped))
 
     def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
-        """Record an element that came to windows whose trigger is finished."""
+        """Record an element for windows whose trigger is finished."""
         self.record(FinishedRecord(key, value, timestamp, tuple(windows)))
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: streams whose rows come in disorder, and some of them late."""
+"""Hypothesis strategies: streams whose rows arrive in disorder, and some of them late."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def disordered(
     late: bool = False,
     max_rows: int = 30,
 ) -> Arrivals[V]:
-    """Return batches of rows that come at most ``max_delay`` behind the largest event time before them.
+    """Return batches of rows that are at most ``max_delay`` behind the largest event time before them.
 
-    A watermark that stays so far behind drops none of them. With ``late`` some rows come later than that.
+    A watermark that stays so far behind drops none of them. With ``late`` some rows are further behind.
 
     Args:
         draw: what hypothesis draws by.
         values: the values of rows.
         span: event times lie in ``[0, span)``, in whatever unit the program counts.
-        max_delay: how far rows come behind, in the same unit.
-        late: whether some come later.
+        max_delay: how far rows are behind, in the same unit.
+        late: whether some are further behind.
         max_rows: how many rows there are at most.
 
     Example:

@@ -1,7 +1,7 @@
 """A picture of the input of a harness and its results: event time to the right, order of arrival downwards, as SVG.
 
-Dots are elements, the stepped line is the watermark, bars are firings over the span of their window. What came too late
-for every window is a ring. Source of the picture: Akidau et al., The Dataflow Model, 2015.
+Dots are elements, the stepped line is the watermark, bars are firings over the span of their window. An element that
+was too late for every window is a ring. Source of the picture: Akidau et al., The Dataflow Model, 2015.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Timeline:
     """The picture; a notebook shows it by itself.
 
     Args:
-        history: what happened, each emitted part behind the element or clock that brought it about.
+        history: what happened, each emitted part behind the element or clock that caused it.
 
     Example:
         >>> harness.timeline().save("windows.svg")

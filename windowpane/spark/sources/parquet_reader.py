@@ -165,7 +165,7 @@ def local_path(path: str) -> str:
 
 @contextmanager
 def _naming_the_file(path: str) -> Iterator[None]:
-    """Raise errors of reading with the file, and the way out."""
+    """Raise errors of reading with the file, and what to do."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
