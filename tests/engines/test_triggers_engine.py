@@ -378,7 +378,7 @@ def test_panes_that_are_alike_are_asked_once(monkeypatch):
     monkeypatch.setattr(wp.CountTrigger, "on_element", counted)
     spec = program_of(TEN, wp.CountTrigger(3)).spec
     standings, window = Standings(spec), wp.TimeWindow(0, 10)
-    standings.stand_at(0, 0)
+    standings.set_clocks(0, 0)
     for _ in range(100):
         numbers, bits = standings.after_rows(0, window, 7)
     assert bits == [0, 0, FIRES, 0, 0, FIRES, 0]

@@ -63,7 +63,8 @@ _PANE_VALUES: dict[str, Callable[[_Result], Any]] = {
 class OutputCollector:
     """Takes what a window operator emits in one batch.
 
-    The caller says which input row the operator is at (``row_number`` of ``rows``), so that late rows leave as they came.
+    The caller says which input row the operator is at (``row_number`` of ``rows``), so that late rows are emitted as they
+    arrived.
     """
 
     def __init__(self, program: Program, timers: TimerService) -> None:
@@ -94,13 +95,13 @@ class OutputCollector:
             self._late.append(_Late(self.row_number, missed, dropped, LATE))
 
     def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
-        """Take an element that came to windows whose trigger is finished, if late data is asked for."""
+        """Take an element of windows whose trigger is finished, if late data is asked for."""
         if self._program.late_output is not None:
             self._late.append(_Late(self.row_number, windows, True, FINISHED))
 
     @contextmanager
     def in_row_order(self) -> Iterator[None]:
-        """Put what is taken in the block in the order of the rows that it comes from, whatever order those are visited in."""
+        """Put the results of the block in the order of the rows that caused them, whatever order those are visited in."""
         begins = {id(taken): len(taken) for taken in self._all_taken()}
         yield
         for taken in self._all_taken():

@@ -17,7 +17,7 @@ class Folding(Enum):
     """How the rows of a task are best folded."""
 
     PIECEWISE = "piecewise"
-    """As they come: a piece leaves so few partials that folding more at once saves nothing."""
+    """Piece by piece: a piece leaves so few partials that folding more at once saves nothing."""
     TOGETHER = "together"
     """Many at once."""
     NOT = "not"
@@ -37,7 +37,7 @@ class Combiner:
         fold: rows -> partials, or the rows themselves where it finds nothing to fold; the engine takes either.
         keyed: rows or partials -> a table of them that has the key columns of rows.
         folding: the first rows of a task -> how to fold it.
-        is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, which tell the order of arrival.
+        is_ordered: whether ``fold`` needs the columns ``PARTITION`` and ``POSITION``, the order of arrival.
         punctual: rows, a watermark -> which of them have missed nothing under it, or under an earlier one; ``None`` where late
             rows are not asked for, so that any row may fold.
         coded: the columns whose texts ``fold`` and ``folding`` take as ``kernels.keys.coded_texts`` has them, too.
@@ -52,7 +52,7 @@ class Combiner:
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether rows must come with their numbers, be it for ``fold`` or because some stay whole."""
+        """Whether rows must carry their numbers, be it for ``fold`` or because some stay whole."""
         return self.is_ordered or self.punctual is not None
 
     def __call__(self, rows: pa.Table) -> pa.Table:

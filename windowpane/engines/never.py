@@ -1,4 +1,4 @@
-"""The never engine: global windows under the trigger that never fires, which is their default. Nothing can come out.
+"""The never engine: global windows under the trigger that never fires, which is their default. Nothing can be emitted.
 
 So nothing is kept: the state is the ``header`` alone, for a restart with another program to be refused. The row engine keeps
 every accumulator for ever instead. Who may mutate: this engine, once a batch. Recovery: read the header back.

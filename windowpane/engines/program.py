@@ -72,7 +72,7 @@ class Program:
         aggregates: for built-in aggregates, (output name, aggregate, columns of its arguments).
         value_types: names and types of the columns that functions see.
         arrow: a function on Arrow tables in place of the aggregates.
-        processes_results: whether a process function stands behind the built-in aggregates.
+        processes_results: whether a process function follows the built-in aggregates.
         key_delay: where each key has a watermark of its own, the microseconds by which it stays behind the key's latest event
             time; ``None`` where all keys have one.
         foresees_watermark: whether tasks know, before the shuffle, how far the watermark that finds their rows late may be.
@@ -150,5 +150,5 @@ _CHANGE = pa.schema([pa.field(CHANGE_TYPE, pa.string())])
 
 
 def pane_columns(options: PaneOptions) -> pa.Schema:
-    """Return the columns behind those of the function: what is said of panes, and the word of the changelog."""
+    """Return the columns after those of the function: the information of panes, and the word of the changelog."""
     return pa.schema([*(_INFO if options.shows_info else ()), *(_CHANGE if options.retracts else ())])

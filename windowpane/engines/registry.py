@@ -78,7 +78,7 @@ def _is_stream(program: PointInTimeProgram) -> bool:
 
 
 def _calls(program: OverProgram) -> str:
-    """Return, for people, which calls go on from counters and which are folded row by row."""
+    """Return, for people, which calls continue from counters and which are folded row by row."""
     kernels = [call_kernel(call, program.columns) for call in program.spec.calls]
     running = [str(kernel.call) for kernel in kernels if kernel.is_running]
     folded = [str(kernel.call) for kernel in kernels if kernel.is_folded]

@@ -40,10 +40,10 @@ class EngineSpec(Generic[P]):
         state: what its blobs are, for people.
         combining_refusal: why the rows of a program must arrive whole, as far as this engine is concerned, ``None`` if its
             ``combiner`` may fold them before the shuffle. Without it the engine has no combiner.
-        folds_punctual: whether that ``combiner`` also tells which rows are late, so that those can come whole while others fold.
+        folds_punctual: whether that ``combiner`` also finds which rows are late, so that these stay whole while others fold.
         folds_ordered: whether it also folds aggregates that depend on the order of arrival.
         serves: which programs it is made for at all; it is not named for others.
-        explains: of those, for which its refusal is told when the reference runs them instead.
+        explains: of those, for which its refusal is shown when the reference runs them instead.
     """
 
     make: EngineClass[P]
@@ -78,7 +78,7 @@ def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = No
         wanted: the name of the engine that was asked for, ``None`` for the first that can.
 
     Raises:
-        InvalidSpecError: the engine asked for cannot run the program, or there is none of that name.
+        InvalidSpecError: the engine asked for cannot run the program, or none has that name.
     """
     *candidates, reference = (each for each in engines if each.serves(program))
     if wanted == reference.name:
@@ -95,5 +95,5 @@ def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = No
             refusals[each.name] = refused
     if wanted is not None:
         raise InvalidSpecError(f"the engine {wanted!r} cannot run this program: {refusals[wanted]}.")
-    told = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
-    return Choice(reference, "; ".join([reference.reason(program), *told]))
+    notes = [f"not {each.name}: {refusals[each.name]}" for each in candidates if each.explains(program)]
+    return Choice(reference, "; ".join([reference.reason(program), *notes]))

@@ -14,7 +14,7 @@ Invariants, after every ``commit``:
 - ``due`` of a page is the earliest instant at which something happens to one of its rows, so a clock below it need not read it.
 
 A page costs about as much as a thousand rows, so small pages suit batches of a few keys, and large ones those that change a row
-of any small page anyway: such a batch replaces runs of pages, which come out as few.
+of any small page anyway: such a batch replaces runs of pages by fewer ones.
 
 Who may mutate: one ``HashPages`` object at a time for a name. Pages are written by ``write``, ``replace`` or at ``commit``, the
 index at ``commit``. Recovery: there is nothing to recover, the blob store commits all of a batch or none.

@@ -1,6 +1,7 @@
 """How two streams are joined: by window, by an interval of event time, or as of an instant. Frozen values, checked when built.
 
-Times are microseconds. A pair is a left and a right row of equal keys that match; which rows come out beside pairs, ``How`` says.
+Times are microseconds. A pair is a left and a right row of equal keys that match. ``How`` says which rows are emitted beside
+pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Direction = Literal["backward", "forward", "nearest"]
 TimeOf = Literal["max", "left", "right"]
 
 PADS_LEFT = ("left", "full")
-"""Joins in which a left row without a match comes out, padded with NULL."""
+"""Joins in which a left row without a match is emitted, padded with NULL."""
 PADS_RIGHT = ("right", "full")
 """The same of right rows."""
 LEFT_ONLY = ("semi", "anti")

@@ -20,8 +20,8 @@ class PaneSettings:
 
     Args:
         accumulation: what happens to the contents of a window that fired; ``None`` where the user did not say.
-        on_time_behavior: whether the pane of the window's end comes out even where no row is new.
-        closing_behavior: whether a pane comes out at cleanup even where no row is new.
+        on_time_behavior: whether the pane of the window's end is emitted even where no row is new.
+        closing_behavior: whether a pane is emitted at cleanup even where no row is new.
         shows_info: whether results carry the columns of ``.pane_info()``.
         allows_unsafe_triggers: whether a trigger may be finished while rows still come, which are lost then.
 

@@ -98,7 +98,7 @@ class WindowSpec:
 
     @property
     def coalesces_refinements(self) -> bool:
-        """Whether several late firings of one window in one batch come out as one, the last.
+        """Whether of several late firings of one window in one batch only the last is emitted.
 
         Only where the trigger fires once for each late element by itself, and where the last firing is known without the
         others: built-in evictors call no user code, and evict the same whether the function was called or not. A purging trigger

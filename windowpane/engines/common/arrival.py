@@ -1,7 +1,7 @@
 """Order of arrival: the rows of a batch in the order that a retried task repeats, and their numbers in a bucket.
 
-Rows come in the order of ``order_by``, then of input partition and position in it. The number of a row goes on from batch to
-batch, so it tells which of two rows of a bucket came first whatever slice or table they stand in.
+Rows are in the order of ``order_by``, then of input partition and position in it. Numbers continue from batch to batch, so the
+smaller number is that of the row that arrived first, in whatever slice or table two rows of a bucket are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ordered(tables: Sequence[pa.Table], order_by: Sequence[OrderColumn], before:
     if not filled:
         return None
     merged = pa.concat_tables(filled, promote_options="permissive")
-    if not before and not order_by and _have_come_in_order(merged):
+    if not before and not order_by and _are_in_order(merged):
         return merged.combine_chunks()
     return merged.take(arrival_order(merged, order_by, before)).combine_chunks()
 
@@ -54,7 +54,7 @@ def numbered(rows: pa.Table, first: int) -> pa.Table:
 class TaskNumbers:
     """Arrival numbers of rows of which some were folded by their task: a row's is that of its task plus its position there.
 
-    Numbers of rows that went to other buckets are left out, so there are gaps.
+    Numbers of rows of other buckets are left out, so there are gaps.
 
     Args:
         first: the number of the first row of the first task.
@@ -68,7 +68,7 @@ class TaskNumbers:
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table], first: int) -> Self:
-        """Return the numbers, from ``first`` on, of tables that tell the input partition and the (last) position of each row."""
+        """Return the numbers, from ``first`` on, of tables with the input partition and the (last) position of each row."""
         numbers = pa.concat_tables([table.select([PARTITION, POSITION]) for table in tables])
         return cls(first, np.unique(numbers[PARTITION].to_numpy()), int(numbers[POSITION].to_numpy().max()) + 1)
 
@@ -87,7 +87,7 @@ class TaskNumbers:
         return rows.append_column(ARRIVAL, pa.array(numbers))
 
 
-def _have_come_in_order(rows: pa.Table) -> bool:
+def _are_in_order(rows: pa.Table) -> bool:
     partitions, positions = rows[PARTITION].to_numpy(), rows[POSITION].to_numpy()
     later = np.diff(partitions)
     return not (later < 0).any() and not ((later == 0) & (np.diff(positions) <= 0)).any()

@@ -1,4 +1,4 @@
-"""The header of a bucket's state: which program wrote it, and where its clocks stood.
+"""The header of a bucket's state: which program wrote it, and the times of its clocks.
 
 Layout: one framed JSON blob under ``header``. Who may mutate: the engine, once a batch, last. Recovery: a reader compares the
 description of the program that wrote the state with its own and refuses the bucket, by name, if they differ.
@@ -52,7 +52,7 @@ class BucketHeader:
         Args:
             store: the bucket's state.
             description: the parts of the program that reads it.
-            accepts: whether state of a program with other parts, those before and those of now, can be gone on from.
+            accepts: whether a program with the second parts can use the state of one with the first parts.
 
         Raises:
             ChangedPlanError: another program wrote the state.

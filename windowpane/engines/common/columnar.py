@@ -1,7 +1,7 @@
 """What the columnar engines share: which programs they can run at all, and the grouped fold of their aggregates.
 
-Keys are grouped by what stands in the columns of ``key_names``. Arrow does not group arrays and structs: a column of them is
-grouped by another one, which holds each value's canonical encoding.
+Keys are grouped by the columns of ``key_names``. Arrow does not group arrays and structs: a column of them is grouped by another
+one, which holds each value's canonical encoding.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def common_refusal(
         program: the program.
         numbers_rows: whether the engine numbers rows by arrival, which aggregates that depend on their order need.
         respells_keys: whether the engine puts rows through ``with_plain_keys`` before it groups them.
-        runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that Arrow functions may stand there.
+        runs_user_code: whether the engine knows aggregates through ``fold_of`` only, so that they may be Arrow functions.
         shows_panes: whether the engine numbers panes and takes them back.
     """
     if program.spec.panes != NO_PANES and not shows_panes:
@@ -113,7 +113,7 @@ def with_encoded_keys(program: Program, rows: pa.Table) -> pa.Table:
 
 
 def with_key_columns(program: Program, table: pa.Table) -> pa.Table:
-    """Return a table that has the keys themselves, too, where only their encoding is there, as in partials."""
+    """Return a table with the keys themselves, too, where it has only their encoding, as tables of partials have."""
     for name, column, kind in zip(program.key_columns, group_columns(program), program.keys.types, strict=True):
         if name not in table.column_names:
             table = table.append_column(name, decoded_keys(table[column], kind))

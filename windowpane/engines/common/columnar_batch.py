@@ -1,4 +1,4 @@
-"""One batch of one bucket in a columnar engine: the order of clocks and rows, the header, and what comes out.
+"""One batch of one bucket in a columnar engine: the order of clocks and rows, the header, and what is emitted.
 
 Order of things: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then takes its rows.
 A bucket fed by another window takes rows under the watermark they were emitted under, and advances last. Processing time is the
@@ -26,7 +26,7 @@ from windowpane.windowing.windows import Window
 
 
 class ColumnarBatch(ABC):
-    """Clocks, results and late rows of a batch; a subclass says what rows and clocks do.
+    """Clocks, results and late rows of a batch; a subclass defines what rows and clocks do.
 
     ``watermark`` and ``now`` are microseconds; they advance here, and only forward.
     """
@@ -71,14 +71,14 @@ class ColumnarBatch(ABC):
 
     @abstractmethod
     def take(self, tables: list[pa.Table]) -> None:
-        """Take rows, at least one, under the clocks as they stand."""
+        """Take rows, at least one, under the present clocks."""
 
     @abstractmethod
     def close(self) -> BucketOutput:
-        """Write the state and return what came out, by ``output``."""
+        """Write the state and return what was emitted, by ``output``."""
 
     def arrived(self, tables: list[pa.Table], always_in_order: bool = False, among: TaskNumbers | None = None) -> pa.Table:
-        """Return rows together; in order of arrival if asked, and numbered as well where an aggregate asks for it.
+        """Return rows together; in order of arrival if asked, and numbered as well where an aggregate needs it.
 
         Args:
             tables: the rows.
@@ -112,7 +112,7 @@ class ColumnarBatch(ABC):
     def output(
         self, open_windows: int, state_bytes: int, is_idle: bool, next_processing_time: int | None, merges: int = 0
     ) -> BucketOutput:
-        """Write the header and return what came out."""
+        """Write the header and return what was emitted."""
         BucketHeader(self.program.description, self.watermark, self.now, open_windows, self._arrivals).write(self.store)
         missed = self.missed
         firings, finished = self.results.firings, missed.finished

@@ -35,9 +35,10 @@ class EachRefinement:
     Args:
         fold: the aggregates.
         groups: the key columns.
-        purges: whether a firing drops what the window held.
+        purges: whether a firing drops the contents of the window.
         refined: the windows of a slice in the assigner's order, ``None`` in the place of those that do not fire again.
-        held: what a window held before, keys and partials, one row a key; ``None`` for nothing. Not asked where a firing purges.
+        held: the contents of a window before, keys and partials, one row a key; ``None`` for none. Not read where a firing
+            purges.
     """
 
     fold: GroupedFold

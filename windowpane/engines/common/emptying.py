@@ -59,7 +59,7 @@ def emptying_refusal(program: Program) -> str | None:
 def purging(program: Program) -> tuple[Program, GroupedFold]:
     """Return the program that an engine of panes runs, and the fold of its aggregates."""
     fold, spec = fold_of(program), program.spec
-    assert fold is not None, "the planner asked"
+    assert fold is not None, "the planner checked"
     if not empties(spec.evictor):
         return program, fold
     trigger = spec.trigger if spec.purges else PurgingTrigger.of(spec.trigger)

@@ -49,7 +49,7 @@ def survivors_of(evictor: Evictor) -> Survivors:
     """Return the rule of an evictor that ``evictor_refusal`` does not refuse."""
     if isinstance(evictor, CountEvictor):
         return LastSurvive(evictor.max_count)
-    assert isinstance(evictor, TimeEvictor), "the planner asked"
+    assert isinstance(evictor, TimeEvictor), "the planner checked"
     return YoungSurvive(evictor.window_size, no_time=MIN)
 
 
@@ -61,12 +61,12 @@ def argument_columns(program: Program, fold: GroupedFold) -> list[str]:
 
 
 def kept_columns(program: Program, fold: GroupedFold) -> list[str]:
-    """Return the columns of an element that are kept: the arguments of the aggregates, and its time if the evictor asks."""
+    """Return the columns of an element that are kept: the arguments of the aggregates, and its time if the evictor needs it."""
     return [*argument_columns(program, fold), *([TIME] if isinstance(program.spec.evictor, TimeEvictor) else [])]
 
 
 def timed(program: Program, rows: pa.Table) -> pa.Table:
-    """Return rows in which the time that an evictor asks for is ``MIN`` where there is none."""
+    """Return rows in which the time that an evictor reads is ``MIN`` where it was null."""
     if not isinstance(program.spec.evictor, TimeEvictor):
         return rows
     return rows.set_column(rows.column_names.index(TIME), TIME, pc.fill_null(rows[TIME], MIN))

@@ -1,4 +1,4 @@
-"""Late rows as data: the columns they came with, the windows they missed, and whether no window took them."""
+"""Late rows as data: the columns they arrived with, the windows they missed, and whether no window took them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from windowpane.windowing.windows import TimeWindow, Window
 WINDOWS_MISSED = "windows_missed"
 DROPPED = "dropped"
 REASON = "reason"
-"""Why a row is among the late ones; the column is there where a trigger may be finished while rows still come."""
+"""Why a row is among the late ones; the column exists where a trigger may be finished while rows still arrive."""
 LATE, FINISHED = "late", "finished"
-"""It came too late for the windows; or their trigger was finished."""
+"""It was too late for the windows; or their trigger was finished."""
 
 _MICROS = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
 

@@ -82,7 +82,7 @@ class MissedWindows:
             self._tables.append(late_table(self._program, rows, numbers, missed, [True] * rows.num_rows))
 
     def finish(self, rows: pa.Table, numbers: Integers, windows: Sequence[Window]) -> None:
-        """Count rows that came each to a window whose trigger is finished, and keep them where late data is asked for."""
+        """Count rows of windows whose trigger is finished, and keep them where late data is asked for."""
         self.finished += len(numbers)
         if self._program.late_output is not None:
             missed: dict[int, list[Window]] = {}
@@ -94,7 +94,7 @@ class MissedWindows:
             )
 
     def table(self) -> pa.Table | None:
-        """Return the late rows; ``None`` if there are none, or nobody asked for them."""
+        """Return the late rows; ``None`` if there are none, or they are not asked for."""
         return pa.concat_tables(self._tables) if self._tables else None
 
     def _take(self, rows: pa.Table, numbers: list[int], missed: list[Missed]) -> None:

@@ -1,4 +1,4 @@
-"""How many panes windows have had, for the windows of many keys at once, and what that says of the last one.
+"""How many panes windows have had, for the windows of many keys at once, and the pane information of the last one.
 
 Triggers that fire at no fixed instant, ``EachBatch``, have no pane that is on time, or known to be the last: their numbers
 leave that out.

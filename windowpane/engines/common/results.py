@@ -74,7 +74,7 @@ class Results:
         is_empty: Mask,
         firings: int,
     ) -> None:
-        """Take what firings put out, some of them of nothing, and what they take back.
+        """Take the results of firings, some of them of nothing, and those that they retract.
 
         Args:
             starts: the start of the window of each row; ``None`` for the global window.

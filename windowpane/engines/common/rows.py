@@ -56,7 +56,7 @@ def _row_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
 def python_keys(table: pa.Table, names: Sequence[str]) -> list[Any]:
     """Return the key of each row: ``None`` without key columns, the value itself for one, a tuple for several.
 
-    Equal keys are spelled alike, whichever came first: one zero, and the entries of maps in order.
+    Equal keys are spelled alike, whichever arrived first: one zero, and the entries of maps in order.
     """
     if not names:
         return [None] * table.num_rows

@@ -55,16 +55,16 @@ class Runs:
 
 
 def changelog(runs: Runs, spans: pa.Table, program: DeduplicationProgram) -> pa.Table:
-    """Return how the last rows changed: rows that are gone, then updates, both images together, then new rows."""
+    """Return how the last rows changed: deleted rows, then updates, both images together, then new rows."""
     rows = spans.select(program.passed)
-    gone = np.setdiff1d(runs.held, runs.shown)
+    deleted = np.setdiff1d(runs.held, runs.shown)
     is_new = runs.shown < 0
     before, after = runs.shown[~is_new], runs.newest[~is_new]
     changed = _changed(rows, before, after)
     before, after = before[changed], after[changed]
-    numbers = np.concatenate([gone, np.stack([before, after], axis=1).ravel(), runs.newest[is_new]])
+    numbers = np.concatenate([deleted, np.stack([before, after], axis=1).ravel(), runs.newest[is_new]])
     images = np.tile([UPDATE_PREIMAGE, UPDATE_POSTIMAGE], len(before))
-    words = [*[DELETE] * len(gone), *images.tolist(), *[INSERT] * int(is_new.sum())]
+    words = [*[DELETE] * len(deleted), *images.tolist(), *[INSERT] * int(is_new.sum())]
     return rows.take(pa.array(numbers)).append_column(CHANGE_TYPE, pa.array(words, pa.string()))
 
 

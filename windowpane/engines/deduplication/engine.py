@@ -1,7 +1,7 @@
-"""The deduplication engine: rows of a batch meet those of their keys that came before, on Arrow tables.
+"""The deduplication engine: rows of a batch meet earlier ones of their keys, on Arrow tables.
 
 State, by name in the bucket's blob store: ``header``, and what ``first`` and ``last`` say of theirs. Who may mutate: this engine,
-once a batch. Recovery: read them back; the clocks stand in the header.
+once a batch. Recovery: read them back; the clocks are in the header.
 """
 
 from __future__ import annotations

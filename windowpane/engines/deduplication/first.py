@@ -1,7 +1,7 @@
-"""First rows: of a batch, those that are near to no row of their key that came out before.
+"""First rows: of a batch, those that are near to no row of their key that was emitted before.
 
-Rows whose hash no other row has, neither of the batch nor of those that came out, are first rows without more ado; only the
-others are told apart by the values of their keys.
+Rows whose hash no other row has, neither of the batch nor of those that were emitted, are first rows at once; only the
+others are compared by the values of their keys.
 """
 
 from __future__ import annotations

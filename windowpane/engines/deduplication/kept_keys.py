@@ -1,6 +1,6 @@
-"""The keys of first rows that came out: runs in order of hash. A batch appends a run, and rewrites nothing that stands there.
+"""The keys of first rows that were emitted: runs in order of hash. A batch appends a run, and rewrites none.
 
-Keys of events seldom come twice, so nearly all of what is held is never asked for by value. A run therefore has two parts: the
+Keys of events seldom arrive twice, so nearly all held keys are never read by value. A run therefore has two parts: the
 hash of the key and the time of each row, which every batch compares with its own hashes, and the values of the key, which are
 read only where a hash is found.
 
@@ -10,9 +10,9 @@ Key layout::
     h.<run>.0  hash and time of its rows, in order of hash, in a ``SegmentLog``
     k.<run>.0  the values of their keys, in the same order, in another
 
-A run goes as a whole once its last row is forgotten, and is rewritten once half of its rows are. The newest runs are merged
+A run is removed as a whole once its last row is forgotten, and is rewritten once half of its rows are. The newest runs are merged
 where there are ``RUNS`` of about one size, so there are few of them, and a row is rewritten once for each size at most. Runs of
-``RUN_ROWS`` rows are left alone: memory is bounded by one of them, whatever is held.
+``RUN_ROWS`` rows are left alone: memory is bounded by one of them, however many rows are held.
 
 Who may mutate: one ``KeptKeys`` object at a time. Runs are written at once, the index by ``commit``. Recovery reads the index.
 """
@@ -50,7 +50,7 @@ class _Run:
 
 
 class KeptKeys:
-    """The keys of rows that came out, and when these rows were."""
+    """The keys of rows that were emitted, and when these rows were."""
 
     def __init__(self, store: BlobStore) -> None:
         """Read the index."""

@@ -1,10 +1,10 @@
-"""Last rows: the rows of a batch meet the held runs of their keys, and what they change comes out as a changelog.
+"""Last rows: the rows of a batch meet the held runs of their keys, and what they change is emitted as a changelog.
 
 State: pages ``p`` by a hash of the key. A row of a page is a run: the hash, the values of the key, where the run starts and ends,
 and its newest row. A batch reads the pages of its keys, and of these compares only runs whose hash is in the batch.
 
-A run that is near to no row any more changes no result, so it may stay a while: it goes when its page is read for something else,
-or when half of the runs of its page are such.
+A run that can be near to no later row changes no result, so it may stay a while: it is removed when its page is read for
+something else, or when half of the runs of its page are such.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ output has the columns ``passed``, and ``CHANGE_TYPE`` where the last rows are k
 
 The rule: two rows of a key are *near* if their times differ by less than ``within``.
 
-- *first*: rows are taken in order of arrival. A row comes out if no row of its key that came out before is near.
+- *first*: rows are taken in order of arrival. A row is emitted if no row of its key that was emitted before is near.
 - *last*: rows of a key that are near belong to one run, as in a session window. Of each run the newest row stays; of those of
   one time that which arrived last. The output is the changelog of these rows.
 
@@ -42,14 +42,14 @@ class DeduplicationProgram:
 
     Args:
         keys: names of the key columns.
-        columns: names and types of the columns that rows come with.
-        passed: names of those that come out.
+        columns: names and types of the columns of rows.
+        passed: names of those that are emitted.
         within: microseconds; rows of a key that are this far apart are no duplicates.
         keep: which row stays.
-        is_event_time: whether times are those of the rows; else that of the batch they come in.
+        is_event_time: whether times are those of the rows; else that of their batch.
         allowed_lateness: how long in microseconds rows behind the watermark are waited for.
         order_by: columns that order the rows of a batch, before arrival order.
-        has_late_output: whether late rows come out as output ``LATE``.
+        has_late_output: whether late rows are emitted as output ``LATE``.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -78,7 +78,7 @@ class DeduplicationProgram:
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The late output: rows as they came."""
+        """The late output: rows as they arrived."""
         return pa.schema([self.columns.field(name) for name in self.passed])
 
     def horizon(self, watermark: int, now: int) -> int:

@@ -1,7 +1,7 @@
 """The reference engine of deduplication: the reference operator on a bucket, for every program.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for the runs of keys, ``t`` for timers. Who may mutate: this
-engine, once a batch. Recovery: read them back; the clocks stand in the header.
+engine, once a batch. Recovery: read them back; the clocks are in the header.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DeduplicationReferenceEngine:
         return BucketOutput(list(self._tables(out, arrived, late)), counters, is_idle)
 
     def _take(self, operator: Deduplicator, rows: pa.Table, limit: int, late: list[int]) -> list[tuple[str, Row]]:
-        """Take the rows that are not late, and return what comes out."""
+        """Take the rows that are not late, and return what is emitted."""
         refuse_null_times(self._program, rows)
         keys, values = python_keys(rows, self._program.keys), python_rows(rows.select(self._program.passed))
         out: list[tuple[str, Row]] = []

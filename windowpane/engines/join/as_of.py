@@ -2,16 +2,16 @@
 
 Left rows wait until their match is final. Of the right rows, the versions, those are held that a left row to come can match:
 those after the last time that a left row may still have, and one *anchor* for each key, the last version until then. A tombstone
-hides what is older, and matches nothing itself; as an anchor it is held, too, so that an older version which comes late does not
-bring its key back. Left rows that the watermark has made final are matched before the batch's rows
-are taken, so that a late version does not change them.
+hides older versions, and matches nothing itself; as an anchor it is held, too, so that an older version which arrives late does
+not bring its key back. Left rows that the watermark has made final are matched before the batch's rows are taken, so that a late
+version does not change them.
 
 State: pages ``l`` of left rows and ``r`` of versions, by time, of which a batch reads the first ones, up to the last time that
 can be final; and pages ``a`` of anchors, by key, of which it reads those of the keys that it needs an anchor of. A version moves
-to the anchors once no left row to come is older. An anchor that is too old goes when its page is read, at the latest when half of
-the page is; until then it is counted as held, and matches nothing.
+to the anchors once no left row to come is older. An anchor that is too old is dropped when its page is read, at the latest when
+half of the page is too old; until then it is counted as held, and matches nothing.
 
-Where left rows come out at once (``updates``), a batch reads all of them that wait, and their versions, since a version may
+Where left rows are emitted at once (``updates``), a batch reads all of them that wait, and their versions, since a version may
 correct any of them.
 """
 
@@ -179,12 +179,12 @@ class _AsOfBatch(PagedBatch):
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows; a late version that is not older than what is held of its key is taken, for left rows to come."""
         if side == "left" or self._match.direction != "backward":
-            gone = table.filter(pa.array(is_late))
-            self.tell_late(side, gone, dropped=pa.repeat(True, gone.num_rows))
+            rows = table.filter(pa.array(is_late))
+            self.report_late(side, rows, dropped=pa.repeat(True, rows.num_rows))
             return table.filter(pa.array(~is_late))
         is_older = self._is_older(table, is_late)
         rows = table.filter(pa.array(is_late))
-        self.tell_late(side, rows, **{DROPPED: pa.array(is_older[is_late])})
+        self.report_late(side, rows, **{DROPPED: pa.array(is_older[is_late])})
         return table.filter(pa.array(~is_older))
 
     def _is_older(self, table: pa.Table, is_late: Mask) -> Mask:
@@ -303,22 +303,22 @@ class _AsOfBatch(PagedBatch):
         found = chosen[rows]
         places = np.flatnonzero(found >= 0)
         places = places[self._is_live(right)[found[places]]]
-        places = places[self.passing(rows[places], found[places], self.rows["left"].table, right)]
+        places = places[self.fulfilling(rows[places], found[places], self.rows["left"].table, right)]
         matched = np.full(len(rows), NOTHING)
         matched[places] = found[places]
         return matched
 
     def _correct(self, rows: Integers, chosen: Integers) -> None:
-        """Let come out how left rows are shown otherwise than before."""
-        assert self._shown is not None, "left rows come out at once"
+        """Emit the left rows whose version differs from the one they were last emitted with."""
+        assert self._shown is not None, "left rows are emitted at once"
         left, right = self.rows["left"], self.rows["right"].table
         changes = self._shown.changes(rows, right, self._matched(rows, chosen))
         if not changes.words:
             return
         is_alone, words = changes.versions == NOTHING, pa.array(changes.words, pa.string())
-        came = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
-        self.count("pairs", int((came & ~is_alone).sum()))
-        self.count("padded", int((came & is_alone).sum()))
+        appearing = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
+        self.count("pairs", int((appearing & ~is_alone).sum()))
+        self.count("padded", int((appearing & is_alone).sum()))
         versions = pa.concat_tables([self._shown.versions, right]).take(pa.array(changes.versions, mask=is_alone))
         lefts = left.table.take(pa.array(changes.lefts))
         self.put(lefts, versions, left.times[changes.lefts], **{CHANGE_TYPE: words})

@@ -2,7 +2,7 @@
 
 State, by name in the bucket's blob store: ``header``, and the rows that are held of each side, with TIME and what the kind of
 join keeps beside a row: whole, as one Arrow table ``left`` and one ``right`` in order of arrival (this module), or in pages
-(``paged.py``). Who may mutate: the engine, once a batch. Recovery: read them back; the watermark stands in the header.
+(``paged.py``). Who may mutate: the engine, once a batch. Recovery: read them back; the watermark is in the header.
 
 A bucket fed by sources advances to the batch's watermark, which earlier rows made, and then takes its rows: the left ones, then
 the right ones. Fed by an operator it takes rows first, under the watermark of the batch before.
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.join.pairs import passing, results
+from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.pieces import Pieces, Tables
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
@@ -124,11 +124,11 @@ class JoinBatch(ABC):
 
     @abstractmethod
     def take(self) -> None:
-        """Match the rows of the batch, which stand behind those held."""
+        """Match the rows of the batch, which follow those held."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let come out what the watermark has made final, and hold it no longer."""
+        """Emit the results that the watermark has made final, and drop their rows."""
 
     def columns(self, side: Side) -> pa.Schema:
         """Return the columns of a side as they are held."""
@@ -191,18 +191,18 @@ class JoinBatch(ABC):
         self.take()
 
     def beside(self, kind: pa.Field, table: pa.Table) -> pa.Array:
-        """Return what is kept beside rows of the batch: what came with them, else false."""
+        """Return a column that is kept beside rows of the batch: the one that arrived with them, else false."""
         if kind.name in table.column_names:
             return table[kind.name]
         return pa.repeat(pa.scalar(0).cast(kind.type), table.num_rows)
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
         """Report late rows, and return those that are taken."""
-        self.tell_late(side, table.filter(pa.array(is_late)))
+        self.report_late(side, table.filter(pa.array(is_late)))
         return table.filter(pa.array(~is_late))
 
-    def tell_late(self, side: Side, table: pa.Table, **columns: pa.Array) -> None:
-        """Let late rows come out, with what became of them, if they are asked for."""
+    def report_late(self, side: Side, table: pa.Table, **columns: pa.Array) -> None:
+        """Emit late rows, with their outcome, if they are asked for."""
         of = self.program.sides[side]
         if of.has_late_output and table.num_rows:
             schema = self.program.late_schema(side)
@@ -232,12 +232,12 @@ class JoinBatch(ABC):
         """Add to a counter."""
         self.counts[name] = self.counts.get(name, 0) + number
 
-    def passing(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
+    def fulfilling(self, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
         """Return which pairs of rows fulfil the condition."""
-        return passing(self.program, lefts, rights, left, right)
+        return fulfilling(self.program, lefts, rights, left, right)
 
     def emit(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
-        """Let results come out: pairs, or rows of one side, padded.
+        """Emit results: pairs, or rows of one side, padded.
 
         Args:
             left: the left rows, ``None`` to pad them.
@@ -252,7 +252,7 @@ class JoinBatch(ABC):
         self.put(left, right, times, **columns)
 
     def put(self, left: pa.Table | None, right: pa.Table | None, times: Integers, **columns: pa.Array) -> None:
-        """Let results come out that are not counted here; else as ``emit``."""
+        """Emit results that are not counted here; else as ``emit``."""
         if len(times):
             self.outputs.append((MAIN, self.made(left, right, times, **columns)))
 

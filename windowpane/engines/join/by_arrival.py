@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.common.bucket_header import BucketHeader
-from windowpane.engines.join.pairs import passing, results
+from windowpane.engines.join.pairs import fulfilling, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
@@ -134,9 +134,9 @@ class _Batch:
         return codes
 
     def _match(self, left: pa.Table, versions: pa.Table, chosen: Integers) -> None:
-        """Let left rows come out, each with the version that was chosen for it, -1 for none."""
+        """Emit left rows, each with the version that was chosen for it, -1 for none."""
         lefts = np.flatnonzero(chosen >= 0)
-        lefts = lefts[passing(self._program, lefts, chosen[lefts], left, versions)]
+        lefts = lefts[fulfilling(self._program, lefts, chosen[lefts], left, versions)]
         self._emit("pairs", left.take(pa.array(lefts)), versions.take(pa.array(chosen[lefts])))
         if self._program.pads_left:
             is_alone = np.ones(left.num_rows, np.bool_)

@@ -41,7 +41,7 @@ class CoGroup:
 
     @property
     def kind(self) -> str:
-        """The word the user said."""
+        """The name of the method that the user called."""
         return "co_group_in_arrow" if self.in_arrow else "co_group"
 
 

@@ -1,7 +1,7 @@
 """How many rows of each side the windows of a join hold: its window program counts windows, and knows no sides.
 
-Where windows are made of slices, rows go with their slice. A session that is joined once takes its rows with it. On the row
-engine lists of rows say what comes and goes; a row in several windows is held there, and counted, once in each.
+Where windows are made of slices, rows are dropped with their slice. A session that is joined once drops its rows with it. On the
+row engine rows are counted as lists of them grow and are cleared; a row in several windows is held, and counted, once in each.
 
 State: one framed JSON blob ``held``, the rows of each side by slice, or all of them together. Who may mutate: the engine of
 window joins, once a batch, after the engine of its window program. Recovery: read it back; where a version before this one wrote
@@ -58,10 +58,10 @@ class HeldCounts:
 
 
 class CountingState(KeyedState):
-    """Keyed state that counts the rows in windows, by a column that says their side.
+    """Keyed state that counts the rows in windows, by a column that holds their side.
 
     Attributes:
-        rows: how many rows of each side have come, less those that went.
+        rows: how many rows of each side were added, less those that were removed.
     """
 
     def __init__(self, entries: Any, side: str) -> None:

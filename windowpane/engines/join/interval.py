@@ -1,13 +1,13 @@
 """The engine of interval joins: the pairs of a batch by search in sorted arrays.
 
-Beside a row stands whether it has matched. A left row is final once the watermark has passed the last time that a match may have,
-and a right row likewise: then it comes out, if it is unmatched and padded, and is held no longer. A row that is taken later is
+Beside a row is stored whether it has matched. A left row is final once the watermark has passed the last time of any match,
+and a right row likewise: then it is emitted, if it is unmatched and padded, and is held no longer. A row that is taken later is
 above the watermark less the lateness, so it can reach no final row, and whatever it can reach is held.
 
 State: pages ``l`` and ``r`` of the held rows, by spans of a quarter of the interval, or by keys alone where a column is the upper
-bound. A batch reads the pages that its rows reach or go into, and those with a row to pad. Rows that are final and need not be
-padded stay until their page is read for something else, or goes as a whole; they are counted as held. Pairs are made while they
-are read (``Pieces``), so those of a hot key are never in memory together.
+bound. A batch reads the pages that its rows reach or are put into, and those with a row to pad. Rows that are final and need not
+be padded stay until their page is read for something else, or is dropped as a whole; they are counted as held. Pairs are made
+while they are read (``Pieces``), so those of a hot key are never in memory together.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ class _IntervalBatch(PagedBatch):
     def read_held(self, arrived: dict[Side, pa.Table]) -> None:
         """Read the pages that rows of the batch reach or go into, and those with a row to pad."""
         late = horizon(self.watermark, self.program.allowed_lateness)
-        self._gone: dict[Side, list[int]] = {}
+        self._expired: dict[Side, list[int]] = {}
         for side in SIDES:
             pages, others = self.side_pages[side], arrived["right" if side == "left" else "left"]
             wanted = [self._reached(side, others), self.landing(side, arrived[side])]
             due = np.array(pages.pages.due(late) if late != MIN else [], np.int64)
             touched = np.unique(np.concatenate([*wanted, *([due] if self._pads[side] else [])]))
-            self._gone[side] = [] if self._pads[side] else np.setdiff1d(due, touched).tolist()
+            self._expired[side] = [] if self._pads[side] else np.setdiff1d(due, touched).tolist()
             table = pages.read(touched)
             self.rows[side] = Rows(table, table.num_rows)
 
@@ -120,7 +120,7 @@ class _IntervalBatch(PagedBatch):
     def write_held(self) -> Held:
         """Write the pages that changed."""
         for side, pages in self.side_pages.items():
-            pages.drop(self._gone[side])
+            pages.drop(self._expired[side])
             pages.write(self.rows[side].table)
         left, right = (self.side_pages[side].pages for side in SIDES)
         return Held(left.live, right.live, left.byte_size + right.byte_size)
@@ -150,11 +150,13 @@ class _IntervalBatch(PagedBatch):
             self.rows["left"] = left.kept(~matched["left"])
 
     def _meet(self, met: _Met, matched: dict[str, Mask]) -> None:
-        """Take the pairs of some rows: note which rows they are of, and let them come out."""
+        """Take the pairs of some rows: note which rows they are of, and emit them."""
         condition = self.program.condition is not None
-        # Without a condition the ends of the ranges say it all, and pairs are made only where they go.
+        # Without a condition the ends of the ranges suffice, and pairs are made only where they are emitted.
         parts = (
-            self._passing(met) if condition else iter([(met.ranges.lefts + met.first_left, met.ranges.rights + met.first_right)])
+            self._fulfilling(met)
+            if condition
+            else iter([(met.ranges.lefts + met.first_left, met.ranges.rights + met.first_right)])
         )
         total = 0
         for lefts, rights in parts:
@@ -172,16 +174,16 @@ class _IntervalBatch(PagedBatch):
         self.count("pairs", total if condition else met.ranges.total)
         self.outputs.append(lambda: self._pairs(met))
 
-    def _passing(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
+    def _fulfilling(self, met: _Met) -> Iterator[tuple[Integers, Integers]]:
         """Yield the pairs that fulfil the condition."""
         for lefts, rights in met.pairs():
-            passing = self.passing(lefts, rights, met.left, met.right)
-            yield (lefts, rights) if passing.all() else (lefts[passing], rights[passing])
+            fulfilling = self.fulfilling(lefts, rights, met.left, met.right)
+            yield (lefts, rights) if fulfilling.all() else (lefts[fulfilling], rights[fulfilling])
 
     def _pairs(self, met: _Met) -> Tables:
-        """Yield pairs as they come out, some at once."""
+        """Yield pairs as they are emitted, some at once."""
         left_times, right_times = integers(met.left[TIME]), integers(met.right[TIME])
-        for lefts, rights in self._passing(met):
+        for lefts, rights in self._fulfilling(met):
             if len(lefts):
                 times = self._times(left_times[lefts], right_times[rights])
                 yield MAIN, self.made(met.left.take(pa.array(lefts)), met.right.take(pa.array(rights)), times)

@@ -44,14 +44,14 @@ _HASH_BITS, _MIDDLE = 23, 1 << 39
 
 
 def hashed(table: pa.Table, keys: Sequence[str]) -> Integers:
-    """Return the hash of the key of each row, as it stands in ORDER."""
+    """Return the hash of the key of each row, as ORDER holds it."""
     columns = [hashable_key(name, table[name]) for name in keys]
     hashes = key_hashes(columns, table.num_rows) >> np.uint64(64 - _HASH_BITS)
     return hashes.astype(np.int64)
 
 
 def hashes_of(orders: Integers) -> Integers:
-    """Return the hashes that stand in ORDER."""
+    """Return the hashes that ORDER holds."""
     return orders & ((1 << _HASH_BITS) - 1)
 
 
@@ -154,7 +154,7 @@ class SidePages:
             self.pages.write(place, self._schema.empty_table().drop_columns([PLACE]))
 
     def write(self, table: pa.Table) -> None:
-        """Put rows in place of those that were read: what is left of these, and rows of the batch, whose pages were read, too."""
+        """Put rows in place of those that were read: the ones that stay, and rows of the batch, whose pages were read, too."""
         place, orders = table[PLACE].to_numpy(), table[ORDER].to_numpy()
         is_new = place < 0
         landing = self.places(orders[is_new])
@@ -186,7 +186,7 @@ class PagedBatch(JoinBatch):
     side_pages: dict[Side, SidePages]
 
     def arriving(self, side: Side, table: pa.Table) -> pa.Table:
-        """Say where the rows are held, if they are."""
+        """Add ORDER, which decides in which page a row is held."""
         hashes = hashed(table, self.program.sides[side].keys)
         return table.append_column(ORDER, pa.array(self.side_pages[side].orders(hashes, integers(table[TIME]))))
 
@@ -199,10 +199,10 @@ class PagedBatch(JoinBatch):
         return self.side_pages[side].landing(integers(arrived[ORDER])) if arrived.num_rows else np.zeros(0, np.int64)
 
 
-def due_of(finals: Integers, is_asked: Mask | None) -> int:
-    """Return when a page is due: with the first row that comes out, or when all of them may go."""
-    if is_asked is not None and is_asked.any():
-        finals = finals[is_asked]
+def due_of(finals: Integers, is_padded: Mask | None) -> int:
+    """Return when a page is due: with the first row that is emitted, or when all of them may be dropped."""
+    if is_padded is not None and is_padded.any():
+        finals = finals[is_padded]
         return int(finals.min())
     return int(finals.max())
 

@@ -13,7 +13,7 @@ from windowpane.kernels.conditions import holds
 from windowpane.windowing.expressions import Expression, Side, SideName
 
 
-def passing(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
+def fulfilling(program: JoinProgram, lefts: Integers, rights: Integers, left: pa.Table, right: pa.Table) -> Mask:
     """Return which pairs fulfil the condition of a join.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a bucket puts out, some of it made only when it is read: a hot key has more pairs than fit in memory at once."""
+"""What a bucket emits, some of it made only when it is read: a hot key has more pairs than fit in memory at once."""
 
 from __future__ import annotations
 

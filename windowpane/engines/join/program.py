@@ -1,7 +1,7 @@
 """The program of a join: everything an engine needs to run it on a bucket, as one picklable value.
 
-A table of input says of which side it is (``sides``); it carries the columns of
-``JoinSide.columns``, and TIME, PARTITION and POSITION of ``hidden_columns``. Key columns have the same types on both sides.
+A table of input has its side in its metadata (``sides``). Its columns are those of ``JoinSide.columns``, and TIME, PARTITION and
+POSITION of ``hidden_columns``. Key columns have the same types on both sides.
 Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RIGHT``.
 """
 
@@ -35,8 +35,8 @@ class JoinSide:
     Args:
         keys: names of its key columns, in the order of those of the other side.
         columns: names and types of all columns that its rows carry.
-        passed: names of those that come out with the results; the others are read by the match only.
-        has_late_output: whether its late rows come out.
+        passed: names of those that are emitted with the results; the others are read by the match only.
+        has_late_output: whether its late rows are emitted.
     """
 
     keys: tuple[str, ...]
@@ -50,10 +50,10 @@ class JoinCounters(Counters):
     """What a bucket of a join did in one batch.
 
     Attributes:
-        left_late: left rows that came too late.
+        left_late: left rows that were late.
         right_late: the same of the right side.
-        pairs: pairs that came out.
-        padded: rows that came out without a match.
+        pairs: pairs that were emitted.
+        padded: rows that were emitted without a match.
         held_left: left rows in state at the end of the batch.
         held_right: the same of the right side.
     """
@@ -76,7 +76,7 @@ class JoinProgram:
 
     Args:
         match: when a left and a right row of equal keys are a pair.
-        how: which rows come out beside pairs.
+        how: which rows are emitted beside pairs.
         left: the left side.
         right: the right side.
         condition: what a pair has to fulfil besides, ``None`` for nothing.
@@ -86,7 +86,7 @@ class JoinProgram:
         window_bound: type of the bounds of windows.
         upstream: where rows come from; ``WINDOW`` if one side comes from an operator.
         co_group: what windows are given to in place of the join of their rows; results have the left keys then.
-        updates: whether left rows of a join as of an instant come out at once, and are corrected until they are final.
+        updates: whether left rows of a join as of an instant are emitted at once, and are corrected until they are final.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
         description: the parts a restart compares, by name.
@@ -115,17 +115,17 @@ class JoinProgram:
 
     @property
     def corrects(self) -> bool:
-        """Whether late rows correct what windows have put out."""
+        """Whether late rows correct what windows have emitted."""
         return isinstance(self.match, WindowMatch) and self.allowed_lateness > 0 and self.co_group is None
 
     @property
     def pads_left(self) -> bool:
-        """Whether left rows without a match come out."""
+        """Whether left rows without a match are emitted."""
         return self.how in PADS_LEFT or self.how == "anti"
 
     @property
     def pads_right(self) -> bool:
-        """Whether right rows without a match come out."""
+        """Whether right rows without a match are emitted."""
         return self.how in PADS_RIGHT
 
     @property
@@ -149,11 +149,11 @@ class JoinProgram:
         return pa.schema([*(bounds if isinstance(self.match, WindowMatch) else ()), *columns, *changes, *system])
 
     def late_schema(self, side: Side) -> pa.Schema:
-        """The late rows of a side: as they came, and what became of them."""
+        """The late rows of a side: as they arrived, and their outcome."""
         missed = pa.list_(pa.struct([pa.field("start", self.window_bound), pa.field("end", self.window_bound)]))
         windows = [pa.field(WINDOWS_MISSED, missed)] if isinstance(self.match, WindowMatch) else []
-        is_told = windows or isinstance(self.match, AsOfMatch)
-        dropped = [pa.field(DROPPED, pa.bool_())] if is_told else []
+        has_outcome = windows or isinstance(self.match, AsOfMatch)
+        dropped = [pa.field(DROPPED, pa.bool_())] if has_outcome else []
         return pa.schema([*self.sides[side].columns, *windows, *dropped])
 
     @property

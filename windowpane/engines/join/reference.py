@@ -1,7 +1,7 @@
 """The reference engine of joins: the reference operators on a bucket, for every join.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for the rows of keys, ``t`` for timers. Who may mutate: this
-engine, once a batch. Recovery: read them back; the watermark stands in the header. The order of a batch is that of ``batch``.
+engine, once a batch. Recovery: read them back; the watermark is in the header. The order of a batch is that of ``batch``.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class _Batch:
         before = self._header.watermark
         BucketHeader(self._program.description, watermark, now, held).write(self._store)
         late = {side: len(rows) for side, rows in self._late.items()}
-        came = [each for each in results if each.change in APPEARING]
-        pairs = sum(each.left is not None and each.right is not None for each in came)
+        appearing = [each for each in results if each.change in APPEARING]
+        pairs = sum(each.left is not None and each.right is not None for each in appearing)
         counters = JoinCounters(
             late_elements=sum(late.values()),
             late_dropped=sum(row[DROPPED] for rows in self._late.values() for row in rows),
@@ -168,7 +168,7 @@ class _Batch:
             left_late=late["left"],
             right_late=late["right"],
             pairs=pairs,
-            padded=len(came) - pairs,
+            padded=len(appearing) - pairs,
         )
         is_idle = not held and self._program.upstream is Upstream.SOURCE
         return BucketOutput(list(self._tables(results, before)), counters, is_idle)

@@ -1,7 +1,7 @@
-"""What results say of left rows that wait: which version each was last shown with, and the changes that correct it.
+"""Results of left rows that wait: with which version each was last emitted, and the changes that correct it.
 
-Nothing of it is stored. What a waiting left row is shown with follows from the versions that are held between two batches, so a
-batch works it out before it takes rows, and again at its end.
+None of it is stored. The version of a waiting left row follows from the versions that are held between two batches, so a batch
+computes it before it takes rows, and again at its end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windowpane.windowing.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDAT
 NOTHING = -1
 """In place of a version: the left row has none."""
 _UNSEEN = -2
-"""In place of a version: the left row has not come out yet."""
+"""In place of a version: the left row has not been emitted yet."""
 
 
 class Changes(NamedTuple):
@@ -41,8 +41,8 @@ class Shown:
     Args:
         versions: the versions as they were before the batch.
         matched: for each left row the number of its version there, ``NOTHING`` for none.
-        compared: the columns of a version that come out.
-        pads: whether a left row without a version comes out.
+        compared: the columns of a version that are emitted.
+        pads: whether a left row without a version is emitted.
     """
 
     def __init__(self, versions: pa.Table, matched: Integers, compared: tuple[str, ...], pads: bool) -> None:
@@ -52,7 +52,7 @@ class Shown:
         self._pads = pads
 
     def take(self, count: int) -> None:
-        """Take so many left rows, which have not come out yet."""
+        """Take so many left rows, which have not been emitted yet."""
         self._matched = np.concatenate([self._matched, np.full(count, _UNSEEN)])
 
     def keep(self, mask: Mask) -> None:
@@ -71,12 +71,12 @@ class Shown:
         was = (before >= 0) | (before == NOTHING) if self._pads else before >= 0
         now = np.full(len(rows), True) if self._pads else matched >= 0
         differs = ~(was & now) | ~self._same(before, versions, matched)
-        went, came = np.flatnonzero(was & differs), np.flatnonzero(now & differs)
-        places = np.concatenate([went, came])
-        halves = np.repeat([0, 1], [len(went), len(came)])
+        deleted, inserted = np.flatnonzero(was & differs), np.flatnonzero(now & differs)
+        places = np.concatenate([deleted, inserted])
+        halves = np.repeat([0, 1], [len(deleted), len(inserted)])
         order = np.lexsort((halves, places))
         moved = np.where(matched >= 0, matched + self.versions.num_rows, NOTHING)
-        found = np.concatenate([before[went], moved[came]])[order]
+        found = np.concatenate([before[deleted], moved[inserted]])[order]
         is_update = (was & now)[places]
         words = np.where(is_update, halves + 2, halves)[order]
         named = [DELETE, INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE]

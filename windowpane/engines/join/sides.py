@@ -8,7 +8,7 @@ _SIDE = b"windowpane.side"
 
 
 def tagged(table: pa.Table, side: str) -> pa.Table:
-    """Return a table of input that says of which side it is."""
+    """Return a table of input with its side in the metadata."""
     return table.replace_schema_metadata({_SIDE: side.encode()})
 
 

@@ -139,13 +139,13 @@ class JoinWindowEngine:
     # Rows out.
 
     def _results(self, results: pa.Table) -> pa.Table:
-        """Return the results; of a changelog what is left of it when equal rows that go and come again are left out."""
+        """Return the results; of a changelog, those that remain when deletes and inserts of equal rows cancel."""
         if not self._program.retracts:
             return results
-        came = pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
-        if came.all():
+        appearing = pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
+        if appearing.all():
             return results
-        signs = np.where(came, 1, -1)
+        signs = np.where(appearing, 1, -1)
         named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, FIRING_WATERMARK)]
         kept = _net(key_codes([as_written(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
@@ -158,8 +158,8 @@ class JoinWindowEngine:
             if of.has_late_output and (sides == _CODES[side]).any():
                 rows = late.filter(pa.array(sides == _CODES[side]))
                 schema = self._program.late_schema(side)
-                said = {WINDOWS_MISSED, DROPPED}
-                columns = [rows[field.name if field.name in said else passed_name(side, field.name)] for field in schema]
+                outcome = {WINDOWS_MISSED, DROPPED}
+                columns = [rows[field.name if field.name in outcome else passed_name(side, field.name)] for field in schema]
                 yield LATE[side], pa.table(columns, schema=schema)
 
     def _held(self, store: BlobStore, rows: Sequence[pa.Table], late: Sequence[pa.Table], clock: Clock) -> Sides:
@@ -190,10 +190,10 @@ class JoinWindowEngine:
     def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table], held: Sides) -> JoinCounters:
         made_of = np.zeros(0, np.int8)
         if results is not None and self._program.co_group is None:
-            came = results
+            appearing = results
             if self._program.retracts:
-                came = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
-            made_of = came[_SIDE].to_numpy()
+                appearing = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
+            made_of = appearing[_SIDE].to_numpy()
         sides = np.concatenate([table[_SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
         return JoinCounters(
             **vars(counters),
@@ -265,7 +265,7 @@ def _windowed(program: JoinProgram, fired: Sides, now: Batch | None) -> Program:
     Args:
         program: the join.
         fired: where rows that fire are counted.
-        now: the batch under way, for a function that says itself what it corrects; ``None`` where panes do.
+        now: the batch under way, for a function that emits its own corrections; ``None`` where panes do.
     """
     assert isinstance(program.match, WindowMatch), "refusal"
     columns = {side: tuple((name, passed_name(side, name)) for name in of.columns.names) for side, of in program.sides.items()}

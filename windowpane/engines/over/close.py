@@ -1,4 +1,4 @@
-"""The engine of OVER windows that emit on window close: each row comes out once, with its final values.
+"""The engine of OVER windows that emit on window close: each row is emitted once, with its final values.
 
 Rows wait in the sort buffer for the watermark; those it releases, in order, join the tails of their partitions: the rows that are
 not complete yet, and those that later frames still need. Kernels compute tails and released rows together; what is complete comes
@@ -135,7 +135,7 @@ class OverCloser:
 
 
 def _pending(rows: SortedRows, emitted: Mask, done: Mask) -> Integers:
-    """Return the first row of each segment that does not come out: all before it do, or did."""
+    """Return the first row of each segment that is not emitted: all before it are, or were."""
     blocked = np.where(emitted | done, rows.layout.size, rows.layout.numbers)
     first: Integers = np.minimum.reduceat(blocked, rows.layout.segment_firsts)
     return np.minimum(first, rows.layout.segment_ends)

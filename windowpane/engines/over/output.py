@@ -1,4 +1,4 @@
-"""The changelog of a batch: what was put out for each changed row before, and what is right now.
+"""The changelog of a batch: what was emit for each changed row before, and what is right now.
 
 A row that only moved inside its partition is deleted at one place and inserted at another: one update. The two images of an
 update stand together; rows stand in their order.

@@ -37,7 +37,7 @@ LATE = MAIN + 1
 
 
 class Emit(Enum):
-    """When results come out."""
+    """When results are emitted."""
 
     UPDATE = "update"
     """With every batch, as a changelog."""
@@ -59,16 +59,16 @@ class OverProgram:
 
     Args:
         spec: the window itself.
-        columns: names and types of the input columns, all of which come out again.
+        columns: names and types of the input columns, all of which are emitted again.
         outputs: names and types of the columns of the calls, in call order.
-        mode: when results come out.
+        mode: when results are emitted.
         time_column: the column with the event time, ``None`` if there is none. In mode close it is the ORDER BY column.
         allowed_lateness: in mode close, how long in microseconds a row is waited for after the watermark has passed it.
         append_only: whether the input has inserts only.
         retain: in mode update, how long in microseconds of event time rows are kept behind the watermark. ``None``: as long as
             a row that is not late can reach them, if the input is append-only and has an event time; else for ever.
         on_inconsistent: what happens to changes that cannot be.
-        has_late_output: whether late rows come out as output ``LATE``.
+        has_late_output: whether late rows are emitted as output ``LATE``.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.
@@ -99,7 +99,7 @@ class OverProgram:
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The late output: rows as they came."""
+        """The late output: rows as they arrived."""
         return pa.schema([*self.columns, pa.field(TIME, pa.int64()), pa.field(FIRING_WATERMARK, pa.int64())])
 
     def horizon(self, watermark: int) -> int | None:

@@ -1,7 +1,7 @@
 """The reference engine of OVER windows: the reference operators on a bucket, for every program.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``b`` for the sort buffer of mode close. Who
-may mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+may mutate: this engine, once a batch. Recovery: read them back; the watermark is in the header.
 
 Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
 takes its rows in arrival order. A bucket fed by a window takes rows under the watermark they were emitted under, and advances
@@ -88,15 +88,15 @@ class _Batch(ABC):
 
     @abstractmethod
     def take(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Take rows that are not late and return what comes out."""
+        """Take rows that are not late and return what is emitted."""
 
     @abstractmethod
     def advance(self, watermark: int) -> list[Entry]:
-        """Advance to the watermark and return what comes out."""
+        """Advance to the watermark and return what is emitted."""
 
     @abstractmethod
     def waiting(self) -> int:
-        """How many rows have not come out yet."""
+        """How many rows have not been emitted yet."""
 
     def report(self, error: InconsistentChangeError) -> None:
         """Take a change that cannot be."""

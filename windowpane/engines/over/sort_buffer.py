@@ -1,8 +1,8 @@
 """The sort buffer: rows wait for the watermark, and leave in the order of the window.
 
 State, by name in the bucket's blob store: a segment log ``<name>`` whose segments are spans of event time of one width, and
-``<name>.w``, that width in microseconds. Segments hold rows as they came, without column ``TIME`` where it is the ORDER BY column
-as a number. Who may mutate: this buffer. Recovery: read back.
+``<name>.w``, that width in microseconds. Segments hold rows as they arrived, without column ``TIME`` where it is the ORDER BY
+column as a number. Who may mutate: this buffer. Recovery: read back.
 
 A release reads the segments that the watermark has passed; only the one it stands in is written again. The width follows the
 data: an eighth of what an empty buffer takes first, eight times as much when segments become many.
@@ -104,7 +104,7 @@ class SortBuffer:
         return pa.concat_tables([self._whole(table) for table in self._log.read(segment)])
 
     def _whole(self, kept: pa.Table) -> pa.Table:
-        """Return rows as they came, ``TIME`` last."""
+        """Return rows as they arrived, ``TIME`` last."""
         if TIME in kept.column_names:
             return kept.drop_columns([TIME]).append_column(TIME, kept[TIME])
         return kept.append_column(TIME, self._times(kept))

@@ -46,12 +46,12 @@ class Tails:
 
     @property
     def waiting(self) -> list[int]:
-        """The shards with rows that wait to come out."""
+        """The shards with rows that wait to be emitted."""
         return [shard for shard, waits in enumerate(self._waiting) if waits]
 
     @property
     def waiting_rows(self) -> int:
-        """How many rows wait to come out."""
+        """How many rows wait to be emitted."""
         return sum(self._waiting)
 
     @property
@@ -78,7 +78,7 @@ class Tails:
         return pa.concat_tables(held) if held else self._schema.empty_table()
 
     def write(self, shards: Sequence[int], rows: pa.Table, waits: Mask) -> None:
-        """Put ``rows`` in place of all rows of ``shards``; ``waits`` says which wait to come out."""
+        """Put ``rows`` in place of all rows of ``shards``; ``waits`` says which wait to be emitted."""
         if len(shards) == 1 and len(self._rows) == 1:
             self._write(0, rows, int(waits.sum()))
         else:

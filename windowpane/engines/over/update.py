@@ -343,7 +343,7 @@ class _Batch:
             found |= written_differently(old, new.take(pa.array(at)))
         return found
 
-    # --- what comes out -------------------------------------------------------------------------------------------------
+    # --- emitting -----------------------------------------------------------------------------------------------------
 
     def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
         """Write what changed and return the changelog."""

@@ -76,7 +76,7 @@ class _Pieces(NamedTuple):
         panes: its pane.
         last_elements: its last element.
         is_complete: whether the trigger fires there.
-        is_first: whether it goes on with what its pane held.
+        is_first: whether it continues what its pane held.
         counts: by pane, the count after the batch.
     """
 
@@ -119,11 +119,11 @@ class FoldedPartials(CountedContents):
         columns = argument_columns(self._program, self._fold) or [TIME]
         partials = fold_groups(self._fold, touched.elements.columns(columns), pieces)
         ends = run_ends(np.cumsum(begins))
-        counts[sorted_.groups] = (places + 1) % every  # the last element of each pane has the last word
+        counts[sorted_.groups] = (places + 1) % every  # that of the last element of each pane stays
         return _Pieces(partials, sorted_.groups[ends], sorted_.order[ends], places[ends] == every - 1, turns[ends] == 0, counts)
 
     def _atoms(self, touched: TouchedPanes, pieces: _Pieces) -> tuple[pa.Table, Integers, Integers]:
-        """Return what was held and the pieces, by pane and in order; the pane of each; and where each piece stands."""
+        """Return what was held and the pieces, by pane and in order; the pane of each; and the place of each piece."""
         names = list(self._fold.columns)
         held = [] if touched.held is None else [touched.held.select(names)]
         panes = np.concatenate([touched.held_panes, pieces.panes])

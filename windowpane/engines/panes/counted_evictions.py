@@ -1,8 +1,8 @@
-"""What panes hold under a count trigger with an evictor, and what its firings see.
+"""The contents of panes under a count trigger with an evictor, and which of them its firings see.
 
 Row layout of what is kept, besides the key columns and the segment, in arrival order within a pane: ``EvictedElements`` the
-columns of each element; ``EvictedPieces``, where the evictor counts, too, the partials of runs of elements that no firing will
-tell apart, and their number in ``ROWS``. ``FRESH`` marks what came after the last firing, so that its number is the count::
+columns of each element; ``EvictedPieces``, where the evictor counts, too, the partials of runs of elements that every firing
+sees together, and their number in ``ROWS``. ``FRESH`` marks those after the last firing, so that their number is the count::
 
     count 4, keep the last 6:  pieces of 2      x x|x x F x x|x x F x x|x x F
                                                         [ last 6   ]
@@ -48,7 +48,7 @@ class EvictedElements(CountedContents):
         firings = Firings(_list_begins(fires, panes, self._rule.purges)[fired], fired)
         partials = self._seen(rows, times, firings, _previous(firings.firsts, fired))
         if self._rule.purges and self._program.spec.evicts_after:
-            self._survivors.kept(times, firings)  # what is purged was gone over before, which may be refused
+            self._survivors.kept(times, firings)  # the evictor reads purged elements, too, and may refuse them
         last_firings = _last_firings(touched, panes, fired)
         is_later = np.arange(len(panes)) > last_firings[panes]
         kept = is_later if self._rule.purges else is_later | self._surviving(times, panes, last_firings)
@@ -77,13 +77,13 @@ class EvictedElements(CountedContents):
 
 
 class _Atoms(NamedTuple):
-    """The pieces held and the new ones, by pane and in order; a new one may go on with the last one held.
+    """The pieces held and the new ones, by pane and in order; a new one may continue the last one held.
 
     Args:
         partials: the partials of each.
         panes: its pane.
         rows: its number of elements.
-        is_fresh: whether they came after the last firing before the batch.
+        is_fresh: whether they arrived after the last firing before the batch.
         elements: its last element, -1 for pieces held.
     """
 
@@ -97,7 +97,7 @@ class _Atoms(NamedTuple):
 class EvictedPieces(CountedContents):
     """Partials of pieces of the last ``most`` elements; no boundary of a firing falls within a piece.
 
-    A pane fires at multiples of the count, and then sees what came after a multiple less ``most``: pieces as long as the
+    A pane fires at multiples of the count, and then sees the elements after a multiple less ``most``: pieces as long as the
     greatest common divisor of the two are never cut.
     """
 

@@ -102,7 +102,7 @@ class _Batch(EndedPanesBatch):
 
 def _contents(program: Program, fold: GroupedFold) -> CountedContents:
     trigger, spec = _count_trigger(program.spec), program.spec
-    assert trigger is not None, "the planner asked"
+    assert trigger is not None, "the planner checked"
     rule = CountRule(max(1, trigger.max_count), spec.purges)
     if spec.evictor is None:
         return FoldedPartials(program, fold, rule)

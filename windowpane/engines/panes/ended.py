@@ -1,4 +1,4 @@
-"""Panes that fire by their rows alone: a window that is over goes, and does not fire."""
+"""Panes that fire by their rows alone: a window that is over is removed, and does not fire."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The pending fire time of each pane under a continuous trigger.
 
 Key layout: a segment log ``t`` with one segment a window, named by its end; a chunk has the keys that a batch brought and the
-``FIRE_TIME`` that each would begin with. A pane's pending time is that of the first chunk that has it: what is pending stays, so
-a batch need not read. Firing writes a segment anew. A pane that has fired at the end of a window that is kept beyond it has the
-time ``DONE``, so that elements to come find it pending still and start nothing. ``d`` holds the time for each window before which
-nothing of it is due.
+``FIRE_TIME`` that each would begin with. A pane's pending time is the first one written for it: a pending time stays, so a batch
+need not read. Firing writes a segment anew. A pane that has fired at the end of a window that is kept beyond it has the time
+``DONE``, so that later elements find a pending time and start none. ``d`` holds for each window the time before which none of its
+panes is due.
 
 Who may mutate: the engine of the bucket. Recovery: read them back. Source of the rules: Flink's continuous triggers.
 """
@@ -131,7 +131,7 @@ class FireTimes:
             self._store.remove(_DUE)
 
     def _move_on(self, end: int, panes: pa.Table, last: int, now: int) -> None:
-        """Give the panes that are due their next fire time; none goes beyond the last instant: after it they are done."""
+        """Give the panes that are due their next fire time; none is beyond the last instant: after it they are done."""
         self.drop(end)
         times = panes[FIRE_TIME].to_numpy()
         if now >= last:

@@ -1,7 +1,7 @@
 """Rows by pane, kept so that a batch reads and writes only what it touches.
 
 Key layout: a segment log ``p`` whose rows have the key columns and whatever columns a pane keeps. Time windows have a segment
-each, named by their end, so a window that is over goes as a whole. The global window is cut into shards of about
+each, named by their end, so a window that is over is removed as a whole. The global window is cut into shards of about
 ``SHARD_ROWS`` rows by key hash; a segment is then ``depth * 2**32 + shard`` for ``2**depth`` shards, and all segments have one
 depth: when rows outgrow it, all are cut anew.
 

@@ -62,8 +62,7 @@ class TimedPanesEngine(PanesEngine):
     def fold_rows(self, rows: pa.Table) -> pa.Table:
         """Return the partials of rows by slice and key, each with its earliest time: the combiner, before the shuffle.
 
-        The order of arrival is lost. What is given instead is that in which rows come by their time, one that they might have
-        arrived in.
+        The order of arrival is lost. Rows are taken in order of their time instead, which is one possible order of arrival.
 
         Raises:
             MissingTimestampError: a row without an event time in event-time windows.
@@ -135,7 +134,7 @@ class _Batch(ColumnarBatch):
     def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
         super().__init__(program, fold, store)
         rule = _rule(program.spec)
-        assert rule is not None, "the planner asked"
+        assert rule is not None, "the planner checked"
         self._rule = rule
         self._purges = program.spec.purges
         self._keys = list(key_names(program))
@@ -246,7 +245,7 @@ class _Batch(ColumnarBatch):
             self._fire_times.start(end, rows.select(self._keys), times, window.max_timestamp)
 
     def _is_refined(self, window: Window) -> bool:
-        """Whether a window fires for each element that comes, since it has ended."""
+        """Whether a window fires for each element that arrives, since it has ended."""
         return self._rule.by_event_time and window.max_timestamp <= self.watermark and not self._windows.is_global
 
     def _refine_each(self, rows: pa.Table, starts: Integers) -> None:

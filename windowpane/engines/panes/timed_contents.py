@@ -1,8 +1,8 @@
-"""What panes hold that a clock fires, window by window.
+"""The contents of panes that a clock fires, window by window.
 
 Key layout: a segment log ``c`` with one segment a window, named by its end. A row of ``FoldedContents`` is partials of a key, of
-``EvictedContents`` one element; elements stand in arrival order. A batch appends what it brought; a firing that evicts or purges
-writes what it leaves.
+``EvictedContents`` one element; elements are in arrival order. A batch appends its rows; a firing that evicts or purges
+writes those that remain.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ class EvictedContents(TimedContents):
     def _pruned(self, rows: pa.Table) -> pa.Table:
         """Return the rows that a firing may still see: what an evictor would take from fewer elements, it takes from more.
 
-        Not so where elements without a time may come first, which keep a time evictor from evicting; and the first firing sees
-        everything where the evictor comes after it.
+        Not so where elements without a time may be first, which keep a time evictor from evicting; and the first firing sees
+        all elements where the evictor runs after it.
         """
         if self._evicts_after or not (isinstance(self._survivors, LastSurvive) or self._program.spec.assigner.is_event_time):
             return rows
@@ -218,7 +218,7 @@ class _EvictedPanes:
 
     def left(self, has_fired: Mask, purges: bool) -> pa.Table | None:
         stays = ~has_fired[self._keys]
-        if not purges or self._evicts_after:  # what is purged was gone over before, which may have been refused
+        if not purges or self._evicts_after:  # the evictor reads purged elements, too, and may refuse them
             fired = Firings(self._firings.firsts[has_fired], self._firings.lasts[has_fired])
             kept = self._survivors.kept(self._times, fired)
             stays |= kept & (not purges)

@@ -2,10 +2,10 @@
 
 For ``EachBatch`` on windows of fixed size and global windows: built-in aggregates only, accumulating, discarding or retracting,
 with and without ``pane_info``. The rows of a batch fold by slice and key, meet what the panes hold, and each touched pane fires
-once. What a pane held before the batch is what it last put out, so a retraction needs nothing else to be kept::
+once. What a pane held before the batch is what it last emitted, so a retraction needs nothing else to be kept::
 
     held          k: sum 3          batch   k: sum 4
-    comes out     update_preimage   k 3
+    emitted       update_preimage   k 3
                   update_postimage  k 7     held afterwards  k: sum 7
 
 State, by name in the bucket's blob store: ``header``; a pane store (see there) with one row for each key and window: its
@@ -125,7 +125,7 @@ class _Batch(EndedPanesBatch):
     def _emit(
         self, touched: TouchedPanes, before: pa.Table | None, before_panes: Integers, fired: pa.Table, panes: Integers
     ) -> PaneNumbers:
-        """Put out what fired, and what it replaces; return how many panes there are of each of ``panes``."""
+        """Emit the results that fired, and those they replace; return how many panes each of ``panes`` has had."""
         options, is_again = self._options, np.zeros(touched.count, bool)
         is_again[before_panes] = True
         last = PaneNumbers.none(0) if before is None else PaneNumbers.kept(before)
@@ -164,7 +164,7 @@ class _Batch(EndedPanesBatch):
         return columns
 
     def _kept(self, touched: TouchedPanes, fired: pa.Table, panes: Integers, numbers: PaneNumbers) -> pa.Table | None:
-        """Return what the touched panes hold afterwards, ``None`` if nothing needs keeping."""
+        """Return the contents of the touched panes afterwards, ``None`` if none have to be kept."""
         if self._purges and not self._options.shows_info:
             return None
         kept = touched.keys.take(pa.array(panes)) if self._purges else self._with_keys(touched, panes, fired)

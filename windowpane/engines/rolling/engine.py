@@ -9,9 +9,9 @@ the number of windows::
     window of 5 grains   [                   ]
 
 State, by name in the bucket's blob store: ``header``, and pages ``p`` by a hash of the key, a row for each key with its pieces
-(``held.py``). Features of silent keys go down without a timer a key: a page says when its first key is to be looked at.
+(``held.py``). Features of silent keys decrease without a timer for each key: a page stores when its first key is due.
 
-Who may mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+Who may mutate: this engine, once a batch. Recovery: read them back; the watermark is in the header.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def refusal(program: RollingProgram) -> str | None:
         if is_nested(key.type):
             return f"key {key.name!r} is of type {key.type}"
     if program.spec.corrects:
-        return "ticks that came out are corrected, key by key"
+        return "ticks that were emitted are corrected, key by key"
     return pieces_refusal(program.spec, program.columns)
 
 
@@ -152,7 +152,7 @@ class _Batch:
         self._write_header(MIN)
 
     def _put_history(self, positions: Sequence[int], arrived: _Arrived, numbers: Integers, is_run: bool) -> None:
-        """Write keys of a history, none of which has come out."""
+        """Write keys of a history, none of which has been emitted."""
         keys, pieces = _chosen(arrived, numbers)
         if pieces.waiting is not None:
             pieces.waiting[:] = 0
@@ -186,15 +186,15 @@ class _Batch:
         tables = [(MAIN, table) for table in self._in_order()]
         if late is not None and program.late_columns is not None:
             tables.append((LATE, late.select(program.late_columns.names)))
-        came_out = sum(table.num_rows for table in self._out)
+        emitted = sum(table.num_rows for table in self._out)
         counters = RollingCounters(
             late_elements=dropped,
             late_dropped=dropped,
-            firings=came_out,
+            firings=emitted,
             open_windows=keys,
             state_bytes=self._pages.byte_size,
             before_cut=self._before_cut,
-            emitted_by_row=came_out - self._by_tick,
+            emitted_by_row=emitted - self._by_tick,
             emitted_by_tick=self._by_tick,
             keys=keys,
             tiles=self._pages.live - raw_rows,
@@ -209,7 +209,7 @@ class _Batch:
         )
 
     def _in_order(self) -> list[pa.Table]:
-        """Return what came out of all steps; ticks are in order."""
+        """Return what all steps emitted; ticks are in order."""
         if self._spec.emit is not RollingEmit.TICK or len(self._out) < 2:
             return self._out
         every = pa.concat_tables(self._out)
@@ -293,12 +293,12 @@ class _Batch:
         return Pieces(pieces.owners, times, pieces.partials, pieces.waiting).together(self._features.fold)
 
     def _advanced(self, keys: Keys, pieces: Pieces) -> tuple[Keys, Pieces]:
-        """Give out what comes because the watermark is where it is, and forget rows."""
+        """Emit the features that the watermark makes due, and forget rows."""
         watermark = self._watermark
         due = keys.look <= watermark
         if watermark == MIN or not due.any():
             return keys, pieces
-        came_out = len(self._out)
+        emitted = len(self._out)
         if self._spec.emit is RollingEmit.CHANGED:
             instant = self._spec.last_tick(watermark)
             asked = np.flatnonzero(due & ((keys.newest < instant) | (keys.seen == MIN)))
@@ -307,47 +307,47 @@ class _Batch:
             asked, ticks = due_ticks(self._spec, keys, pieces, self._before, watermark)
             self._changed(keys, pieces, asked, ticks)
         elif self._spec.emit is RollingEmit.EACH:
-            self._come_out(keys, pieces, watermark)
+            self._emit_due(keys, pieces, watermark)
         if self._spec.emit is not RollingEmit.EACH:
-            self._by_tick += sum(table.num_rows for table in self._out[came_out:])
+            self._by_tick += sum(table.num_rows for table in self._out[emitted:])
         stays = pieces.times >= self._spec.kept_from(min(watermark, FAR))
         if not stays.all():
             pieces = pieces.take(stays)
-            is_gone = np.bincount(pieces.owners, minlength=len(keys)) == 0
-            keys.is_out[is_gone] = False
-            keys.seen[is_gone] = MIN
-            keys.as_of[is_gone] = MIN
-            keys.newest[is_gone] = MIN
+            is_empty = np.bincount(pieces.owners, minlength=len(keys)) == 0
+            keys.is_out[is_empty] = False
+            keys.seen[is_empty] = MIN
+            keys.as_of[is_empty] = MIN
+            keys.newest[is_empty] = MIN
         set_looks(self._spec, keys, pieces, due, watermark)
         return keys, pieces
 
     def _joined(self, held: tuple[Keys, Pieces] | None, arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:
-        """Add keys that arrived, with their pieces, and give out what these change."""
+        """Add keys that arrived, with their pieces, and emit what these change."""
         keys, pieces = _chosen(arrived, numbers)
-        came = Pieces(pieces.owners, pieces.times, pieces.partials, pieces.waiting)
+        new = Pieces(pieces.owners, pieces.times, pieces.partials, pieces.waiting)
         asked = np.arange(len(keys))
         if held is not None:
             keys, asked = held[0].and_new(keys)
-            came.owners = asked[came.owners]
-            pieces = held[1].merged(came, self._features.fold)
+            new.owners = asked[new.owners]
+            pieces = held[1].merged(new, self._features.fold)
         if self._spec.emit in (RollingEmit.CHANGED, RollingEmit.BATCH):
             asked = np.sort(asked)
             instants = np.where(keys.is_out[asked], np.maximum(keys.newest[asked], keys.as_of[asked]), keys.newest[asked])
             self._changed(keys, pieces, asked, instants)
         elif self._spec.emit is RollingEmit.TICK:
-            is_behind = came.times <= self._spec.last_tick(self._late_under)
-            keys.seen[came.owners[is_behind]] = MIN
+            is_behind = new.times <= self._spec.last_tick(self._late_under)
+            keys.seen[new.owners[is_behind]] = MIN
         else:
-            self._come_out(keys, pieces, self._late_under)
+            self._emit_due(keys, pieces, self._late_under)
         touched = np.zeros(len(keys), np.bool_)
         touched[asked] = True
         set_looks(self._spec, keys, pieces, touched, self._late_under)
         return keys, pieces
 
-    # What comes out.
+    # Emitting.
 
     def _changed(self, keys: Keys, pieces: Pieces, asked: Integers, instants: Integers) -> None:
-        """Give out the features of questions, by key and instant, where they differ from the last ones of their key."""
+        """Emit the features of questions, by key and instant, where they differ from the last ones of their key."""
         if not len(asked):
             return
         features, is_empty = self._features.values(pieces.partials, pieces.owners, pieces.times, asked, instants)
@@ -357,12 +357,12 @@ class _Batch:
         is_same = ~self._differ(keys, features, asked, follows)
         if self._spec.deletes_empty:
             is_same &= ~is_empty
-        comes = np.where(was_out, ~is_same, ~is_empty)
-        self._emit(keys, asked, instants, features, comes, is_empty, was_out)
+        is_emitted = np.where(was_out, ~is_same, ~is_empty)
+        self._emit(keys, asked, instants, features, is_emitted, is_empty, was_out)
         last = np.flatnonzero(~np.append(follows[1:], False))
         owners = asked[last]
         keys.seen[owners] = instants[last]
-        shown = np.maximum.accumulate(np.where(comes & ~is_empty, np.arange(len(asked)), -1))[last]
+        shown = np.maximum.accumulate(np.where(is_emitted & ~is_empty, np.arange(len(asked)), -1))[last]
         is_new = shown >= np.flatnonzero(~follows)
         keys.as_of[owners[is_new]] = instants[shown[is_new]]
         keys.is_out[owners] = ~is_empty[last]
@@ -380,9 +380,9 @@ class _Batch:
             differ |= written_differently(earlier, found)
         return differ
 
-    def _come_out(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
-        """Give out each row that waits and that the watermark has passed."""
-        assert pieces.waiting is not None, "each row comes out"
+    def _emit_due(self, keys: Keys, pieces: Pieces, watermark: int) -> None:
+        """Emit each row that waits and that the watermark has passed."""
+        assert pieces.waiting is not None, "each row is emitted"
         due = np.flatnonzero((pieces.waiting > 0) & (pieces.times <= watermark))
         if not len(due):
             return
@@ -400,13 +400,13 @@ class _Batch:
         asked: Integers,
         instants: Integers,
         features: list[pa.Array],
-        comes: Mask,
+        is_emitted: Mask,
         is_empty: Mask,
         was_out: Mask,
     ) -> None:
-        if not comes.any():
+        if not is_emitted.any():
             return
-        program, chosen = self._program, np.flatnonzero(comes)
+        program, chosen = self._program, np.flatnonzero(is_emitted)
         if self._spec.emit is RollingEmit.TICK:
             chosen = chosen[np.argsort(instants[chosen], kind="stable")]
         owners, taken = pa.array(asked[chosen]), pa.array(chosen)

@@ -1,7 +1,7 @@
-"""Larger plans: state of rolling features that another plan wrote goes on where it has all that the new one asks for.
+"""Larger plans: state of rolling features that another plan wrote is used on where it holds all that the new one needs.
 
-A plan may have more features than the one that wrote the state, if each is an aggregate that is there over another window: pieces
-hold what windows merge, and know no windows. Pieces must not be too coarse for the new window, nor forgotten too early::
+A plan may have more features than the one that wrote the state, if the state holds the aggregate of each over another window:
+pieces are merged into windows, and know none. Pieces must not be too coarse for the new window, nor forgotten too early::
 
     held of a key     | day | day | 3 | 1 | 2 | 5 | 4 |      an hour exactly, 30 days by the day
     of 30 minutes                         [           ]      sees single instants
@@ -75,7 +75,7 @@ def growth_of(program: RollingProgram, was: Parts) -> Growth | None:
 
 
 def _earlier(texts: Sequence[str], was: str) -> tuple[int, ...] | None:
-    """Return the numbers of the features whose texts, in order, are ``was``; ``None`` if one that was there is not among them."""
+    """Return the numbers of the features whose texts, in order, are ``was``; ``None`` if one of these is missing."""
     found: list[int] = []
     for number, text in enumerate(texts):
         if was == text:

@@ -1,9 +1,9 @@
 """What a bucket holds of keys, as arrays: a row for each key, and its pieces; and the table that pages keep of both.
 
 A row of a page is a key: its hash, the values of the key, when its last row was of and the features of that (``AS_OF``,
-``IS_OUT`` where there is such a row), as of when features were last computed (``SEEN``), the time of its newest row, when to look
+``IS_OUT`` where such a row exists), as of when features were last computed (``SEEN``), the time of its newest row, when to look
 at it again (``LOOK``), and its pieces in order of time as a list of structs. A piece is the start of its grain of time, partial
-aggregates, and for ``each`` how many of its rows have not come out yet.
+aggregates, and for ``each`` how many of its rows have not been emitted yet.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pieces:
         owners: the number of the key of each.
         times: where each begins.
         partials: the partial aggregates.
-        waiting: how many of its rows have not come out, ``None`` unless each does.
+        waiting: how many of its rows have not been emitted, ``None`` unless each does.
     """
 
     owners: Integers
@@ -183,7 +183,7 @@ def pieces_held(table: pa.Table) -> int:
 
 
 def single_pieces(spec: RollingSpec, keys: Keys, pieces: Pieces) -> int:
-    """Return how many pieces are of one instant, since exact edges tell instants apart."""
+    """Return how many pieces are of one instant, as exact edges need them."""
     exact = [window for window in spec.windows if window.is_exact]
     if not exact or spec.emit is RollingEmit.TICK:
         return 0
@@ -194,7 +194,7 @@ def single_pieces(spec: RollingSpec, keys: Keys, pieces: Pieces) -> int:
 
 
 def first_of_each(codes: Integers) -> tuple[Integers, Integers]:
-    """Return the row where each code first stands, in order, and for each row the number of its code in that order."""
+    """Return the row where each code first occurs, in order, and for each row the number of its code in that order."""
     numbers = _dense(codes)
     firsts = np.empty(int(numbers.max()) + 1, np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
@@ -208,7 +208,7 @@ def _dense(codes: Integers) -> Integers:
 
 
 def new_keys(hashes: Unsigned, columns: Sequence[pa.Array], newest: Integers, features: Sequence[pa.DataType]) -> Keys:
-    """Return keys of which nothing has come out; ``features`` are the types of what would."""
+    """Return keys of which nothing has been emitted; ``features`` are the types of their features."""
     count = len(hashes)
     none = np.full(count, MIN)
     values = [pa.nulls(count, kind) for kind in features]

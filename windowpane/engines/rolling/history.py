@@ -1,7 +1,7 @@
-"""The history that state begins with: rows of before a cut, which are in the state before the first row of the stream comes.
+"""The history that state begins with: rows before a cut, which are in the state before the first row of the stream arrives.
 
-The cut is kept in the header of each bucket. A row of the stream below it is passed over, in this run and in all later ones: the
-history has the rows of that time. So nothing below the cut is still expected, which is what a watermark of ``cut - 1`` says.
+The cut is kept in the header of each bucket. A row of the stream below it is skipped, in this run and in all later ones: the
+history has the rows of that time. So no row below the cut is still expected, which is what a watermark of ``cut - 1`` means.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BeginsWithHistory(Protocol):
     """An engine whose state can begin with rows."""
 
     def begin(self, store: BlobStore, rows: list[pa.Table], cut: int) -> None:
-        """Put rows below ``cut`` into the empty state of a bucket; nothing comes out."""
+        """Put rows below ``cut`` into the empty state of a bucket; nothing is emitted."""
 
 
 def watermark_of(cut: int) -> int:

@@ -54,10 +54,10 @@ def _first_to_leave(window: RollingWindow, pieces: Pieces, starts: Integers, see
     """
     bounds = np.where(seen == MIN, MIN, window.start(np.maximum(seen, MIN // 2)))
     sizes = np.diff(starts, append=len(pieces.times))
-    is_gone = pieces.times < np.repeat(bounds, sizes)
-    gone = np.add.reduceat(is_gone, starts, dtype=np.int64) if len(starts) else sizes
-    leaves = gone < sizes
-    return (starts + gone)[leaves], leaves
+    is_past = pieces.times < np.repeat(bounds, sizes)
+    past = np.add.reduceat(is_past, starts, dtype=np.int64) if len(starts) else sizes
+    leaves = past < sizes
+    return (starts + past)[leaves], leaves
 
 
 def due_ticks(spec: RollingSpec, keys: Keys, pieces: Pieces, before: int, watermark: int) -> tuple[Integers, Integers]:

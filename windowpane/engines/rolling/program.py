@@ -26,7 +26,7 @@ from windowpane.windowing.times import MAX
 AS_OF = "as_of"
 """The column with the instant that features are of."""
 REVISION = "revision"
-"""The column with how often a tick of a key has come out again, where ticks are corrected."""
+"""The column with how often a tick of a key has been emitted again, where ticks are corrected."""
 LATE = MAIN + 1
 """Number of the output of late rows."""
 IS_LABEL = hidden("is_label")
@@ -38,11 +38,11 @@ class RollingCounters(Counters):
     """What a bucket of rolling features did in one batch; the last three are its state at the end of it.
 
     Attributes:
-        before_cut: rows that were passed over, since the history has the rows of their time.
-        emitted_by_row: rows of features that came out because rows came.
-        emitted_by_tick: rows of features that came out because a tick has passed.
+        before_cut: rows that were skipped, since the history has the rows of their time.
+        emitted_by_row: rows of features that were emitted because rows arrived.
+        emitted_by_tick: rows of features that were emitted because a tick has passed.
         keys: keys that have rows, or had until a tick to come.
-        tiles: partial aggregates that stand for the rows of a length of time.
+        tiles: partial aggregates of the rows of a length of time.
         raw_rows: rows, or partial aggregates of the rows of an instant, which exact edges need.
     """
 
@@ -79,7 +79,7 @@ class RollingProgram:
         key_columns: names of the key columns in the input.
         columns: names and types of the columns that calls read.
         instant: type of ``as_of``, that of the event time.
-        late_columns: names and types of the columns of late rows; ``None`` if they do not come out.
+        late_columns: names and types of the columns of late rows; ``None`` if they are not emitted.
         until: where the watermark ends on a static input, ``None`` on a stream.
         cut: the time below which rows are in the history that this start brings, ``None`` where it brings none.
         upstream: where rows come from.
@@ -131,7 +131,7 @@ class PointInTimeProgram:
         is_inclusive: whether rows at the time of a label count.
         known_at: the column of rows with the microsecond from which on a row was known, ``None`` for its event time.
         is_streaming: whether labels wait for the watermark.
-        late_names: the names of the columns of late labels, ``None`` if they do not come out.
+        late_names: the names of the columns of late labels, ``None`` if they are not emitted.
         upstream: where rows come from.
         engine: name of the engine that runs it.
         engine_reason: why it is this one.

@@ -1,7 +1,7 @@
 """The reference engine of rolling features: the reference operator on a bucket, for every program.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for rows and last results of keys, ``t`` for timers. Who may
-mutate: this engine, once a batch. Recovery: read them back; the watermark stands in the header.
+mutate: this engine, once a batch. Recovery: read them back; the watermark is in the header.
 """
 
 from __future__ import annotations

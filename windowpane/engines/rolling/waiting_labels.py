@@ -1,15 +1,15 @@
-"""The engines of labels that are a stream: each waits until the watermark has passed it, and comes out once, with its features.
+"""The engines of labels that are a stream: each waits until the watermark has passed it, and is emitted once, with its features.
 
-Rows and labels of a key are held together, in pages by a hash of the key. What is due of a page is answered by an engine of
+Rows and labels of a key are held together, in pages by a hash of the key. The due labels of a page are answered by an engine of
 static labels, from the rows of the page: so both agree by construction::
 
     rows of a key      x   x  x        x
     labels                       ?          ?
-    watermark                         |            the first label comes out, with the rows before it; the second waits
+    watermark                         |            the first label is emitted, with the rows before it; the second waits
 
-A label may come after the watermark by up to the longest hop, a row by as much more as a window reaches back; later ones are
+A label may arrive after the watermark by up to the longest hop, a row by as much more as a window reaches back; later ones are
 late. State, by name in the bucket's blob store: ``header``, and pages ``p``. Who may mutate: this engine, once a batch.
-Recovery: read them back; the watermark stands in the header.
+Recovery: read them back; the watermark is in the header.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Batch:
         self._pages.put(positions, held.filter(pa.array(~is_due)), is_run)
 
     def _moments(self, held: pa.Table) -> Integers:
-        """Return the watermark at which each label comes out, and each row is forgotten."""
+        """Return the watermark at which each label is emitted, and each row is forgotten."""
         times = held[TIME].to_numpy()
         comes = times if self._program.is_inclusive else times - 1
         moments: Integers = np.where(_labels(held), comes, times + self._program.spec.reach + self._patience)
@@ -156,8 +156,8 @@ class _Batch:
             labels = late.filter(pa.array(_labels(late)))
             if labels.num_rows:
                 tables.append((LATE, labels.select(program.labels.names).rename_columns(list(program.late_names))))
-        came_out = sum(table.num_rows for table in self._out)
-        return BucketOutput(tables, Counters(dropped, dropped, came_out, 0, held, self._pages.byte_size), not held)
+        emitted = sum(table.num_rows for table in self._out)
+        return BucketOutput(tables, Counters(dropped, dropped, emitted, 0, held, self._pages.byte_size), not held)
 
 
 def _labels(table: pa.Table) -> Mask:

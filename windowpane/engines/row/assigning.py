@@ -1,7 +1,7 @@
 """Windows of all elements of a batch at once, where they depend on nothing but the time of an element.
 
-The elements of one slice are in the same windows, and those of one moment of the clock are, too. So an assigner is asked once for
-each kind of element, and so is what decides whether a window is over.
+The elements of one slice are in the same windows, and those of one moment of the clock are, too. So an assigner is called once
+for each kind of element, and whether a window is over is computed once, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cells: all elements of one key and window at once, for triggers that answer to all of them alike.
 
-Such a trigger looks neither into elements nor counts them: what it answers depends on the window and the clocks, which stand
-still. So it is asked once for a cell. Nothing fires before the batch ends, so the windows of a key do not see each other, either.
+Such a trigger neither reads elements nor counts them: its answer depends on the window and the clocks, which do not advance. So
+it is called once for a cell. Nothing fires before the batch ends, so the windows of a key do not see each other, either.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Cell(NamedTuple):
     """The elements of one key and window.
 
     Args:
-        place: tells which of two windows was assigned first.
+        place: its number in the order in which windows were assigned.
         key: the key.
         window: the window.
         numbers: the elements, in order of arrival.
@@ -122,7 +122,7 @@ def _cells(elements: Elements, assigned: Assigned, numbers: Integers) -> Iterato
 
 
 def _pairs(assigned: Assigned, numbers: Integers) -> tuple[Integers, Integers]:
-    """Return, for each element and window it is in, the element and the window, as the operator goes over them."""
+    """Return, for each element and window it is in, the element and the window, in the order of the operator."""
     lengths = np.array([len(live) for live in assigned.live], np.int64)
     flat = np.array([window for live in assigned.live for window in live], np.int64)
     kinds = assigned.kinds[numbers]

@@ -1,10 +1,10 @@
 """The row engine: the reference operator on a bucket, for every program and every custom class.
 
-Where what a batch does to a key can be told without going through all rows in turn, rows are taken by key (``cells``, ``runs``,
-``sessions``): a function is called for the same elements in the same order, and state is read and written once a key and window.
+Where the result does not depend on the order among keys, rows are taken by key (``cells``, ``runs``, ``sessions``): a function is
+called for the same elements in the same order, and state is read and written once a key and window.
 
 State, by name in the bucket's blob store: ``header``; pages ``s`` for keyed state, ``e`` and ``p`` for event-time and
-processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks stand in the header.
+processing-time timers. Who may mutate: this engine, once a batch. Recovery: read them back; the clocks are in the header.
 
 Order of things in a batch: a bucket fed by a source first advances to the batch's watermark, which earlier rows made, then
 takes its rows in arrival order (or ``order_by``). A bucket fed by another window takes rows under the watermark they were

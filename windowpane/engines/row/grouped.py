@@ -1,10 +1,10 @@
 """The window operator, which takes the elements of a batch by key: what all ways to do so share.
 
-Why that is allowed: while elements are taken both clocks stand still, and nothing that one key does is seen by another. So the
-outcome of a batch is that of the operator, which takes elements in order of arrival, for every order that keeps that of each key.
-What comes out is put in the order of the rows that it comes from.
+Why that is allowed: while elements are taken no clock advances, and no key sees what another one does. So the result of a batch
+is that of the operator, which takes elements in order of arrival, for every order that keeps that of each key. Results are put in
+the order of the rows that caused them.
 
-Elements that a way does not cover go through the operator itself, one by one, with all others of their key.
+Elements that a way does not cover are taken by the operator itself, one by one, with all others of their key.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GroupedOperator(WindowOperator, ABC):
 
     @property
     def _fires_at_once(self) -> bool:
-        """Whether an element that comes behind the end of its window makes it fire there and then."""
+        """Whether an element that arrives after the end of its window makes it fire there and then."""
         spec = self.spec
         held_back = spec.fires_each_batch or (spec.coalesces_refinements and not spec.evicts_after)
         return spec.fires_for_late_elements and not held_back

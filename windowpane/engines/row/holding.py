@@ -40,7 +40,7 @@ class FoldedHolding:
     __slots__ = ("_add", "_contents", "_counters", "_create", "_held", "_window", "culprit")
 
     def __init__(self, contents: FoldedContents, counters: OperatorCounters, state_window: Window) -> None:
-        """Hold what stands under ``state_window``, and count in ``counters``."""
+        """Hold the contents under ``state_window``, and count in ``counters``."""
         self._contents, self._counters, self._window = contents, counters, state_window
         self._add, self._create = contents.function.add, contents.function.create_accumulator
         self._held: Any = contents.held(state_window)
@@ -87,7 +87,7 @@ class ListedHolding:
     __slots__ = ("_contents", "_counters", "_is_empty", "_timestamps", "_values", "_window", "culprit")
 
     def __init__(self, contents: ListedContents, counters: OperatorCounters, state_window: Window) -> None:
-        """Append to what stands under ``state_window``, and count in ``counters``."""
+        """Append to the contents under ``state_window``, and count in ``counters``."""
         self._contents, self._counters, self._window = contents, counters, state_window
         self._is_empty = contents.is_empty(state_window)
         self._values: list[Any] = []
@@ -112,12 +112,12 @@ class ListedHolding:
             self._values, self._timestamps, self._is_empty = [], [], False
 
     def reload(self) -> None:
-        """Ask whether the window is empty."""
+        """Read whether the window is empty."""
         self._is_empty = self._contents.is_empty(self._window)
 
 
 def holding(contents: Contents, counters: OperatorCounters, state_window: Window) -> Holding:
-    """Return what stands under ``state_window`` of the current key."""
+    """Return the contents under ``state_window`` of the current key."""
     if isinstance(contents, FoldedContents):
         return FoldedHolding(contents, counters, state_window)
     assert isinstance(contents, ListedContents)

@@ -26,7 +26,7 @@ from windowpane.windowing.windows import Window
 
 
 class _Context(OperatorTriggerContext):
-    """The context of one window of the current key: a state that was asked for is found made."""
+    """The context of one window of the current key: a state is made once, and found from then on."""
 
     def __init__(self, state: KeyedState, timers: TimerService) -> None:
         super().__init__(state, timers)
@@ -50,7 +50,7 @@ class RunOperator(PlainWindowsOperator):
 
     @staticmethod
     def covers(spec: WindowSpec) -> bool:
-        """Return whether windows are plain, every firing comes at once, and no trigger is ever finished."""
+        """Return whether windows are plain, every firing is emitted at once, and no trigger is ever finished."""
         waits = spec.coalesces_refinements or spec.fires_each_batch
         return assigns_by_time(spec.assigner) and not waits and not isinstance(spec.trigger, PaneTrigger)
 

@@ -40,8 +40,8 @@ class _Session:
     Args:
         start: where it begins.
         end: where it ends.
-        state_window: the window its contents stand under.
-        known: the windows that state knows it by: what it was before this batch.
+        state_window: the window its contents are stored under.
+        known: the windows that state holds it under: those it was before this batch.
     """
 
     __slots__ = ("end", "has_grown", "held", "known", "last", "since", "start", "state_window")
@@ -169,10 +169,10 @@ class SessionOperator(GroupedOperator):
         if session.has_grown:
             self._check_merge(window)
         with self._in_trigger.of(window):
-            for gone in session.known:
-                if gone != window:
-                    self._trigger.clear(gone, self._trigger_context.at(gone))
-                    self._delete_cleanup(gone)
+            for merged in session.known:
+                if merged != window:
+                    self._trigger.clear(merged, self._trigger_context.at(merged))
+                    self._delete_cleanup(merged)
             context = self._trigger_context.at(window)
             answer = self._trigger.on_element(value, elements.instants[session.last], window, context)
         self._register_cleanup(window)

@@ -45,7 +45,7 @@ STEP_ROWS = Size("sessions and rows of a step", 1 << 20, (5, 12))
 
 @dataclass(frozen=True)
 class _Group:
-    """Pages that are worked on together, and what arrives for them; all that come out take their place if they are a run."""
+    """Pages that are worked on together, and what arrives for them; if they are a run, the new pages take the place of all."""
 
     positions: Sequence[int]
     arrivals: list[Arrivals]
@@ -87,11 +87,11 @@ class SessionBatch(ColumnarBatch):
             self._moved = before, self.watermark
 
     def take(self, tables: list[pa.Table]) -> None:
-        """Fire what is due, take rows, fire again what late ones touched."""
+        """Fire due sessions, take rows, fire again the sessions that late ones touched."""
         self._step(self._arriving(tables))
 
     def close(self) -> BucketOutput:
-        """Fire what is due if no rows came, and write the index."""
+        """Fire due sessions if no rows arrived, and write the index."""
         if self._moved is not None:
             self._step([])
         pages = self._pages
@@ -154,7 +154,7 @@ class SessionBatch(ColumnarBatch):
             yield [position for position, which in zip(touched, groups, strict=True) if which == group]
 
     def _run_group(self, group: _Group, before: int | None) -> None:
-        """Move the clock over the sessions of some pages, let rows join them, and write what is left and what is new."""
+        """Advance the clock over the sessions of some pages, let rows join them, and write those that stay and new ones."""
         self._pages.prefetch(group.positions)
         pages = [page for position in group.positions if (page := self._pages.read(position)) is not None]
         sessions = pa.concat_tables(pages).combine_chunks() if pages else None
@@ -200,7 +200,7 @@ class SessionBatch(ColumnarBatch):
         return in_order
 
     def _write(self, positions: Sequence[int], left: list[pa.Table], added: pa.Table | None) -> None:
-        """Write the pages at ``positions``: what is left of each, and those of the added sessions that belong there."""
+        """Write the pages at ``positions``: the sessions of each that stay, and those of the added ones that belong to it."""
         parts = self._by_page(positions, added) if added is not None else [None] * len(positions)
         for position, kept, new in zip_longest(positions, left, parts):
             if (together := _together(kept, new)) is not None:
@@ -216,17 +216,17 @@ class SessionBatch(ColumnarBatch):
         starts, ends = np.searchsorted(places, positions).tolist(), np.searchsorted(places, positions, side="right").tolist()
         return [sessions.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
 
-    # What comes out.
+    # Emitting.
 
     def _report_late(self, late: Arrivals) -> None:
-        """Count what no session took; pieces are only made where late rows are not asked for."""
+        """Count rows that no session took; pieces are only made where late rows are not asked for."""
         if late.is_folded:
             self.missed.count_dropped(pc.sum(late.table[ROWS]).as_py() or 0)
         else:
             self.missed.drop(late.table, late.starts, late.ends)
 
     def _emit(self, fired_under: int) -> None:
-        """Emit what the clock fired, in order of time as timers fire, then what late rows fired again."""
+        """Emit the sessions that the clock fired, in order of time as timers fire, then those that late rows fired again."""
         if self._fired:
             fired = pa.concat_tables(self._fired)
             ends = fired[END].to_numpy()
@@ -242,7 +242,7 @@ class SessionBatch(ColumnarBatch):
     def _emit_sessions(
         self, sessions: pa.Table, fired_under: int, words: tuple[str, str] | None = None, is_retraction: bool = False
     ) -> None:
-        """Emit sessions; where results are changes, ``words`` are those for sessions that are new or gone, and that stay."""
+        """Emit sessions; where results are changes, ``words`` are those for sessions that are new or removed, and that stay."""
         fired = sessions if self._evictions is None or not sessions.num_rows else self._evictions.fired(sessions)
         options, columns = self.program.spec.panes, list[pa.Array]()
         if options.shows_info:

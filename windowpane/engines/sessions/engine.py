@@ -1,13 +1,13 @@
-"""The sessions engine: session windows of built-in aggregates, with a fixed gap or one told by row, on Arrow tables.
+"""The sessions engine: session windows of built-in aggregates, with a fixed gap or one computed by row, on Arrow tables.
 
 A batch's rows and the open sessions of their keys become islands in one sort; an island's rows are folded and its sessions'
 partials merged, so a session costs the same however many rows it has. State, by name in the bucket's blob store: ``header``, and
-pages ``p`` of open sessions by a hash of their key. A batch reads and writes the pages of its keys, and those to which the clock
-makes something happen. Who may mutate: this engine, once a batch. Recovery: read them back.
+pages ``p`` of open sessions by a hash of their key. A batch reads and writes the pages of its keys, and those with sessions
+that the clock fires or cleans up. Who may mutate: this engine, once a batch. Recovery: read them back.
 
 There are no timers: a session fires when the clock passes its end, is over when it passes its cleanup time, and each page
 knows the first time at which one of its sessions does either. With ``EachBatch`` a session fires for the rows of a batch. What it
-held before is then what it last put out, so retractions need nothing else to be kept.
+held before is then what it last emitted, so retractions need nothing else to be kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SessionsEngine:
         """Run ``program``."""
         self.evictions = None if program.spec.evictor is None else Evictions(program)
         fold = fold_of(program) if self.evictions is None else self.evictions.kept_fold
-        assert fold is not None, "the planner asked"
+        assert fold is not None, "the planner checked"
         self.program = program
         self.rule = SessionRule.of(program.spec)
         self.fold = fold

@@ -45,8 +45,8 @@ class Evictions:
     def __init__(self, program: Program) -> None:
         """Run ``program``, which has an evictor."""
         fold, evictor = fold_of(program), program.spec.evictor
-        assert fold is not None, "the planner asked"
-        assert evictor is not None, "the planner asked"
+        assert fold is not None, "the planner checked"
+        assert evictor is not None, "the planner checked"
         self.results_fold = fold
         self._columns = tuple(dict.fromkeys([*(name for name in argument_columns(program, fold) if name != ARRIVAL), TIME]))
         self.kept_fold = GroupedFold((KeptRows(_PREFIX, self._columns),))

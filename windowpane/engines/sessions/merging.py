@@ -140,19 +140,19 @@ class SessionMerging:
 
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
-        """Where the intervals of each of the arrivals stand."""
+        """The first and last place of the intervals of each of the arrivals."""
         cuts = np.cumsum([self.open, *(len(part.ends) for part in self.arrivals)])
         return list(pairwise(cuts.tolist()))
 
     def of_same_keys(self) -> Integers:
         """Return the numbers of the sessions whose key has arrivals."""
         if 4 * (len(self.codes) - self.open) >= self.open:
-            return np.arange(self.open)  # to tell them apart would cost more than it saves
+            return np.arange(self.open)  # to find them would cost more than it saves
         arrived = pa.array(np.unique(self.codes[self.open :]))
         return np.flatnonzero(pc.is_in(pa.array(self.codes[: self.open]), value_set=arrived).to_numpy(zero_copy_only=False))
 
     def unjoined(self, is_late: Sequence[Mask], order: ArrivalOrder | None) -> list[Integers]:
-        """Return, for each of the arrivals, the numbers of what is late by itself and joins no live session.
+        """Return, for each of the arrivals, the numbers of those that are late by themselves and join no live session.
 
         Args:
             is_late: which arrivals are late by themselves.
@@ -162,10 +162,10 @@ class SessionMerging:
         late = np.concatenate([np.zeros(self.open, bool), *is_late])
         has_anchor = np.zeros(len(self.islands.starts), bool)
         has_anchor[self.islands.of[~late]] = True
-        gone = late & ~has_anchor[self.islands.of]
-        if order is not None and (late & ~gone).any():
-            gone |= self._unjoined_in_order(late & ~gone, order)
-        return [np.flatnonzero(gone[low:high]) for low, high in self._places]
+        lost = late & ~has_anchor[self.islands.of]
+        if order is not None and (late & ~lost).any():
+            lost |= self._unjoined_in_order(late & ~lost, order)
+        return [np.flatnonzero(lost[low:high]) for low, high in self._places]
 
     def in_order(self, numbers: Integers, order: ArrivalOrder) -> Integers:
         """Return the numbers of some that meet, sessions first, then arrivals in their order."""
@@ -173,12 +173,12 @@ class SessionMerging:
         return np.concatenate([numbers[is_open], order(numbers[~is_open] - self.open) + self.open])
 
     def _unjoined_in_order(self, late: Mask, order: ArrivalOrder) -> Mask:
-        """Return which late rows, of islands that hold others, too, come before what they touch."""
+        """Return which late rows, of islands that hold others, too, arrive before the rows they touch."""
         unsettled = np.zeros(len(self.islands.starts), bool)
         unsettled[self.islands.of[late]] = True
         asked = np.flatnonzero(unsettled[self.islands.of])
         in_order = self.in_order(asked, order)
         kept = join_in_order(*(column[in_order].tolist() for column in (self.islands.of, *self.bounds, late)))
-        gone = np.zeros(len(late), bool)
-        gone[in_order[~kept]] = True
-        return gone
+        lost = np.zeros(len(late), bool)
+        lost[in_order[~kept]] = True
+        return lost

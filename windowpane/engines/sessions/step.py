@@ -1,4 +1,4 @@
-"""One step of sessions on tables: the clock moves and sessions fire, then rows come and sessions grow, merge and fire again.
+"""One step of sessions on tables: the clock advances and sessions fire; then rows arrive, sessions grow, merge and fire again.
 
 Invariant, as in Flink's merging window set: two open sessions of one key neither overlap nor touch.
 
@@ -40,12 +40,12 @@ from windowpane.windowing.times import MAX, MIN
 from windowpane.windowing.windows import TimeWindow
 
 _SAMPLED = Size("keys to each that is sampled before folding sessions", 16, (1, 2))
-"""One key in so many is looked at to tell whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
+"""One key in so many is looked at to decide whether rows are worth folding; all keys of fewer than ``_FEW`` rows."""
 _FEW = Size("rows of sessions all of whose keys are sampled", 10_000, (1, 8))
 
 
 IS_SAME: Final = hidden("is_same")
-"""Whether a session before is one that is there now, with the same bounds, and the other way round."""
+"""Whether a session before is also one of now, with the same bounds, and the other way round."""
 
 
 class Joined(NamedTuple):
@@ -63,9 +63,9 @@ class Grown:
         added: the sessions rows are part of; ``None`` if no session took any.
         joined: the numbers of the sessions before that are part of those now.
         refired: the added sessions that had fired before, or late, and fire for these rows.
-        before: where results say something of panes, the sessions before that are part of those now.
-        dropped: for each of the arrivals, the numbers of what no session took.
-        merges: how many sessions grew or met, as if rows had come in order of time.
+        before: where results show panes, the sessions before that are part of those now.
+        dropped: for each of the arrivals, the numbers of those that no session took.
+        merges: how many sessions grew or met, as if rows had arrived in order of time.
     """
 
     added: pa.Table | None
@@ -155,11 +155,11 @@ class SessionStep:
             met = met[near]
             merging = SessionMerging(self._groups, _taken(sessions, met), arrivals)
         dropped = self._dropped(merging, now, order)
-        kept = [part.without(gone) for part, gone in zip(arrivals, dropped, strict=True)]
+        kept = [part.without(lost) for part, lost in zip(arrivals, dropped, strict=True)]
         kept = [part for part in kept if len(part.ends)]
         if not kept:
             return Grown(None, met[:0], None, dropped, 0)
-        if any(len(gone) for gone in dropped):
+        if any(len(lost) for lost in dropped):
             merging = SessionMerging(self._groups, merging.sessions, kept)
             order = None if order is None else partial(_order_of_rest, order, _without(len(arrivals[0].ends), dropped[0]))
         self._refuse_overflow(merging, now, order)
@@ -194,9 +194,9 @@ class SessionStep:
     def _with_panes(
         self, merging: SessionMerging, joined: Integers, of: Integers, added: pa.Table, numbers: Integers, watermark: int
     ) -> tuple[pa.Table | None, pa.Table, pa.Table]:
-        """Return the sessions before, those now, and those now as they fire; the first and last say which are the same.
+        """Return the sessions before, those now, and those now as they fire; ``IS_SAME`` of the first and last is set.
 
-        Panes belong to a session of certain bounds: they go on where it has not grown, and begin anew where it has.
+        Panes belong to a session of certain bounds: they continue where it has not grown, and begin anew where it has.
 
         Args:
             merging: the merging.
@@ -224,7 +224,7 @@ class SessionStep:
         part = merging.arrivals[number]
         if part.is_folded:
             return Joined(merging.of_part(number), part.table.select(self._fold.columns))
-        rows = with_plain_keys(self._program, part.table)  # only now: late rows come out as they came
+        rows = with_plain_keys(self._program, part.table)  # only now: late rows are emitted as they arrived
         rows = rows if offsets is None else replaced(rows, ARRIVAL, pa.array(merging.part(offsets, number)))
         islands, segments = merging.members(number)
         return Joined(islands, self._fold.fold_segments(rows, segments))
@@ -237,7 +237,7 @@ class SessionStep:
         return Joined(islands[is_filled], partials.filter(pa.array(is_filled)))
 
     def _merged_parts(self, parts: Sequence[Joined], has_pieces: bool) -> Joined:
-        """Return partials with one row an island: those that stand alone pass, which most do."""
+        """Return partials with one row an island: most islands have one already."""
         if len(parts) == 1 and not has_pieces:
             return parts[0]
         numbers = np.concatenate([part.numbers for part in parts])
@@ -296,7 +296,7 @@ def _wraps_behind(ends: Integers, lateness: Lateness, now: int) -> Mask:
 
 
 def _merges(merging: SessionMerging, asked: Mask, order: ArrivalOrder) -> Iterator[tuple[int, TimeWindow]]:
-    """Yield the intervals that change a session there is, with what it becomes, on islands that hold one asked for."""
+    """Yield the intervals that change an open session, with the merged window, on islands that hold one asked for."""
     is_asked = np.zeros(len(merging.islands.starts), bool)
     is_asked[merging.islands.of[asked]] = True
     numbers = merging.in_order(np.flatnonzero(is_asked[merging.islands.of]), order)

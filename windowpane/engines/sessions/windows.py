@@ -1,4 +1,4 @@
-"""The window each row opens by itself: ``[instant, instant + gap)``, with a gap that is fixed or that a function tells by row."""
+"""The window each row opens by itself: ``[instant, instant + gap)``, with a fixed gap or one that a function computes by row."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
     Raises:
         MissingTimestampError: a row of event-time sessions without an event time.
         InvalidSessionGapError: a gap that is not greater than zero.
-        UserFunctionError: the function that tells the gap raised.
+        UserFunctionError: the function that computes the gap raised.
         TimestampOverflowError: a window does not fit into int64.
     """
     assigner = program.spec.assigner
-    assert isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows), "the planner asked"
+    assert isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows), "the planner checked"
     if assigner.is_event_time:
         refuse_null_times(program, rows)
         starts = rows[TIME].to_numpy()
@@ -60,8 +60,8 @@ def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Any], Any]
     in_micros = lru_cache(to_micros)
     for at, row in enumerate(python_rows(rows.select(program.values))):
         try:
-            told = gap_of(row)
-            gap = in_micros(told) if isinstance(told, str) else to_micros(told)
+            given = gap_of(row)
+            gap = in_micros(given) if isinstance(given, str) else to_micros(given)
             if gap <= 0:
                 raise InvalidSessionGapError(gap, row)
             gaps[at] = gap

@@ -53,7 +53,7 @@ _FEW, _MANY = 0.05, 0.4
 
 
 _GROUPS_ALONE = GroupedFold(())
-"""Tells how many groups rows make."""
+"""Counts the groups that rows make."""
 
 
 class SlicesEngine:
@@ -65,8 +65,8 @@ class SlicesEngine:
         """Run ``program``."""
         self.program = program
         slices, fold = slices_of(program.spec.assigner), fold_of(program)
-        assert slices is not None, "the planner asked"
-        assert fold is not None, "the planner asked"
+        assert slices is not None, "the planner checked"
+        assert fold is not None, "the planner checked"
         self.slices = slices
         self.fold = fold
         self.groups = key_names(program)
@@ -89,7 +89,7 @@ class SlicesEngine:
         """Return the partials of rows by slice and key: the combiner, before the shuffle.
 
         The slice of processing-time windows is not known yet, and is any for all. Where an aggregate depends on the order of
-        arrival, rows are numbered by their position in the task, and partials tell their task and last position.
+        arrival, rows are numbered by their position in the task, and partials hold their task and last position.
 
         Raises:
             MissingTimestampError: a row without an event time.
@@ -281,7 +281,7 @@ class _Batch(ColumnarBatch):
         return rows.filter(pa.array(self._slices.covers(times, starts)))
 
     def _add(self, partials: pa.Table) -> None:
-        """Fire again the windows that partials came late for, for the keys they touch; then append them to their slices."""
+        """Fire again the windows that partials are late for, for the keys they touch; then append them to their slices."""
         by_slice = _by_slice(partials)
         if self.is_event_time and not self._engine.refines_each:
             self._refine(by_slice)
@@ -306,7 +306,7 @@ class _Batch(ColumnarBatch):
         return not self.is_late(window) and window.max_timestamp <= self.watermark
 
     def _refine_each(self, rows: pa.Table) -> None:
-        """Fire again the windows that rows come late for, once for each row."""
+        """Fire again the windows that rows are late for, once for each row."""
         each = EachRefinement(self.fold, self._engine.groups, self._purges, self._refined_windows, self._held)
         fired = each.firings(rows, rows[SLICE].to_numpy())
         if fired is not None:
@@ -332,8 +332,8 @@ class _Batch(ColumnarBatch):
     def _add_at_end(self, windows: list[TimeWindow], rows: pa.Table) -> None:
         """Keep rows for windows whose last instant is now.
 
-        Such a window has fired and is gone, but rows still fall into it: it opens anew, for these rows alone, and fires when the
-        clock is next looked at. So they must not go into the slice that the window has in common with others.
+        Such a window has fired and was removed, but rows still fall into it: it opens anew, for these rows alone, and fires when
+        the clock is next read. So they must not be put into the slice that the window has in common with others.
         """
         for window in windows:
             self._at_end.append(window.end, rows)
@@ -345,7 +345,7 @@ class _Batch(ColumnarBatch):
             self.results.emit(window, self.fold.merge(self._at_end.read(end), self._engine.groups), self.watermark)
             self._at_end.drop(end)
 
-    # What comes out.
+    # Emitting.
 
     def close(self) -> BucketOutput:
         self._log.flush()

@@ -7,8 +7,8 @@ the first end in common. Seen along time, for windows A, B, C::
     B     |-left|===common===|-right-|
     C           |===common===|---right---|
 
-What is left of the common slices is merged from right to left, starting with them; what is right of them from left to right. So
-a window costs three merges of two tables, however many slices it has. Invariant: every slice of a window is in exactly one of
+Slices left of the common ones are merged from right to left, starting with these; slices right of them from left to right. So a
+window costs three merges of two tables, however many slices it has. Invariant: every slice of a window is in exactly one of
 its two parts. Merging is associative and commutative, up to the last bit of sums of doubles.
 
 Source of the idea: van Herk (1992) and Gil and Werman (1993), running minima; here for any mergeable partials.

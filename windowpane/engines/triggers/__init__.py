@@ -1,1 +1,1 @@
-"""Triggers that are asked: windows of any built-in trigger on Arrow tables, the trigger asked once for those that are alike."""
+"""Triggers that are called: windows of any built-in trigger on Arrow tables; it is called once for windows that are alike."""

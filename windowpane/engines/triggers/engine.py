@@ -1,14 +1,14 @@
-"""The triggers engine: panes whose trigger is asked row by row and timer by timer, on Arrow tables.
+"""The triggers engine: panes whose trigger is called row by row and timer by timer, on Arrow tables.
 
 For composable triggers, and Flink's where no other engine has a rule for them, on windows of fixed size and global windows:
-built-in aggregates, accumulating, discarding or retracting. The trigger itself is asked, once for all panes that are alike
-(``standings``); what it says cuts the rows of a batch into pieces that end where panes fire or purge::
+built-in aggregates, accumulating, discarding or retracting. The trigger itself is called, once for all panes that are alike
+(``standings``); its answers cut the rows of a batch into pieces that end where panes fire or purge::
 
     AfterCount(2), repeated     held  x | batch  x F  x x F  x
     accumulating shows          first firing  held + 1st piece   second  held + 1st + 2nd
     discarding shows            first firing  held + 1st piece   second  2nd
 
-Where only clocks fire, rows fold before the shuffle: no piece ends within a batch, and partials stand for the rows they are of.
+Where only clocks fire, rows fold before the shuffle: no piece ends within a batch, and partials are taken in place of rows.
 
 State, by name in the bucket's blob store: ``header``; a pane store (see there) with one row for each key and window: its
 standing, whether it holds something and the partials, with ``pane_info`` how many panes there were, and where panes are taken
@@ -137,7 +137,7 @@ class _Panes(NamedTuple):
         standings: the numbers of their standings.
         filled: whether they hold something.
         partials: that; any row where it is nothing.
-        shown: what they have put out.
+        shown: what they have emitted.
     """
 
     keys: pa.Table
@@ -199,7 +199,7 @@ class _Batch(ColumnarBatch):
         held = self._panes.read(segments) if segments else None
         if held is None:
             return
-        self._standings.stand_at(self.watermark, self.now)
+        self._standings.set_clocks(self.watermark, self.now)
         panes = self._read(held)
         ends = self._ends(panes)
         first_times = self._standings.first_times(panes.standings, self._last_instants(ends), event_time)
@@ -215,7 +215,7 @@ class _Batch(ColumnarBatch):
     def _fired_by_clock(
         self, panes: _Panes, ends: Integers, due: Integers, advances: list[Advance], kinds: Integers, fired_under: int
     ) -> _Panes:
-        """Put out what fires of the panes that are ``due``, and return what all panes hold then."""
+        """Emit the firings of the panes that are ``due``, and return the contents of all panes after them."""
         offsets = np.cumsum([0, *(len(each.steps) for each in advances)])
         times = np.array([step.time for each in advances for step in each.steps], np.int64)
         bits = np.array([step.bits for each in advances for step in each.steps], np.int64)
@@ -243,7 +243,7 @@ class _Batch(ColumnarBatch):
         return _Panes(panes.keys, after, left, panes.partials, _forgotten(shown, over))
 
     def _by_time(self, times: Integers, ends: Integers, panes: Integers) -> Integers:
-        """Return steps in the order in which timers fire: by time and window, for each pane as they stand."""
+        """Return steps in the order in which timers fire: by time and window, those of a pane in their present order."""
         starts = ends if self._windows.is_global else self._windows.starts(ends)
         order: Integers = np.lexsort((np.arange(len(times)), ends, starts, _latest(times, panes)))
         return order
@@ -261,7 +261,7 @@ class _Batch(ColumnarBatch):
             self._take(elements, rows)
 
     def _take(self, elements: Elements, rows: pa.Table) -> None:
-        """Take elements, whose ``rows`` are as they came."""
+        """Take elements, whose ``rows`` are as they arrived."""
         keys = BatchKeys.of(elements.rows, self._keys)
         segments = self._panes.shards(keys.distinct)[keys.codes] if self._windows.is_global else elements.ends
         segments_touched = distinct(segments)
@@ -269,7 +269,7 @@ class _Batch(ColumnarBatch):
         before = self._met(touched)
         ends = self._ends(before)
         by_pane = grouped(touched.element_panes)
-        self._standings.stand_at(self.watermark, self.now)
+        self._standings.set_clocks(self.watermark, self.now)
         if row_reader(self.program.spec.trigger) is None:
             bits, standings = self._answers(by_pane, before.standings, ends)
         else:
@@ -420,7 +420,7 @@ class _Batch(ColumnarBatch):
         return self._partials(first, zero, zero).take(pa.nulls(count, pa.int64()))
 
     def _write(self, panes: _Panes, segments: list[int], before: _Panes) -> None:
-        """Put panes in place of what the segments held; what is left with nothing goes."""
+        """Put panes in place of the contents of segments; panes that hold nothing are removed."""
         numbers, codes = np.unique(panes.standings, return_inverse=True)
         is_nothing = np.array([self._standings.is_nothing(number) for number in numbers.tolist()], bool)
         stays = np.flatnonzero(panes.filled | ~is_nothing[codes] | (panes.shown.numbers.all > 0))
@@ -476,7 +476,7 @@ class _Batch(ColumnarBatch):
 
 
 def _purged_before(bits: Integers, panes: Integers) -> Mask:
-    """Return whether the contents of the pane of each step were dropped by a step before it; steps of a pane stand together."""
+    """Return whether the contents of the pane of each step were dropped by a step before it; steps of a pane are neighbours."""
     drops = (bits & (PURGES | IS_CLEARED) > 0).astype(np.int64)
     sums, begins = np.cumsum(drops) - drops, run_starts(panes)
     purged: Mask = sums > sums[begins]
@@ -484,7 +484,7 @@ def _purged_before(bits: Integers, panes: Integers) -> Mask:
 
 
 def _begins(purges: Mask, panes: Integers) -> Integers:
-    """Return, for each atom, where the contents begin that stand there: those of a pane, or behind its last purge."""
+    """Return, for each atom, where the contents that it belongs to begin: at the pane's first atom, or after its last purge."""
     begins = np.zeros(len(panes), np.int64)
     begins[1:] = np.where(purges[:-1], np.arange(1, len(panes)), 0)
     latest: Integers = np.maximum(run_starts(panes), np.maximum.accumulate(begins))
@@ -501,7 +501,7 @@ def _latest(times: Integers, panes: Integers) -> Integers:
 
 
 def _forgotten(shown: Shown, over: Mask) -> Shown:
-    """Return what panes have put out, of those that are over nothing."""
-    gone = np.flatnonzero(over)
-    numbers = shown.numbers.replaced(gone, PaneNumbers.none(len(gone)))
+    """Return what panes have emitted, with nothing for those that are over."""
+    over_panes = np.flatnonzero(over)
+    numbers = shown.numbers.replaced(over_panes, PaneNumbers.none(len(over_panes)))
     return Shown(numbers, np.where(over, NONE, shown.kinds), shown.partials)

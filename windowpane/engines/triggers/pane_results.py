@@ -1,6 +1,6 @@
-"""What firings put out: results of contents or of nothing, numbers of panes, and where panes take rows back, what they replace.
+"""The results of firings: of contents or of nothing, numbers of panes, and where panes take rows back, those they replace.
 
-One entry a firing, in the order in which firings come out; those of one pane are in the order in which they happen. A pane is
+One entry a firing, in the order in which firings are emitted; those of one pane are in the order in which they happen. A pane is
 before the end of its window, or behind it, for all firings of one step.
 """
 
@@ -43,7 +43,7 @@ class Firings:
 
 @dataclass(frozen=True)
 class Shown:
-    """What panes have put out: how many panes there were, and the last one where rows are taken back. One entry a pane.
+    """What panes have emitted: how many panes there were, and the last one where rows are taken back. One entry a pane.
 
     Args:
         numbers: how many.
@@ -57,10 +57,10 @@ class Shown:
 
 
 class PaneResults:
-    """Puts out the firings of one program."""
+    """Emits the firings of one program."""
 
     def __init__(self, results: Results, options: PaneOptions) -> None:
-        """Put out to ``results`` what ``options`` ask for."""
+        """Emit to ``results``, as ``options`` ask for."""
         self._results = results
         self._options = options
 
@@ -74,14 +74,14 @@ class PaneResults:
         is_early: Mask,
         fired_under: int,
     ) -> Shown:
-        """Put out firings, and return what panes have put out now.
+        """Emit firings, and return what panes have emitted by then.
 
         Args:
             keys: keys of each pane.
             starts: the start of the window of each pane; ``None`` for the global window.
             ends: its end.
             firings: the firings.
-            before: what each pane had put out.
+            before: what each pane had emitted.
             is_early: whether the end of the window of each pane is not reached.
             fired_under: the watermark under which they fire.
         """
@@ -134,7 +134,7 @@ class PaneResults:
         partials, kinds = firings.partials, firings.shown
         if self._options.retracts:
             assert before.partials is not None, "the last pane is kept where it is taken back"
-            # Each firing comes behind what it replaces: the firing before it of its pane, or what that had put out.
+            # Each firing follows the result it replaces: that of the firing before it of its pane, or of an earlier batch.
             is_first = (numbers.all - before.numbers.all[panes]) == 1
             source = np.where(is_first, count + panes, order[np.maximum(at - 1, 0)])
             partials = pa.concat_tables([partials, before.partials.select(partials.column_names)])

@@ -1,9 +1,9 @@
-"""Sessions whose trigger is asked row by row: which sessions rows open, join and merge, and what fires of which pieces.
+"""Sessions whose trigger is called row by row: which sessions rows open, join and merge, and what fires of which pieces.
 
 A walk goes over the rows of a batch in order of arrival. It knows bounds, standings and numbers of panes, no values: rows
 become *pieces*, runs of rows of one session with no firing and no merge among them, and a session is the list of its pieces.
-When sessions merge their lists are joined, the earliest session first, so what a session held at any instant stands together in
-the order of pieces in the end::
+When sessions merge their lists are joined, the earliest session first, so the pieces that a session held at any instant are
+neighbours in the order of pieces in the end::
 
     A   a1 a2 F            a session is  a1 a2 | b1 | c1        F sees a1 a2
     B         b1                         --------------
@@ -55,7 +55,7 @@ NO_PANE = Numbers()
 
 
 class Entry(NamedTuple):
-    """A row that a session has put out, and that may be taken back.
+    """A row that a session has emitted, and that may be taken back.
 
     Args:
         start: the start of the session as it was.
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A row that comes out: an entry of a key, and the word of the changelog for it."""
+    """A row that is emitted: an entry of a key, and the word of the changelog for it."""
 
     key: int
     entry: Entry
@@ -97,9 +97,9 @@ class Session:
         end: its end.
         standing: the number of its standing.
         pieces: what it holds.
-        goes_on: whether the next row belongs to the last piece.
+        continues: whether the next row belongs to the last piece.
         numbers: of its panes.
-        entries: what it, and the sessions that were merged into it since its last pane, have put out.
+        entries: what it, and the sessions that were merged into it since its last pane, have emitted.
         pending: what a firing that waits for the end of the batch is, ``None`` for none.
     """
 
@@ -108,7 +108,7 @@ class Session:
     end: int
     standing: int = NEW
     pieces: list[int] = field(default_factory=list)
-    goes_on: bool = False
+    continues: bool = False
     numbers: Numbers = NO_PANE
     entries: list[Entry] = field(default_factory=list)
     pending: int | None = None
@@ -136,11 +136,11 @@ class SessionWalk:
 
     Args:
         standings: what the trigger answers.
-        options: what is said of panes.
+        options: what results show of panes.
         clocks: watermark and clock.
-        sessions: those there are, of the keys that come.
+        sessions: the open ones of the keys of the batch.
         pieces: how many pieces they hold.
-        key_of: says the key of a number, for errors.
+        key_of: the key of a number, for errors.
     """
 
     def __init__(
@@ -196,9 +196,9 @@ class SessionWalk:
         if bits & IS_DROPPED:
             self.finished.append((row.number, session.window))
             return
-        if not session.goes_on:
+        if not session.continues:
             session.pieces.append(self.pieces)
-            session.goes_on = True
+            session.continues = True
             self.pieces += 1
         self.rows.append(row.number)
         self.piece_of.append(session.pieces[-1])
@@ -222,7 +222,7 @@ class SessionWalk:
         self._refuse_behind(merged)
         self.merges += 1
         merged.standing = self._standings.merged([each.standing for each in met], merged.window)
-        merged.goes_on = len(met) == 1 and met[0].goes_on
+        merged.continues = len(met) == 1 and met[0].continues
         for each in met:
             sessions.remove(each)
             self._held_back.pop(id(each), None)
@@ -263,12 +263,12 @@ class SessionWalk:
             self._fire(session, bits)
         if bits & PURGES:
             self._seal(session)
-        session.goes_on = False
+        session.continues = False
 
     def _seal(self, session: Session) -> None:
         if session.pieces:
             self.sealed.append(session.pieces)
-        session.pieces, session.goes_on = [], False
+        session.pieces, session.continues = [], False
 
     def _fire(self, session: Session, bits: int) -> None:
         self.firings += 1
@@ -291,5 +291,5 @@ class SessionWalk:
         self.outputs.append(Output(session.key, entry, UPDATE_POSTIMAGE if own else INSERT))
 
     def order(self) -> list[list[int]]:
-        """Return all pieces in runs that stand together: those of what was dropped, and of each session there is."""
+        """Return all pieces in runs that belong together: those of dropped contents, and of each open session."""
         return [*self.sealed, *(session.pieces for sessions in self.by_key.values() for session in sessions if session.pieces)]

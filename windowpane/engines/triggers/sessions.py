@@ -1,10 +1,10 @@
-"""One batch of one bucket of sessions whose trigger is asked: state opened, run, written back.
+"""One batch of one bucket of sessions whose trigger is called: state opened, run, written back.
 
-A walk says what happens to sessions and which pieces of rows each firing sees (``session_walk``); here pieces are folded, and
-what firings see is merged, on Arrow tables.
+A walk finds what happens to sessions and which pieces of rows each firing sees (``session_walk``); here pieces are folded, and
+those that a firing sees are merged, on Arrow tables.
 
 State, by name: ``header``; a pane store ``p`` of open sessions by shards of keys: bounds, standing, partials, with ``pane_info``
-how many panes there were; where panes are taken back a pane store ``w`` of the rows that each session has put out, and those
+how many panes there were; where panes are taken back a pane store ``w`` of the rows that each session has emitted, and those
 that were merged into it; ``d``, when the first timers of each shard are due. Who may mutate: this batch. Recovery: read them
 back.
 """
@@ -95,7 +95,7 @@ class TriggeredSessions(ColumnarBatch):
         held = self._panes.read(segments) if segments else None
         if held is None:
             return
-        self._standings.stand_at(self.watermark, self.now)
+        self._standings.set_clocks(self.watermark, self.now)
         numbers = self._standings.of(held[_STANDING])
         is_due = self._standings.first_times(numbers, held[END].to_numpy() - 1, event_time) <= clock
         keys, places = BatchKeys.of(held.filter(pa.array(is_due)), self._keys), np.full(len(numbers), -1)
@@ -115,7 +115,7 @@ class TriggeredSessions(ColumnarBatch):
         rows = with_plain_keys(self.program, whole)
         keys = BatchKeys.of(rows, self._keys)
         segments = distinct(self._panes.shards(keys.distinct))
-        self._standings.stand_at(self.watermark, self.now)
+        self._standings.set_clocks(self.watermark, self.now)
         held, self._owners = self._panes.read(segments), ()
         if held is None:
             others, met = None, _Met(keys.distinct, [], self._no_partials(rows), np.zeros(0, np.int64), None)
@@ -169,7 +169,7 @@ class TriggeredSessions(ColumnarBatch):
         return _Met(keys, sessions, partials.select(self._names), counts, self._with_entries(keys, sessions))
 
     def _with_entries(self, keys: pa.Table, sessions: list[Session]) -> pa.Table | None:
-        """Give sessions what they have put out, and return the partials of that."""
+        """Give sessions the rows that they have emitted, and return the partials of these."""
         if self._put_out is None:
             return None
         owners = {(session.key, session.start): session for session in sessions}
@@ -193,7 +193,7 @@ class TriggeredSessions(ColumnarBatch):
         return SessionWalk(self._standings, self._options, clocks, met.sessions, met.held.num_rows, key_of)
 
     def _settle(self, walk: SessionWalk, met: _Met, rows: pa.Table | None, fired_under: int) -> None:
-        """Fold the pieces of a walk, put out what fires, and note the partials of what stays."""
+        """Fold the pieces of a walk, emit the firings, and note the partials that stay."""
         runs = walk.order()
         flat = np.array([piece for run in runs for piece in run], np.int64)
         lengths = np.array([len(run) for run in runs], np.int64)
@@ -226,7 +226,7 @@ class TriggeredSessions(ColumnarBatch):
         return pa.concat_tables(parts).take(pa.array(flat))
 
     def _offsets(self, walk: SessionWalk, met: _Met, flat: Integers, lengths: Integers, pieces: Integers) -> Integers:
-        """Return how many rows stand before each piece in the contents that it is part of, and note the totals of these."""
+        """Return how many rows are before each piece in the contents that it is part of, and note the totals of these."""
         counts = np.append(met.counts, np.bincount(pieces - len(met.counts), minlength=walk.pieces - len(met.counts)))
         in_order = counts[flat]
         before = np.cumsum(in_order) - in_order
@@ -236,7 +236,7 @@ class TriggeredSessions(ColumnarBatch):
         self._counts = counts
         return offsets
 
-    # What comes out, and what stays.
+    # Emitting, and what stays.
 
     def _emit(self, walk: SessionWalk, met: _Met, fired_under: int) -> None:
         outputs = walk.outputs

@@ -1,9 +1,9 @@
-"""What triggers know of panes, as values: panes that are alike have one *standing*, and the trigger is asked once for all.
+"""What triggers know of panes, as values: panes that are alike have one *standing*, and the trigger is called once for all.
 
 A standing is what the window operator keeps of a trigger for one key and window: its state by name, and the pending timers of
-both clocks, the cleanup timer among them. The trigger itself runs on it, in the order of the operator's calls; while the clocks
-stand still its answer for a standing and a window is always the same, so it is kept. Standings have numbers, so that what
-happens to many panes is a lookup in arrays::
+both clocks, the cleanup timer among them. The trigger itself runs on it, in the order of the operator's calls. While no clock
+advances its answer for a standing and a window is always the same, so it is kept. Standings have numbers, so that the answers for
+many panes are a lookup in arrays::
 
     AfterCount(2), repeated        number   after a row   fires
     no rows yet                    0        1             no
@@ -238,8 +238,8 @@ class Standings:
         """Whether a standing holds neither state nor timers."""
         return self._all[number] == Standing()
 
-    def stand_at(self, watermark: int, now: int) -> None:
-        """Move the clocks: answers were true of where they stood."""
+    def set_clocks(self, watermark: int, now: int) -> None:
+        """Set the clocks; kept answers hold for one reading of them."""
         if self._clocks != (watermark, now):
             self._clocks = watermark, now
             self._after_row.clear()
@@ -300,7 +300,7 @@ class Standings:
         return known
 
     def advanced(self, number: int, window: Window, event_time: bool) -> Advance:
-        """Return what a clock, which stands where ``stand_at`` put it, makes of a pane."""
+        """Return what a clock, at the time that ``set_clocks`` gave it, does to a pane."""
         desk = _Desk.of(self._all[number], window)
         timers = desk.event_times if event_time else desk.processing_times
         clock, steps = self._clocks[0 if event_time else 1], list[Step]()
@@ -344,7 +344,7 @@ _SEE_NO_ROWS = (
 
 
 def knows_only_end(trigger: Trigger) -> bool:
-    """Whether all that a trigger asks of a window is whether its end is reached."""
+    """Whether a trigger reads nothing of a window but whether its end is reached."""
     if isinstance(trigger, PurgingTrigger):
         return knows_only_end(trigger.inner)
     if type(trigger) is PaneTrigger:
@@ -353,9 +353,9 @@ def knows_only_end(trigger: Trigger) -> bool:
 
 
 def fires_by_clocks_alone(spec: WindowSpec) -> bool:
-    """Whether a row only makes its window wait for the clocks: then one row does so as well as many that come with it.
+    """Whether a row only makes its window wait for the clocks: then one row does the same as many of its batch.
 
-    So it is where no node is ready for a row, none is finished before the last row, and no row comes behind the window's end.
+    So it is where no node is ready for a row, none is finished before the last row, and no row arrives after the window's end.
     """
     trigger = spec.trigger
     if type(trigger) is not PaneTrigger or spec.merges or not spec.assigner.is_event_time or spec.allowed_lateness:
@@ -366,7 +366,7 @@ def fires_by_clocks_alone(spec: WindowSpec) -> bool:
 def _node_fires_by_clocks_alone(node: ComposableTrigger) -> bool:
     if isinstance(node, AfterProcessingTime):
         return node.delay > 0
-    if isinstance(node, AfterWatermark):  # its late part is asked behind the end, where no row comes
+    if isinstance(node, AfterWatermark):  # its late part is called after the end, when no row arrives
         return node.early is None or _node_fires_by_clocks_alone(node.early)
     return type(node) in _FIRE_AS_CHILDREN_DO and all(map(_node_fires_by_clocks_alone, node.children))
 

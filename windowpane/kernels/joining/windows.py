@@ -19,7 +19,7 @@ from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
 
 LEFT, RIGHT, BOTH = 0, 1, 2
-"""What the column of the side says: of a row that comes in, its side; of one that comes out, what it was made of."""
+"""What the column of the side says: of a row that comes in, its side; of one that is emitted, what it was made of."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class JoinedWindows:
     returns one of the ``window`` columns, ``side``, and those of both sides that are passed on.
 
     Args:
-        how: which rows come out.
+        how: which rows are emitted.
         keys: the key columns, which are among ``window``.
         window: the columns that tell windows apart: keys and bounds.
         side: the column of the side.

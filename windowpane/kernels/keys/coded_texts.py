@@ -1,7 +1,7 @@
 """Coded texts: columns that hold each text once, and a number a row, as Parquet files hold texts that repeat.
 
-Arrow's name for them is dictionary arrays. A source hands texts on so where the combiner reads the numbers alone; what comes out
-of the combiner, and all that goes around it, is texts again. No other column is a dictionary, so the type says which these are.
+Arrow's name for them is dictionary arrays. A source hands texts on so where the combiner reads the numbers alone; what the
+combiner emits, and all that bypasses it, is texts again. No other column is a dictionary, so the type shows which these are.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class SortedRows:
         table: the columns the calls read, and the carry columns of the rows that have them; without chunks.
         layout: segments and peers.
         seeded: for each segment, whether its first row has carry columns.
-        wanted: the rows whose outputs are asked for; others may come out as anything.
+        wanted: the rows whose outputs are asked for; those of others may be any value.
     """
 
     spec: OverSpec

@@ -44,7 +44,7 @@ class PieceFeatures:
         calls = [_unfiltered(call, columns) for call in spec.calls]
         self.distinct = tuple(dict.fromkeys(calls))
         fold = GroupedFold.of([("", *each) for each in self.distinct], _types(spec, columns))
-        assert fold is not None, "the planner asked"
+        assert fold is not None, "the planner checked"
         self.fold = fold
         self._aggregate = [fold.aggregates[self.distinct.index(call)] for call in calls]
         self._bound = [

@@ -1,8 +1,8 @@
 """The reference of deduplication: one row at a time, one key at a time.
 
-State of a key, under ``runs``: its runs, none of which is near another. For *first* a run is one row that came out, of which the
-time is kept; for *last* it is the span of rows that are near each other, with the newest of them and what downstream knows of it.
-A timer for the end of each run, so that it is found when it can be forgotten. Who may mutate: this operator.
+State of a key, under ``runs``: its runs, none of which is near another. For *first* a run is one row that was emitted, of which
+the time is kept; for *last* it is the span of rows that are near each other, with the newest of them and the row that was last
+emitted for it. A timer for the end of each run, so that it is found when it can be forgotten. Who may mutate: this operator.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Deduplicator:
         self._touched: dict[bytes, Any] = {}
 
     def take_first(self, key: Any, key_bytes: bytes, time: int) -> bool:
-        """Take a row that is not late, and return whether it comes out."""
+        """Take a row that is not late, and return whether it is emitted."""
         self._state.set_current_key(key, key_bytes)
         runs = self._runs()
         if any(self._is_near(time, run) for run in runs):

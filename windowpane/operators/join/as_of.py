@@ -37,12 +37,12 @@ class AsOfJoinOperator:
 
     Args:
         match: which version matches.
-        pads: whether a left row without a match comes out.
+        pads: whether a left row without a match is emitted.
         allowed_lateness: how long rows behind the watermark are waited for.
         rows: the state.
         matches: what a left row and its version must fulfil besides; a version that does not is no match, and hides older ones.
         is_same: whether two versions show the same values, as they are written.
-        updates: whether left rows come out at once, and are corrected until they are final.
+        updates: whether left rows are emitted at once, and are corrected until they are final.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class AsOfJoinOperator:
             self._rows.look_again(max(end, watermark + 1))
 
     def take(self, arrival: Arrival) -> Iterator[Joined]:
-        """Take a row of the current key; nothing comes out before all rows of the batch are taken."""
+        """Take a row of the current key; nothing is emitted before all rows of the batch are taken."""
         key, key_bytes = self._rows.key
         self._touched[key_bytes] = key
         if arrival.is_left:

@@ -13,7 +13,7 @@ class ArrivalJoinOperator:
     """One join by arrival on the rows of a bucket.
 
     Args:
-        pads: whether a left row without a match comes out.
+        pads: whether a left row without a match is emitted.
         rows: the state.
         matches: what a left row and its version must fulfil besides; a version that does not is no match.
     """

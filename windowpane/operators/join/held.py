@@ -1,4 +1,4 @@
-"""What both references of joins have in common: rows by key, timers, and results as they come out."""
+"""What both references of joins have in common: rows by key, timers, and results as they are emitted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The reference of the interval join: a row meets the held rows of the other side, and leaves when nothing can match it.
 
-Source of the rules: Flink's interval join, but that what comes out equals the batch join of the rows that were accepted: each
+Source of the rules: Flink's interval join, but that what is emitted equals the batch join of the rows that were accepted: each
 result once, rows without a match when nothing can match them any more, none withdrawn.
 """
 
@@ -31,7 +31,7 @@ class IntervalJoinOperator:
 
     Args:
         match: which times match.
-        how: which rows come out.
+        how: which rows are emitted.
         allowed_lateness: how long rows behind the watermark are waited for.
         time_of: the event time of a pair.
         rows: the state.

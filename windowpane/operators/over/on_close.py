@@ -1,12 +1,12 @@
-"""The OVER operator that emits on window close: each row comes out once, in order, when all its frames are complete.
+"""The OVER operator that emits on window close: each row is emitted once, in order, when all its frames are complete.
 
 State layout, in the keyed state of a bucket, under each partition:
 
-    tail    the rows that frames still need, in order; how many of them came out; the counters of numbering functions
-    waits   present where a row has not come out yet: the partitions that the watermark may complete
+    tail    the rows that frames still need, in order; how many of them were emitted; the counters of numbering functions
+    waits   present where a row has not been emitted yet: the partitions that the watermark may complete
 
 Who may mutate: ``process``. Recovery: none, the entries are all there is. Invariants after each call: rows from the first that
-did not come out to the last are in the tail; so are the rows before it that a frame of theirs, or of a later row, can reach;
+were not emitted to the last are in the tail; so are the rows before it that a frame of theirs, or of a later row, can reach;
 numbering keeps no row. Input has to arrive in order within a partition, as a sort buffer releases it. Source: RisingWave's EOWC
 over-window operator.
 """
@@ -87,7 +87,7 @@ class OverOnClose:
         return emitted
 
     def waiting_partitions(self) -> int:
-        """Return how many partitions have a row that has not come out yet."""
+        """Return how many partitions have a row that has not been emitted yet."""
         return len(self._waiting())
 
     def kept_rows(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RunningNumbers:
-    """The numbers of the last row that came out: 0 before the first.
+    """The numbers of the last row that was emitted: 0 before the first.
 
     Args:
         row_number: its position in the partition.

@@ -1,10 +1,10 @@
 """The rolling operator: the rows of each key in a list, and for each key the time at which to look at it again.
 
-State of a key, by name: ``rows``, all rows that a window can still see, in order; ``last``, when the row that came out last was
-of, and its features; ``seen``, the instant that they were last computed for; ``look``, its timer. Where ticks are corrected:
-``out``, the ticks at which the key came out, and how often again; ``shown``, what a reader sees of the newest tick, if a
-correction was made after the last row. A key is looked at when a row enters or leaves one of its windows at a tick, and when a
-row is past all windows.
+State of a key, by name: ``rows``, all rows that a window can still see, in order; ``last``, the instant and the features of the
+row that was emitted last; ``seen``, the instant that features were last computed for; ``look``, its timer. Where ticks are
+corrected: ``out``, the ticks at which the key was emitted, and how often again; ``shown``, what a reader sees of the newest tick,
+if a correction was made after the last row. A key is looked at when a row enters or leaves one of its windows at a tick, and when
+a row is past all windows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RollingRow(NamedTuple):
         has_rows: whether a window takes a row; if not, the key is forgotten.
         is_first: whether the key has no earlier row.
         by_tick: whether a tick made it, and no row.
-        revision: 0, or of a correction how often the key came out again as of this tick.
+        revision: 0, or of a correction how often the key was emitted again as of this tick.
     """
 
     key: Any
@@ -57,7 +57,7 @@ class RollingOperator:
         self.forgotten = 0
 
     def advance(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield what comes out because the watermark is now ``watermark``, in order of time."""
+        """Yield what is emitted because the watermark is now ``watermark``, in order of time."""
         if watermark == MIN:
             return
         emit = self._spec.emit
@@ -81,14 +81,14 @@ class RollingOperator:
         self.taken += 1
 
     def settle(self, watermark: int) -> None:
-        """Keep the rows that were taken as a history up to ``watermark``: nothing comes out of them before the next tick."""
+        """Keep the rows that were taken as a history up to ``watermark``: nothing is emitted for them before the next tick."""
         for key_bytes, (key, _) in self._fresh.items():
             self._state.set_current_key(key, key_bytes)
             self._look_again(watermark)
         self._fresh.clear()
 
     def finish(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield what comes out because of the rows that were taken since the last time."""
+        """Yield what is emitted because of the rows that were taken since the last time."""
         for key_bytes, (key, fresh) in self._fresh.items():
             self._state.set_current_key(key, key_bytes)
             if self._spec.emit is RollingEmit.EACH:
@@ -104,7 +104,7 @@ class RollingOperator:
             self._look_again(watermark)
         self._fresh.clear()
 
-    # What comes out.
+    # Emitting.
 
     def _at_last_tick(self, watermark: int) -> Iterator[RollingRow]:
         rows, instant = self._rows(), self._spec.last_tick(watermark)
@@ -165,7 +165,7 @@ class RollingOperator:
             yield RollingRow(self._state.current_key, instant, values, by_tick=True, revision=1)
 
     def _came_out(self, ticks: dict[int, int], shown: tuple[Any, ...] | None) -> None:
-        """Keep that the current key came out at ticks, by revision, those that no late row can reach left out."""
+        """Keep that the current key was emitted at ticks, by revision, those that no late row can reach left out."""
         out = {**(self._state.get(None, "out") or {}), **ticks}
         horizon = max(out, default=0) - self._spec.reach - self._spec.step
         self._state.put(None, "out", {tick: revision for tick, revision in out.items() if tick > horizon} or None)

@@ -1,4 +1,4 @@
-"""What a window has put out, pane by pane: their numbers, and where panes take rows back, the rows of the last one.
+"""What a window has emitted, pane by pane: their numbers, and where panes take rows back, the rows of the last one.
 
 State, by window (the window itself, not its state window): how many panes there were, and with retractions the last rows, with
 those of windows that were merged away. Only this object mutates it, under the current key. Source of the rules: Apache Beam.
@@ -20,7 +20,7 @@ _MERGED_AWAY = "pane/merged-away"
 
 
 class PaneRow(NamedTuple):
-    """A row that a pane puts out: a result, or one that it takes back.
+    """A row that a pane emits: a result, or one that it takes back.
 
     Args:
         window: the window it belongs to, of a deleted row one that was merged away.
@@ -44,7 +44,7 @@ class PaneOutput:
         self._retracts = retracts
 
     def rows(self, window: Window, values: Sequence[Any], firing: Firing, is_end_reached: bool) -> Iterator[PaneRow]:
-        """Yield what the next pane of a window puts out."""
+        """Yield what the next pane of a window emits."""
         pane = self._next(window, firing, is_end_reached)
         if not self._retracts:
             yield from (PaneRow(window, value, pane, None) for value in values)

@@ -368,7 +368,7 @@ def mode(column: Any) -> Aggregate:
     """Take the most frequent value, the smallest if there are several.
 
     Works on every type; maps, which have no order, are compared by their entries sorted by key. Result: the
-    type of the column. Source: Spark SQL ``mode``, which leaves open which of several comes out.
+    type of the column. Source: Spark SQL ``mode``, which does not define which of several is returned.
 
     Example:
         >>> mode("carrier")

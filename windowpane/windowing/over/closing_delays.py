@@ -1,6 +1,6 @@
 """Which OVER windows can emit on window close, and how far their rows trail the watermark.
 
-A row comes out once, when its place in the order is certain (the watermark has passed it) and so is every row of its frames.
+A row is emitted once, when its place in the order is certain (the watermark has passed it) and so is every row of its frames.
 Source: RisingWave's rules for EMIT ON WINDOW CLOSE; that RANGE, GROUPS and SESSION frames close by the watermark, too, is an
 addition.
 """

@@ -1,4 +1,4 @@
-"""The spec of rolling features: calls over windows, and which rows come out.
+"""The spec of rolling features: calls over windows, and which rows are emitted.
 
 A tick is a multiple of ``step``. All times are integers of microseconds.
 """
@@ -21,7 +21,7 @@ HOLISTIC: Final = frozenset({"collect_list", "collect_set", "count_distinct", "m
 
 
 class RollingEmit(Enum):
-    """Which rows come out, and when."""
+    """Which rows are emitted, and when."""
 
     CHANGED = "changed"
     """A batch's keys, and at a tick the keys that rows have left."""
@@ -57,10 +57,10 @@ class RollingSpec:
     Args:
         calls: the features, in the order of the output.
         step: the distance of ticks.
-        emit: which rows come out, and when.
+        emit: which rows are emitted, and when.
         keeps_unbounded_state: whether aggregates that keep all their values are allowed over more than a day.
-        deletes_empty: whether a key whose windows are all empty comes out as a delete.
-        corrects: whether ticks come out again for late rows of before them.
+        deletes_empty: whether a key whose windows are all empty is emitted as a delete.
+        corrects: whether ticks are emitted again for late rows of before them.
 
     Raises:
         TileMismatchError: the step is no multiple of the smallest hop.

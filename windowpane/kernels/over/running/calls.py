@@ -2,7 +2,7 @@
 
 Each row's running value covers its partition up to and including it; a frame that ends at row h has the value of row h. The
 running values are carry columns: kept with a row, they let a segment begin anywhere (``SortedRows.seeded``). So a numbering or a
-running sum costs what it puts out, and rows long emitted can go. Columns are shared by the calls that need the same.
+running sum costs what it emits, and rows long emitted can go. Columns are shared by the calls that need the same.
 """
 
 from __future__ import annotations

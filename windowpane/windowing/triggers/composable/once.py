@@ -183,7 +183,7 @@ class Always(_Leaf):
 
 @dataclass(frozen=True)
 class Never(_Leaf):
-    """Never fires: what the window holds comes out when it is cleaned up.
+    """Never fires: the contents of the window are emitted when it is cleaned up.
 
     Beam's. Flink's ``NeverTrigger`` drops what a window holds.
 

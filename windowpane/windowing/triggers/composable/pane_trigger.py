@@ -37,8 +37,8 @@ class PaneTrigger(Trigger):
     Args:
         root: the tree.
         accumulation: whether a pane shows the rows since the last one (``discarding``) or all so far.
-        on_time_behavior: whether the pane of the window's end comes out even where no row is new.
-        closing_behavior: whether a pane comes out at cleanup even where no row is new.
+        on_time_behavior: whether the pane of the window's end is emitted even where no row is new.
+        closing_behavior: whether a pane is emitted at cleanup even where no row is new.
         allowed_lateness: microseconds a window is kept behind the watermark.
     """
 
