@@ -102,7 +102,7 @@ class YoungSurvive(Survivors):
 
     Args:
         span: microseconds.
-        no_time: what stands for no time.
+        no_time: the value that means no time.
     """
 
     span: int

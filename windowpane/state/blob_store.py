@@ -1,4 +1,4 @@
-"""The one thing windowpane asks of a state backend: a map of short names to blobs.
+"""The one thing windowpane needs of a state backend: a map of short names to blobs.
 
 Key layout: the callers own the names; each data structure prefixes its own. Who may mutate: the one task that
 runs the bucket. Recovery: the backend's. A store is transactional per micro-batch, all of a batch's calls or
@@ -21,10 +21,10 @@ class BlobStore(Protocol):
         """Return the blob under ``key``, or None."""
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Be told that the blobs under ``keys`` are about to be read, each once: a store that is far away reads them together."""
+        """Take note that the blobs under ``keys`` are about to be read, each once: a distant store reads them together."""
 
     def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``, in place of what was there."""
+        """Store ``blob`` under ``key``, in place of an earlier one."""
 
     def remove(self, key: str) -> None:
         """Forget ``key``; an absent key is no error."""

@@ -9,12 +9,12 @@ therefore says where it ends: no encoding is a proper prefix of another, and con
 after the other.
 
 The encoding is canonical: equal values of one type give equal bytes, and unequal values never do. Types are
-told apart (1, True, 1.0 and Decimal 1 are four keys). It is not order-preserving; ``encode_int64`` is. Four
+distinguished (1, True, 1.0 and Decimal 1 are four keys). It is not order-preserving; ``encode_int64`` is. Four
 equalities need a rule, since neither Python nor SQL settles them for keys:
 
 - every NaN is one key, and so are 0.0 and -0.0, Decimal 1.0 and 1.00;
 - aware datetimes are one key when instant *and* zone are the same; all spellings of UTC are one zone;
-- a wall time that a daylight-saving gap skips is the instant it stands for, and decodes to that instant;
+- a wall time that a daylight-saving gap skips is the instant that it names, and decodes to that instant;
 - subclasses of the builtin types (``Row``, named tuples, ``IntEnum``) are the builtin value they extend.
 
 These functions hold no state: nothing here mutates or needs recovery.
@@ -342,7 +342,7 @@ _READ_DAY = struct.Struct(">I")
 
 
 def decode_key(data: bytes) -> object:
-    """Return the key that ``encode_key`` made these bytes of; subclasses come back as builtins.
+    """Return the key that ``encode_key`` made into these bytes; subclasses come back as builtins.
 
     Raises:
         UnreadableStateError: the bytes are no encoding, or hold more than one.

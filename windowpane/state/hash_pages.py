@@ -163,7 +163,7 @@ class HashPages:
         return np.searchsorted(fences, hashes, side="right") - 1
 
     def prefetch(self, positions: Sequence[int]) -> None:
-        """Be told that pages are about to be read."""
+        """Take note that pages are about to be read."""
         self._store.prefetch([self._key(self._pages[position].number) for position in positions if self._pages])
 
     def read(self, position: int) -> pa.Table | None:

@@ -5,7 +5,7 @@ Entry layout, in the order of the bytes::
     key | window | name | 0x00                  -> the pickled value
     key | window | name | 0x01 | chunk number   -> a pickled list of elements, appended by one flush
 
-so all state of a window stands together, and all of a key. Appending to a list writes one new chunk and reads none; a list of
+so all state of a window is stored together, and all of a key. Appending to a list writes one new chunk and reads none; a list of
 more than ``MAX_CHUNKS`` chunks is rewritten as one when it is next read and flushed.
 
 Who may mutate: the operator of the bucket, one element at a time, under the current key. Changes live in a cache of Python
@@ -33,7 +33,7 @@ _ABSENT: Any = object()
 
 
 class _List:
-    """A list in the cache: the chunks that stand in the entries, their elements if they were read, and those appended since."""
+    """A list in the cache: the chunks that the entries hold, their elements if they were read, and those appended since."""
 
     __slots__ = ("appended", "chunks", "rewrite", "stored")
 
@@ -153,7 +153,7 @@ class KeyedState:
             yield key, window, str(decode_key_at(address, at)[0])
 
     def address(self, window: Window | None, name: str) -> bytes:
-        """Return where the value or list of a name stands, of the current key."""
+        """Return where the value or list of a name is stored, of the current key."""
         encoded = self._names.get(name)
         if encoded is None:
             encoded = self._names[name] = encode_key(name)

@@ -38,7 +38,7 @@ class MemoryBlobStore:
         """Nothing is far away."""
 
     def put(self, key: str, blob: bytes) -> None:
-        """Store ``blob`` under ``key``, in place of what was there."""
+        """Store ``blob`` under ``key``, in place of an earlier one."""
         self.writes += 1
         self._blobs[key] = blob
 
@@ -83,7 +83,7 @@ class HeldWrites:
         return self._held[key] if key in self._held else self._store.get(key)
 
     def prefetch(self, keys: Sequence[str]) -> None:
-        """Be told which blobs are about to be read."""
+        """Take note which blobs are about to be read."""
         self._store.prefetch([key for key in keys if key not in self._held])
 
     def put(self, key: str, blob: bytes) -> None:

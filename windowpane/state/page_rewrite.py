@@ -1,7 +1,7 @@
 """Pages of sorted entries, their index, and the rewrite of both: what ``SortedPages.flush`` makes of the changes.
 
 A rewrite changes nothing that is stored. It reads the pages that a change falls into, and neighbours that one of them joins,
-and leaves the index to be and the pages with new content. The invariants of both stand in ``sorted_pages``.
+and leaves the index to be and the pages with new content. The invariants of both are in ``sorted_pages``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Values that stand pickled in state, read again by later versions: what has moved since is found where it is now.
+"""Values that are pickled in state, read again by later versions: classes that have moved since are found where they are now.
 
-A pickle names the modules of its classes. Invariant: a module whose classes may stand in a checkpoint and that moves is named
-here, so that every checkpoint goes on. Payloads are Python objects: a checkpoint is trusted storage.
+A pickle names the modules of its classes. Invariant: a module whose classes may be in a checkpoint and that moves is named
+here, so that every checkpoint can be continued. Payloads are Python objects: a checkpoint is trusted storage.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Key layout, for pages named ``name``::
 
 Pages are small, so that changes far apart cost little each; the index has two levels, so that none of it grows with the state.
 A page is addressed by its ordinal, its place among all pages; ordinals hold until ``replace``. A fence is a lower bound: it stays
-when the first row of its page goes, so that the index changes only when pages are cut or joined. The first page has no lower
-bound.
+when the first row of its page is removed, so that the index changes only when pages are cut or joined. The first page has no
+lower bound.
 
 Who may mutate: one object at a time for a name. Pages are written at once, blocks and root at ``flush``. Recovery: none, the blob
 store commits all of a batch or nothing.
@@ -51,7 +51,7 @@ class NewPage:
 
 @dataclass
 class _Block:
-    """Fences in order, the number that each stands for, and in the root how many pages are below it."""
+    """Fences in order, the number that belongs to each, and in the root how many pages are below it."""
 
     fences: Bytes
     numbers: Integers
@@ -132,7 +132,7 @@ class RowPages:
         return bytes(self._block(place).fences[slot])
 
     def prefetch(self, ordinals: Sequence[int]) -> None:
-        """Be told that pages are about to be read."""
+        """Take note that pages are about to be read."""
         self._store.prefetch([self._page_key(self._number(ordinal)) for ordinal in ordinals])
 
     def read(self, ordinal: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Append-only tables by segment (a time slice, say): a batch appends what it brought, a segment goes as a whole.
+"""Append-only tables by segment (a time slice, say): a batch appends its rows, a segment is removed as a whole.
 
 Key layout, for a log named ``name``::
 
@@ -100,7 +100,7 @@ class SegmentLog:
         self._changed = True
 
     def prefetch(self, segments: Iterable[int]) -> None:
-        """Be told that segments are about to be read."""
+        """Take note that segments are about to be read."""
         self._store.prefetch([key for segment in segments for key in self._chunk_keys(segment)])
 
     def read(self, segment: int) -> list[pa.Table]:

@@ -22,7 +22,7 @@ which rewrites the pages they fall into, and their neighbours where they join, a
 
 Recovery: there is nothing to recover. The blob store is transactional per micro-batch (Spark commits all
 state of a batch or none), so pages and index always match and no write-ahead log is needed. After a ``flush``
-that raised, or after the store went back to an older state, ``forget`` makes the object read the store anew.
+that raised, or after the store was set back to an older state, ``forget`` makes the object read the store anew.
 
 Pages and index are framed Arrow record batches. For a page of 1,024 rows (30-byte keys, 60-byte values) Arrow
 takes 72 µs to encode and 37 µs to decode; lengths and heaps by ``struct`` took 66 µs and 202 µs.
@@ -121,8 +121,8 @@ class SortedPages:
         """Yield the entries with ``low <= key < high`` in order; without ``high``, all from ``low`` on.
 
         The scan is a live cursor. ``put``, ``delete``, ``flush`` and other scans are allowed while it runs,
-        and its next entry is always the first one above the last that it yielded, as of the moment it is
-        asked for: changes ahead of it are seen, changes behind it are not. Pages are read only when the scan
+        and its next entry is always the first one above the last that it yielded, as of the moment of the
+        call: changes ahead of it are seen, changes behind it are not. Pages are read only when the scan
         reaches them.
         """
         start: bytes | None = low
@@ -147,7 +147,7 @@ class SortedPages:
         return [key for key, _ in self.scan(prefix, end)]
 
     def _block(self, start: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
-        """Up to ``size`` entries from ``start`` on, of one page, and where to go on (None: nowhere)."""
+        """Up to ``size`` entries from ``start`` on, of one page, and where to continue (None: nowhere)."""
         index = self._index()
         at = index.locate(start)
         stop = _lower(index.fences[at + 1], high) if at + 1 < len(index.fences) else high
@@ -246,7 +246,7 @@ def _lower(fence: bytes, high: bytes | None) -> bytes:
 
 
 class _Changes:
-    """Changed keys with their new values (None: deleted), ordered only when a scan asks.
+    """Changed keys with their new values (None: deleted), ordered only for a scan.
 
     The order is kept in runs of at most ``2 * _RUN`` keys, so that a key put between two scans costs one
     insertion into a short list, whatever has been buffered.

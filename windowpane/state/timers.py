@@ -34,7 +34,7 @@ class TimerQueue:
         """Keep the timers in ``entries``."""
         self._entries = entries
         self._due: list[bytes] = []
-        self._loaded: bytes | None = b""  # entries below stand in _due as well; None: all of them
+        self._loaded: bytes | None = b""  # entries below are in _due as well; None: all of them
         self._last: tuple[int, bytes, Window | None] | None = None  # the timer set last, if it still is
 
     def add(self, time: int, key_bytes: bytes, window: Window | None) -> None:

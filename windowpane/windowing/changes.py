@@ -15,7 +15,7 @@ UPDATE_POSTIMAGE = "update_postimage"
 DELETE = "delete"
 
 APPEARING = frozenset({INSERT, UPDATE_POSTIMAGE})
-"""Words of rows that are there afterwards. Each image of an update stands for itself: the other may be in another partition."""
+"""Words of rows that exist afterwards. Each image of an update is taken by itself: the other may be in another partition."""
 CHANGE_TYPES = APPEARING | {DELETE, UPDATE_PREIMAGE}
 
 Row = dict[str, Any]

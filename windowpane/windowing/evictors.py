@@ -17,7 +17,7 @@ from windowpane.windowing.windows import Window
 
 UNTIMED = "the first element of a window has an event time, and a later one has none"
 NO_CUTOFF = "the newest element of a window lies within this time of the ends of int64 microseconds"
-"""Why a time evictor cannot tell."""
+"""Why a time evictor cannot decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class TimestampedValue:
 
     @property
     def has_timestamp(self) -> bool:
-        """Whether the element came with an event time."""
+        """Whether the element has an event time."""
         return self.timestamp != MIN
 
 
 class EvictorContext(Protocol):
-    """What an evictor may ask."""
+    """What an evictor may read."""
 
     @property
     def current_watermark(self) -> int:

@@ -2,7 +2,7 @@
 
 A tree is a value: it prints as it was written and is never evaluated here. Each node says how many operands it has; the Spark
 room turns them into Columns, from the leaves up. What is an OVER call in a tree (``calls_in``) is computed by the operator and
-stands for a column of its output.
+is a column of its output.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SPARKS_CALL = re.compile(
 
 
 class Expression:
-    """What can stand in an expression: operators build larger ones. Comparing two with ``==`` builds an expression, too.
+    """What can be part of an expression: operators build larger ones. Comparing two with ``==`` builds an expression, too.
 
-    Operands may be other expressions, PySpark Columns or constants. A PySpark Column cannot stand first, since it does not know
+    Operands may be other expressions, PySpark Columns or constants. A PySpark Column cannot be first, since it does not know
     expressions: write ``wp.col("price") - wp.lag("price")``.
     """
 
@@ -36,15 +36,15 @@ class Expression:
     """Whether the operator computes it, and not Spark."""
 
     def _get_object_id(self) -> str:
-        """Say what to write where a PySpark Column stands first: Py4J asks what it is handed for this."""
-        raise self._stands_second()
+        """Raise with what to write where a PySpark Column is first: Py4J reads this of its arguments."""
+        raise self._is_second()
 
     @property
     def _expr(self) -> Any:
-        """Say it on Spark Connect, whose Columns ask for this."""
-        raise self._stands_second()
+        """Raise it on Spark Connect, whose Columns read this."""
+        raise self._is_second()
 
-    def _stands_second(self) -> InvalidSpecError:
+    def _is_second(self) -> InvalidSpecError:
         return InvalidSpecError(
             f"a PySpark Column cannot stand before {self!r}: write wp.col('name') in its place, as in "
             "wp.col('price') - wp.lag('price')."
@@ -346,7 +346,7 @@ def ways_of_spark(column: Any) -> str:
 
 
 def operand(value: Any) -> Expression:
-    """Return what stands beside an operator as an expression."""
+    """Return an operand as an expression."""
     return value if isinstance(value, Expression) else Constant(value)
 
 

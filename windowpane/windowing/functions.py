@@ -62,7 +62,7 @@ class RichFunction:
 
 
 class ProcessContext(Protocol):
-    """What a process function may ask while a window fires."""
+    """What a process function may read while a window fires."""
 
     @property
     def window(self) -> Window:
@@ -159,7 +159,7 @@ def _boxed(reduced: Any) -> tuple[Any] | None:
 
 @dataclass(frozen=True)
 class FoldAggregate(AggregateFunction):
-    """A fold as an aggregate function. Folds cannot merge unless told how; on sessions they are refused without ``merge``."""
+    """A fold as an aggregate function. Folds cannot merge without ``merge``; on sessions they are refused without it."""
 
     initial: Callable[[], Any]
     fold: Callable[[Any, Any], Any]
@@ -189,9 +189,9 @@ class WindowFunctionSpec:
     """What happens to a window's contents: an optional incremental function, then a full one.
 
     Args:
-        accumulate: folds elements as they come; ``None`` keeps them all.
+        accumulate: folds elements as they arrive; ``None`` keeps them all.
         process: gets ``[result]`` of the accumulator, or all elements.
-        kind: the word the user said (``"reduce"``, ``"process"``, ...), for plans and messages.
+        kind: the method that the user called (``"reduce"``, ``"process"``, ...), for plans and messages.
     """
 
     kind: str

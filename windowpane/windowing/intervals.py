@@ -1,8 +1,8 @@
 """Calendar intervals: months, days and microseconds kept apart, because a month has no fixed length and a day may have 23 hours.
 
-Arithmetic goes by months, then days, then microseconds, as in PostgreSQL and RisingWave: 2024-01-28 + 1 month 2 days is
+Arithmetic adds months, then days, then microseconds, as in PostgreSQL and RisingWave: 2024-01-28 + 1 month 2 days is
 2024-03-01. A day of the month that does not exist becomes the last one that does. Months and days move the wall clock of the
-instant's own zone, microseconds move the instant; a wall clock that a daylight-saving gap skips goes on by the gap.
+instant's own zone, microseconds move the instant; a wall clock that a daylight-saving gap skips is moved forward by the gap.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Interval:
     def of(cls, span: Interval | str | int | dt.timedelta) -> Interval:
         """Return an interval from text, a ``timedelta``, or an integer of microseconds.
 
-        In text every field counts by itself, so ``"24 hours"`` is not ``"1 day"``; a clock ``hh:mm[:ss]`` may stand last.
+        In text every field counts by itself, so ``"24 hours"`` is not ``"1 day"``; a clock ``hh:mm[:ss]`` may be last.
 
         Raises:
             InvalidDurationError: the text is not understood, or a part is finer than a microsecond.

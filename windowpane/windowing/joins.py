@@ -130,13 +130,13 @@ class IntervalMatch:
 
 @dataclass(frozen=True)
 class AsOfMatch:
-    """The right row that was the latest, comes next, or is nearest at the time of the left row.
+    """The right row that is the latest, the next or the nearest one at the time of the left row.
 
     Args:
         direction: ``"backward"``, ``"forward"`` or ``"nearest"``.
         tolerance: how far away it may be, inclusive; ``None`` for any distance.
         allow_exact: whether it may have the very time of the left row.
-        retain: how long a right row is kept behind the watermark when nothing newer has come; ``None`` for ever.
+        retain: how long a right row is kept behind the watermark when no newer one has arrived; ``None`` for ever.
 
     Raises:
         InvalidSpecError: an unknown direction, or a negative distance.
@@ -174,7 +174,7 @@ class AsOfMatch:
 
 @dataclass(frozen=True)
 class ArrivalMatch:
-    """The right row of its key that has arrived last when the left row comes."""
+    """The right row of its key that has arrived last when the left row arrives."""
 
     def __str__(self) -> str:
         return "the right row that has arrived last"

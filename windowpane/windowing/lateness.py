@@ -69,6 +69,6 @@ class Lateness:
 def horizon(watermark: int, lateness: int) -> int:
     """Return the event time at or below which rows are late that are waited for so long; without a watermark none are.
 
-    A watermark of ``MAX`` ends the input: whatever comes then is late.
+    A watermark of ``MAX`` ends the input: every later element is late.
     """
     return watermark if watermark in (MIN, MAX) else add_clamped(watermark, -lateness)

@@ -23,7 +23,7 @@ class PaneSettings:
         on_time_behavior: whether the pane of the window's end is emitted even where no row is new.
         closing_behavior: whether a pane is emitted at cleanup even where no row is new.
         shows_info: whether results carry the columns of ``.pane_info()``.
-        allows_unsafe_triggers: whether a trigger may be finished while rows still come, which are lost then.
+        allows_unsafe_triggers: whether a trigger may be finished while rows still arrive, which are lost then.
 
     Raises:
         InvalidSpecError: a word that is none of these.
@@ -62,7 +62,7 @@ class PaneSettings:
     def trigger(
         self, trigger: Trigger | ComposableTrigger, assigner: WindowAssigner, evictor: Evictor | None, allowed_lateness: int
     ) -> Trigger:
-        """Return the trigger that runs what the user said.
+        """Return the trigger that runs the user's trigger with these settings.
 
         Args:
             trigger: the user's trigger, or the assigner's default.
@@ -117,7 +117,7 @@ class PaneSettings:
 
 
 def finishing_node(trigger: ComposableTrigger, allowed_lateness: int) -> ComposableTrigger | None:
-    """Return the innermost part of a trigger that makes it finish while rows may come, ``None`` if it never does."""
+    """Return the innermost part of a trigger that makes it finish while rows may arrive, ``None`` if it never does."""
     if not trigger.may_finish(allowed_lateness):
         return None
     if isinstance(trigger, AfterWatermark):

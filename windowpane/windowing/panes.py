@@ -53,7 +53,7 @@ class Firing(NamedTuple):
     """What a trigger says of a firing besides that it fires.
 
     Args:
-        is_on_time: whether this is the firing of the window's end, ``ON_TIME`` if no other came first behind the end.
+        is_on_time: whether this is the firing of the window's end, ``ON_TIME`` if no other firing after the end was first.
         is_last: whether no other can follow.
         may_be_empty: whether it fires even where the window holds nothing.
     """

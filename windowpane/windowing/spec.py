@@ -37,7 +37,7 @@ class WindowSpec:
         evictor: which elements leave a firing window; with one, every element is kept.
         allowed_lateness: microseconds a window is kept behind the watermark; processing-time assigners ignore it.
         refine: ``"each"`` fires for every late element as Flink does; ``"last"`` fires once a batch for each refined window.
-        panes: what results say of the firings that they come from.
+        panes: what results show of the firings that they are from.
 
     Raises:
         NonMergingTriggerError: the assigner's windows merge and the trigger cannot.
@@ -102,8 +102,8 @@ class WindowSpec:
 
         Only where the trigger fires once for each late element by itself, and where the last firing is known without the
         others: built-in evictors call no user code, and evict the same whether the function was called or not. A purging trigger
-        shows what is new all together then; an evictor that comes first would take away what Flink has shown piece by piece.
-        Count, delta and custom triggers fire at every boundary, whatever ``refine`` says.
+        shows all new elements together then; an evictor before it would drop elements that Flink has shown piece by piece.
+        Count, delta and custom triggers fire at every boundary, whatever ``refine`` is.
         """
         return self.refine == "last" and self.fires_for_late_elements and self._evicts_predictably
 
@@ -114,7 +114,7 @@ class WindowSpec:
 
     @property
     def fires_for_late_elements(self) -> bool:
-        """Whether the trigger fires once for each element that comes behind the watermark, and for no other element."""
+        """Whether the trigger fires once for each element that arrives behind the watermark, and for no other element."""
         return isinstance(self.firing_trigger, EventTimeTrigger | ContinuousEventTimeTrigger)
 
     @property
@@ -126,12 +126,12 @@ class WindowSpec:
 
     @property
     def evicts_after(self) -> bool:
-        """Whether a built-in evictor comes after the function, which sees what it takes away then."""
+        """Whether a built-in evictor runs after the function, which sees the evicted elements then."""
         return isinstance(self.evictor, CountEvictor | TimeEvictor) and self.evictor.do_evict_after
 
 
 _OWN = frozenset(kind.__module__ for kind in (ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger))
-"""Modules of triggers whose ``on_merge`` stands in a base class that keeps their state."""
+"""Modules of triggers whose ``on_merge`` is in a base class that keeps their state."""
 
 
 def _says_how_to_merge(trigger: Trigger) -> bool:

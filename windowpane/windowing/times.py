@@ -168,7 +168,7 @@ def add_clamped(instant: int, duration: int) -> int:
 
 
 def wrap_int64(value: int) -> int:
-    """Return ``value`` as two's complement int64 arithmetic has it: the overflow some rules of Flink rest on."""
+    """Return ``value`` as two's complement int64 arithmetic has it: the overflow that some rules of Flink depend on."""
     return (value + 2**63) % 2**64 - 2**63
 
 

@@ -131,7 +131,7 @@ def time_window(start: int, end: int, timestamp: int) -> TimeWindow:
 
 
 _time_window = lru_cache(maxsize=1 << 12)(TimeWindow)
-"""Makes a window; those in use are made once, so that who asks about the same one again sees it at once."""
+"""Makes a window; those in use are made once, so that equal ones are compared at once."""
 
 
 def window_start(timestamp: int, offset: int, size: int) -> int:

@@ -19,7 +19,7 @@ from windowpane.kernels.grouping.segments import NOWHERE, Segments, flat, take_o
 
 
 class ArgExtreme(SegmentAggregate):
-    """The value that stands beside the first or last ``by``."""
+    """The value beside the first or last ``by``."""
 
     is_ordered = True
 

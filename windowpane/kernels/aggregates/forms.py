@@ -147,7 +147,7 @@ def _quantile(call: _Call) -> ColumnarAggregate:
     return Quantile(call.prefix, call.slots, q, pa.types.is_duration(call.type))
 
 
-# Sketches bring DataSketches, which is imported for those who ask for one.
+# Sketches bring DataSketches, which is imported only where one is used.
 def _distinct_sketch(call: _Call) -> ColumnarAggregate:
     from windowpane.kernels.aggregates.register_sketch import RegisterSketch
     from windowpane.windowing.aggregates.algorithms.distinct_sketch import ApproxCountDistinct

@@ -38,7 +38,7 @@ class ColumnarAggregate(ABC):
     is_ordered: ClassVar[bool] = False
     """Whether the result depends on the order of arrival: rows then need the column ``ARRIVAL``."""
     takes_codes: ClassVar[bool] = False
-    """Whether texts may come as ``kernels.keys.coded_texts`` has them, in all ``slots``; see ``coded_slots`` for some of them."""
+    """Whether texts may be coded as in ``kernels.keys.coded_texts``, in all ``slots``; see ``coded_slots`` for some of them."""
 
     def __init__(self, prefix: str, slots: tuple[str, ...]) -> None:
         """Aggregate the columns ``slots``."""
@@ -47,7 +47,7 @@ class ColumnarAggregate(ABC):
 
     @property
     def coded_slots(self) -> tuple[str, ...]:
-        """The columns whose texts may come as ``kernels.keys.coded_texts`` has them."""
+        """The columns whose texts may be coded as in ``kernels.keys.coded_texts``."""
         return self.slots if self.takes_codes else ()
 
     @property

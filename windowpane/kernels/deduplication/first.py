@@ -1,7 +1,7 @@
 """The first rows of keys: of rows in order of arrival, those that are near to no row of their key that was kept before.
 
-In rounds: the first row of each key that is left is kept, and rows near to it are duplicates. Where most rows of a key are near
-to its first, one round is all. Rows that many rounds would take, such as one key over a long time, are gone through one by one.
+In rounds: the first remaining row of each key is kept, and rows near to it are duplicates. Where most rows of a key are near to
+its first, one round is all. Rows that many rounds would take, such as one key over a long time, are taken one by one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Grouping by address: integers that span little more than there are rows number their groups themselves.
 
-Keys are often ids of a bounded range, and slices stand a few steps apart. Then the distances from the least values, read as the
+Keys are often ids of a bounded range, and slices are a few steps apart. Then the distances from the least values, read as the
 digits of one number, are the place of a row's group in an array: nothing is hashed, nothing sorted, and a row costs a few
 nanoseconds a column. Hashing a hundred thousand groups costs ten times that.
 """

@@ -36,7 +36,7 @@ _ROW = hidden("row")
 Step = tuple[Any, str]
 
 FEW_WITH_NULLS = Size("places that a hash table finds as fast where there are nulls", 1 << 17, (0, 8))
-"""numpy goes over a column with nulls several times, a hash table once over all."""
+"""numpy reads a column with nulls several times, a hash table reads all once."""
 
 
 @dataclass(frozen=True)

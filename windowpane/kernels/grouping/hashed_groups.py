@@ -1,7 +1,7 @@
 """Grouping by sorted hashes: many groups of texts found in a fraction of the time that a hash table takes.
 
 A hash table of some hundred thousand texts misses the processor's cache at every row, twice: for its place, and for the text to
-compare. Hashes of whole columns are sorted instead, each in one word with the place of its row; only rows that stand beside one
+compare. Hashes of whole columns are sorted instead, each in one word with the place of its row; only rows beside one
 of the same hash are compared. With few groups a table is faster, so a sample of the rows decides.
 """
 
@@ -69,7 +69,7 @@ def _makes_many(columns: Sequence[pa.ChunkedArray], rows: int) -> bool:
 
 
 def _hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
-    """Return a hash for each row, of no more than it takes to tell most texts apart: those of one hash are compared."""
+    """Return a hash for each row, of no more bytes than make most texts differ: those of one hash are compared."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
         numbers = whole_numbers(column)

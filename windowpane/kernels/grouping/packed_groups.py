@@ -1,7 +1,7 @@
 """Grouping by sorting packed words: many groups of integers found in a third of the time that hashing takes.
 
 A hash table of some hundred thousand groups does not fit into the processor's cache, and every row misses it. Group columns that
-fit into one word beside the row's place are sorted instead (``packed_order``); rows of a group then stand together. With few
+fit into one word beside the row's place are sorted instead (``packed_order``); rows of a group are then neighbours. With few
 groups hashing is faster, so a sample of the rows decides.
 """
 

@@ -36,7 +36,7 @@ class Ranges(NamedTuple):
 def fold_ranges(fold: GroupedFold, rows: pa.Table, ranges: Ranges) -> pa.Table:
     """Return one row of partials for each range of ``rows``, in the order of ``ranges``.
 
-    Rows that no range tells apart are folded first.
+    Rows that are in the same ranges are folded first.
     """
     cuts = np.zeros(rows.num_rows + 1, bool)
     cuts[ranges.firsts] = cuts[ranges.lasts + 1] = True

@@ -14,7 +14,7 @@ class Grouped(NamedTuple):
     """Elements put together by group.
 
     Args:
-        order: the elements, by group and within it in the order they came.
+        order: the elements, by group and within it in the order they arrived.
         groups: the group of each, ascending.
         positions: its place in the group, from 0.
     """

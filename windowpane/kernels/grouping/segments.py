@@ -19,7 +19,7 @@ from windowpane.arrays import Integers, Mask
 Values = npt.NDArray[Any]
 
 NOWHERE = -1
-"""The row number that stands for no row."""
+"""The row number that means no row."""
 
 
 class Groups(Protocol):
@@ -101,7 +101,7 @@ class Segments:
         return values[self.order]
 
     def rows_at(self, places: Integers) -> Integers:
-        """Return the rows that stand at places of a gathered column; ``NOWHERE`` stays."""
+        """Return the rows at places of a gathered column; ``NOWHERE`` stays."""
         return np.where(places == NOWHERE, NOWHERE, self.order[places])
 
     def least(self, values: Values) -> Values:
@@ -122,7 +122,7 @@ class Segments:
 
 
 class Runs(Segments):
-    """The rows of each group where they stand together already."""
+    """The rows of each group where they are neighbours already."""
 
     @classmethod
     def at(cls, offsets: Integers) -> Self:

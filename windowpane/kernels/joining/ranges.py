@@ -20,7 +20,7 @@ _MOST_BITS = Size("bits of a key and a time as one number", 62, (2, 5))
 
 
 class Places(NamedTuple):
-    """Rows sorted by key and time; equal ones stay in the order they came in.
+    """Rows sorted by key and time; equal ones stay in the order they arrived in.
 
     Attributes:
         order: the rows, sorted.
@@ -55,7 +55,7 @@ class Places(NamedTuple):
         return cls(order, numbers[order], first_time, last_time, width, different)
 
     def before(self, codes: Integers, times: Integers, *, or_at: bool) -> Integers:
-        """Return how many sorted rows stand before each (code, time), those at it included if ``or_at``."""
+        """Return how many sorted rows are before each (code, time), those at it included if ``or_at``."""
         if self.different is None:
             ranks = np.clip(times, self.first_time - 1, self.last_time) - self.first_time + or_at
             ranks = np.maximum(np.where(times > self.last_time, self.width - 1, ranks), 0)
@@ -64,7 +64,7 @@ class Places(NamedTuple):
         return np.searchsorted(self.numbers, codes * self.width + ranks, "left")
 
     def first(self, codes: Integers) -> Integers:
-        """Return how many sorted rows stand before the first one of each code."""
+        """Return how many sorted rows are before the first one of each code."""
         return np.searchsorted(self.numbers, codes * self.width, "left")
 
 

@@ -19,7 +19,7 @@ from windowpane.windowing.expressions import Expression, Side, SideName
 from windowpane.windowing.joins import LEFT_ONLY, PADS_LEFT, PADS_RIGHT, How
 
 LEFT, RIGHT, BOTH = 0, 1, 2
-"""What the column of the side says: of a row that comes in, its side; of one that is emitted, what it was made of."""
+"""What the column of the side says: of an input row, its side; of an emitted one, what it was made of."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class JoinedWindows:
     Args:
         how: which rows are emitted.
         keys: the key columns, which are among ``window``.
-        window: the columns that tell windows apart: keys and bounds.
+        window: the columns that identify a window: keys and bounds.
         side: the column of the side.
         left: the columns of left rows, by their names there; ``right`` likewise.
         passed: the columns of the result, of both sides.
@@ -122,7 +122,7 @@ class Batch:
 
     Attributes:
         number: what rows of it have in the column of the batch; rows of earlier ones have less.
-        refired: the last instant of windows that have fired before its rows came.
+        refired: the last instant of windows that have fired before its rows arrived.
     """
 
     number: int = 0
@@ -131,13 +131,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class CorrectedWindows:
-    """The join of windows as a changelog: a window that fires again takes back what it gave without the rows of the batch.
+    """The join of windows as a changelog: a window that fires again deletes the results it had without the rows of the batch.
 
-    Takes tables as ``JoinedWindows`` does, with ``batch``, the number of the batch that a row came in; returns the same columns
-    and ``change``, ``insert`` or ``delete``. A row that is taken back and comes again is there twice.
+    Takes tables as ``JoinedWindows`` does, with ``batch``, the number of the batch that a row arrived in; returns the same
+    columns and ``change``, ``insert`` or ``delete``. A row that is deleted and inserted again is in it twice.
 
     Args:
-        joined: what a window gives.
+        joined: the results of a window.
         batch: the column of the batch.
         end: the column of the end of windows.
         change: the column of the change.

@@ -1,1 +1,1 @@
-"""Keys: values of columns as integers that tell them apart, order them, or spread them."""
+"""Keys: values of columns as integers that distinguish them, order them, or spread them."""

@@ -1,7 +1,7 @@
-"""Codes: integers that stand for the values of one column and compare as Spark SQL compares the values.
+"""Codes: integers in place of the values of one column, which compare as Spark SQL compares the values.
 
 Arrow's own order and equality are Spark's for plain types. Floating point has one NaN, the largest value, and one zero; nested
-values go through their canonical form, value by value. Codes mean something only within the column they were made from.
+values are compared by their canonical form, value by value. Codes mean something only within the column they were made from.
 """
 
 from __future__ import annotations

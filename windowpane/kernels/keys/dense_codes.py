@@ -1,6 +1,6 @@
 """Keys as the integers 0, 1, ...: equal keys of several columns, nulls included, share one, in the order of first appearance.
 
-``key_codes`` are quicker to come by, but leave gaps; these can be used as indices.
+``key_codes`` are quicker to compute, but leave gaps; these can be used as indices.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def first_rows(codes: Integers) -> Integers:
 
 
 def first_of_pairs(left: Integers, right: Integers) -> Integers:
-    """Return, ascending, the rows where each different pair of codes stands first.
+    """Return, ascending, the first row of each different pair of codes.
 
     Example:
         >>> import numpy as np

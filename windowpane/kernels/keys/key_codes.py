@@ -1,4 +1,4 @@
-"""Keys as integers: codes that tell keys apart within a table, and hashes that are the same in every process.
+"""Keys as integers: codes that distinguish keys within a table, and hashes that are the same in every process.
 
 A code costs one subtraction for a single integer column, one dictionary encoding a column otherwise. A hash is that of the
 values: integers through SplitMix64, text by at most its first and last 32 bytes. So keys that hash alike are legal, and
@@ -21,7 +21,7 @@ from windowpane.sizes import Size
 
 _MOST_BITS = Size("bits of integer keys as codes", 40, (1, 3))
 _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
-_SAMPLE = Size("values that tell whether a column repeats them", 1 << 12, (1, 2))
+_SAMPLE = Size("values that show whether a column repeats them", 1 << 12, (1, 2))
 
 
 def plain_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -109,7 +109,7 @@ def _hashes_of_texts(values: pa.LargeBinaryArray) -> Unsigned:
 
 
 def _edge_hashes(values: pa.LargeBinaryArray, starts: Integers, ends: Integers, seeds: Unsigned) -> Unsigned:
-    """Return hashes of what stands from ``starts`` on, at most the edge of a text, word by word; bytes behind ``ends`` are 0."""
+    """Return hashes of the bytes from ``starts`` on, at most the edge of a text, word by word; bytes after ``ends`` are 0."""
     data = values.buffers()[2]
     room = np.zeros(8, np.uint8)
     held = room if data is None else np.concatenate([np.frombuffer(data, np.uint8), room])

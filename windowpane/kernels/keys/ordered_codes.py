@@ -1,7 +1,7 @@
 """Values as int64 codes whose order is Spark SQL's order of the values: what sorting, peers, min and max work on.
 
 Invariant: for values a, b of one column, code(a) < code(b) exactly when a < b, and equal codes mean equal values. NaN is one
-value and the largest, -0.0 is 0.0. The code of a NULL is 0 and means nothing: validity goes beside it.
+value and the largest, -0.0 is 0.0. The code of a NULL is 0 and means nothing: validity is passed beside it.
 
 Fixed-width types are coded one value at a time, so codes of different tables compare. All others are coded by their rank
 among the values of one column (``ranked_codes``), which compare within that column only.
@@ -46,13 +46,13 @@ def has_codes(kind: pa.DataType) -> bool:
 def ordered_codes(column: pa.Array) -> Integers:
     """Return the codes of a column whose type ``has_codes``."""
     coder = _coder(column.type)
-    assert coder is not None, "callers ask has_codes first"
+    assert coder is not None, "callers check has_codes first"
     codes = coder(column)
     return codes if column.null_count == 0 else np.where(validity(column), codes, 0)
 
 
 def decoded(codes: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
-    """Return the values that codes of ``ordered_codes`` stand for, NULL where not ``valid``."""
+    """Return the values of codes of ``ordered_codes``, NULL where not ``valid``."""
     mask = None if valid.all() else ~valid
     if pa.types.is_floating(kind):
         bits = codes ^ ((codes >> np.int64(63)) & _SIGN_BITS)

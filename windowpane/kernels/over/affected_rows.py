@@ -1,6 +1,6 @@
 """Which rows a batch of changes can affect: those whose frame holds, or held, a changed place. The changes may lie far apart.
 
-Rows stand in ``Merged``: the rows before and after the changes in one order, those that are deleted among them. All frames are
+``Merged`` holds the rows: those before and after the changes in one order, those that are deleted among them. All frames are
 taken as ones that hold the current row: a change between a row and its ROWS or GROUPS frame shifts the frame, and the rows that
 a change affects lie side by side up to the change, so whoever reads pages need only look beyond a page that ends with such a row.
 The answer may be too wide, never too narrow.
@@ -71,7 +71,7 @@ def _with_current_row(frame: Frame) -> Frame:
 
 
 def _by_rows(merged: Merged, frame: Frame) -> Mask:
-    """Mark, around each change, as many rows that are there as the frame reaches."""
+    """Mark, around each change, as many existing rows as the frame reaches."""
     layout = merged.rows.layout
     live = np.append(0, np.cumsum(~merged.deleted))
     changed = np.flatnonzero(merged.deleted | merged.inserted)

@@ -1,7 +1,7 @@
 """When rows of a window that emits on close are complete, and which rows later ones still need.
 
-Rows come in order; a row is complete for a call when no row to come can enter the frame. What tells is a row of the partition
-that stands beyond the frame, or a watermark: every row at or below ``closed`` (a point of the ORDER BY column) is there.
+Rows arrive in order; a row is complete for a call when no later row can enter the frame. That is known from a row of the
+partition beyond the frame, or from a watermark: every row at or below ``closed`` (a point of the ORDER BY column) has arrived.
 Numbering and frames without a following side are complete at once.
 """
 
@@ -82,12 +82,12 @@ def _range_end(rows: SortedRows, frame: Frame) -> Integers:
         return _points(rows)
     axis = rows.order(frame).axis
     assert axis is not None, "frames with offsets have an axis"
-    assert frame.end.offset is not None, "the other bounds are told apart before"
+    assert frame.end.offset is not None, "the other bounds are handled before"
     return axis.shift(frame.end.offset, frame.end.side is Side.FOLLOWING)
 
 
 def _has_last_group(rows: SortedRows, bound: Bound) -> Mask:
-    """Whether the group that a bound names is there at all."""
+    """Whether the group that a bound names exists at all."""
     layout = rows.layout
     return layout.group + (bound.steps or 0) <= layout.group[layout.end - 1]
 

@@ -1,8 +1,8 @@
 """The frame finder on sorted arrays: the frame of every row as spans of row numbers, all rows at once.
 
 A frame is ``[lo, hi)`` in the row's segment, before EXCLUDE; ``spans`` are what EXCLUDE leaves of it, in order, at most three.
-Rows may be missing beyond the ends of a segment: ``reaches_first`` and ``reaches_end`` say where a frame would need to know what
-stands there. Both may be set too often, never too seldom.
+Rows may be missing beyond the ends of a segment: ``reaches_first`` and ``reaches_end`` say where a frame needs the missing
+rows. Both may be set too often, never too seldom.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _edge(bound: Bound, frame: Frame, order: SortedOrder, *, is_end: bool) -> In
 
 def _group_bound(layout: Layout, bound: Bound, past: int) -> Integers:
     """Return the first row of the group a number of groups away, or of the one past it, within the segment."""
-    assert bound.steps is not None, "unbounded ones are told apart before"
+    assert bound.steps is not None, "unbounded ones are handled before"
     if not layout.size:
         return layout.first
     lowest, highest = layout.group[layout.first], layout.group[layout.end - 1] + 1
@@ -122,20 +122,20 @@ def _valid(order: SortedOrder) -> Mask:
 
 
 def _targets(order: SortedOrder, bound: Bound) -> Integers:
-    """Return the point that a RANGE bound of each row stands at, ascending in the order of rows."""
+    """Return the point of a RANGE bound of each row, ascending in the order of rows."""
     assert order.axis is not None, "frames with offsets come with an axis"
     assert order.column is not None, "and with its column"
-    assert bound.offset is not None, "bounds without are told apart before"
+    assert bound.offset is not None, "bounds without are handled before"
     descending = order.column.descending
     moved = order.axis.shift(bound.offset, (bound.side is Side.FOLLOWING) != descending)
     return ~moved if descending else moved
 
 
 def _search(order: SortedOrder, targets: Integers, side: str) -> Integers:
-    """Return for each row where its target stands in the row's own segment, NULLs left out.
+    """Return for each row the place of its target in the row's own segment, NULLs left out.
 
-    Points and segments are packed into one sorted array: segment * width + point, where the NULLs of a segment stand before
-    (0) or behind (width - 1) all its points.
+    Points and segments are packed into one sorted array: segment * width + point, where the NULLs of a segment are before
+    (0) or after (width - 1) all its points.
     """
     axis, column, layout = order.axis, order.column, order.layout
     assert axis is not None, "frames with offsets come with an axis"

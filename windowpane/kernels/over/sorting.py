@@ -41,7 +41,7 @@ def sorting_codes(column: pa.Array, order: OrderColumn) -> list[Integers]:
 
 
 def key_sorting_codes(column: pa.Array) -> list[Integers]:
-    """Return the codes to sort a key column by; NULL comes last, as the largest value."""
+    """Return the codes to sort a key column by; NULL is last, as the largest value."""
     return sorting_codes(column, OrderColumn("", nulls_first=False))
 
 

@@ -1,6 +1,6 @@
 """An OVER window as one kernel: sorted rows in, the values of all calls out.
 
-Between a row's columns and its values stand the carry columns of running calls; whoever keeps a row, keeps those with it.
+Between a row's columns and its values are the carry columns of running calls; an engine that keeps a row keeps them with it.
 """
 
 from __future__ import annotations

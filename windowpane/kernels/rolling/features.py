@@ -31,7 +31,7 @@ class SearchedRows(SortedRows):
     """Sorted rows with a span for each question, by the frame of the window.
 
     Args:
-        searched: the spans; a frame stands for a window.
+        searched: the spans; a frame takes the place of a window.
     """
 
     searched: Mapping[Frame, Span] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def refusal(spec: RollingSpec, columns: pa.Schema) -> str | None:
 
 
 def frame_of(window: int) -> Frame:
-    """Return the frame that stands for a window of the spec, by its number."""
+    """Return the frame that takes the place of a window of the spec, by its number."""
     return Frame.range_(preceding(window), CURRENT_ROW)
 
 

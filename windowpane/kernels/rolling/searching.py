@@ -1,4 +1,4 @@
-"""Spans of sorted rows: where the rows of a key between two times stand, for many keys and times at once.
+"""Spans of sorted rows: the places of the rows of a key between two times, for many keys and times at once.
 
 Rows are sorted by (key, time). Key and time become one integer, so that one binary search answers every question. Where that is
 too wide, times become ranks among all times that are asked for.
@@ -37,7 +37,7 @@ def spans_between(keys: Integers, times: Integers, asked: Integers, bounds: Sequ
 def _numbered(
     keys: Integers, times: Integers, asked: Integers, instants: Sequence[Integers]
 ) -> tuple[Integers, Integers, list[Integers]]:
-    """Return one integer a row that ascends, what stands for the key of each question, and what is added for instants."""
+    """Return one integer a row that ascends, the integer of the key of each question, and the ones to add for instants."""
     if not len(times):
         return times, asked, list(instants)
     first, last = int(times.min()), int(times.max())

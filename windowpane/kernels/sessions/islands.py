@@ -138,7 +138,7 @@ def sorted_by(major: Integers, minor: Integers) -> Sorted:
 
 
 def _cover(key: Integers, is_first: Mask, ends: Integers) -> Integers:
-    """Return, at each place, the greatest end so far of its key; keys come one after the other, ascending."""
+    """Return, at each place, the greatest end so far of its key; keys follow one after the other, ascending."""
     if (is_first[1:] | (ends[1:] >= ends[:-1])).all():
         return ends  # equally long intervals end in the order in which they start
     groups: Integers = key if int(key[-1]).bit_length() + _width(ends) <= _BITS.value else np.cumsum(is_first, dtype=np.int64)
@@ -146,7 +146,7 @@ def _cover(key: Integers, is_first: Mask, ends: Integers) -> Integers:
 
 
 def running_maximum(groups: Integers, values: Integers) -> Integers:
-    """Return, at each place, the greatest value so far of its group; groups come one after the other, numbered upward."""
+    """Return, at each place, the greatest value so far of its group; groups follow one after the other, numbered upward."""
     least, bits = int(values.min()), _width(values)
     if int(groups[-1]).bit_length() + bits > _BITS.value:
         distinct, ranks = np.unique(values, return_inverse=True)

@@ -2,7 +2,7 @@
 
 An element whose own session would be over is kept if it touches a session that lives when it arrives, and dropped else; so two
 late elements do not save each other, and one that arrives before what it would have touched is dropped. Only intervals of
-islands that hold both kinds are asked about here: in others all are kept, or none. Source of the rule: Flink's WindowOperator,
+islands that hold both kinds are considered here: in others all are kept, or none. Source of the rule: Flink's WindowOperator,
 which merges first and then checks whether the merged window is late.
 """
 
@@ -23,7 +23,7 @@ def join_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequence[
         islands: the island of each; intervals of different islands never touch.
         starts: where each starts.
         ends: where each ends.
-        is_late: whether it is late by itself. Sessions that were open before come first and are not.
+        is_late: whether it is late by itself. Sessions that were open before are first and are not.
     """
     live: dict[int, tuple[list[int], list[int]]] = {}
     kept = np.ones(len(islands), bool)

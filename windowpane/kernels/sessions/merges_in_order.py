@@ -1,8 +1,8 @@
 """Merges in order: the windows that intervals make on the way, taken one after the other as they arrive.
 
-Islands are what is there in the end. Where a window on the way matters (Flink refuses one that ends behind the watermark, even
+Islands are the windows in the end. Where a window on the way matters (Flink refuses one that ends behind the watermark, even
 if a later element makes it longer), the few intervals of that island are merged one by one. Source of the rule: Flink's
-MergingWindowSet, which calls back for every merge that changes the window there was.
+MergingWindowSet, which calls back for every merge that changes an existing window.
 """
 
 from __future__ import annotations

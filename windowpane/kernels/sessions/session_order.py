@@ -1,7 +1,7 @@
 """The order in which merged sessions hold their elements: that of Flink's merging window set, for all sessions at once.
 
-An element that touches one session is appended to it; one that touches several joins what they hold, by their start, and comes
-last. So in most islands the elements stand in order of arrival. Only where something arrived apart from all before it, and was
+An element that touches one session is appended to it; one that touches several joins their elements, by their start, and is
+last. So in most islands the elements are in order of arrival. Only where something arrived apart from all before it, and was
 joined to them later, the sessions of that island are followed one by one.
 """
 
@@ -32,7 +32,7 @@ def holding_order(islands: Integers, starts: Integers, ends: Integers) -> Intege
 
 
 def offsets_of(islands: Integers, order: Integers, sizes: Integers) -> Integers:
-    """Return how many elements come before each interval in its island, given ``holding_order`` and how many each has."""
+    """Return how many elements are before each interval in its island, given ``holding_order`` and how many each has."""
     before = np.cumsum(sizes[order]) - sizes[order]
     is_first = np.diff(islands[order], prepend=-1) != 0
     offsets = np.empty_like(before)

@@ -60,7 +60,7 @@ class Deduplicator:
         return True
 
     def take_last(self, key: Any, key_bytes: bytes, time: int, row: Row) -> None:
-        """Take a row that is not late; ``changes`` gives what came of it."""
+        """Take a row that is not late; ``changes`` yields its effect."""
         self._state.set_current_key(key, key_bytes)
         self._touched[key_bytes] = key
         runs = self._runs()
@@ -75,7 +75,7 @@ class Deduplicator:
         self._put([*(run for run in runs if run not in near), joined])
 
     def changes(self) -> Iterator[Change]:
-        """Yield how the last rows have changed since this was asked before, each row at most once."""
+        """Yield how the last rows have changed since the last call, each row at most once."""
         for key_bytes, key in self._touched.items():
             self._state.set_current_key(key, key_bytes)
             runs = self._runs()

@@ -25,7 +25,7 @@ class _Version(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A left row whose match is not final, and the results that stand for it: none, or the one that was shown last."""
+    """A left row whose match is not final, and its results that are in force: none, or the one that was emitted last."""
 
     time: int
     row: Row
@@ -116,8 +116,8 @@ class AsOfJoinOperator:
 
         Args:
             time: the event time of the row.
-            before: that of the right row that matches it from before, as far as rows have come; ``None`` if there is none.
-            after: the same from behind it.
+            before: that of the right row before it that matches so far; ``None`` if there is none.
+            after: the same of the one after it.
         """
         if self._match.direction == "backward":
             return add_clamped(time, self._lateness)
@@ -128,7 +128,7 @@ class AsOfJoinOperator:
         return add_clamped(max(time, min(ends)), self._lateness)
 
     def takes_late_version(self, time: int, watermark: int) -> bool:
-        """Whether a right row of the current key that is late is still of use for left rows to come."""
+        """Whether a late right row of the current key can still match left rows to come."""
         if self._match.direction != "backward":
             return False
         older = [each.time for each in self._rows.read(_VERSIONS) if each.time <= watermark - self._behind]
@@ -170,12 +170,12 @@ class AsOfJoinOperator:
         return [older[-1], *newer] if older and self._is_anchor(older[-1], watermark) else newer
 
     def _is_anchor(self, version: _Version, watermark: int) -> bool:
-        """Whether the last version before the edge can still match, or hide an older one that comes late."""
+        """Whether the last version before the edge can still match, or hide an older one that arrives late."""
         if self._match.direction == "forward":
             return False
-        return not self._is_gone(version, watermark)
+        return not self._is_expired(version, watermark)
 
-    def _is_gone(self, anchor: _Version, watermark: int) -> bool:
+    def _is_expired(self, anchor: _Version, watermark: int) -> bool:
         end = self._end_of(anchor.time)
         return end is not None and end <= watermark
 

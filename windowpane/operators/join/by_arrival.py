@@ -1,4 +1,4 @@
-"""The reference of the join by arrival: a left row meets the right row of its key that came last, and leaves at once."""
+"""The reference of the join by arrival: a left row meets the right row of its key that arrived last, and is emitted at once."""
 
 from __future__ import annotations
 

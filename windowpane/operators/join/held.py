@@ -16,7 +16,7 @@ Matches = Callable[[Row, Row], bool]
 
 
 class Arrival(NamedTuple):
-    """A row of the current key as it comes.
+    """A row of the current key as it arrives.
 
     Args:
         is_left: whether it is of the left side.
@@ -73,7 +73,7 @@ class KeyedRows:
         return self._state.get(None, name) or []
 
     def write(self, name: str, rows: list[Any]) -> None:
-        """Set a list of the current key; an empty one goes."""
+        """Set a list of the current key; an empty one is removed."""
         self._state.put(None, name, rows or None)
 
     def look_again(self, time: int) -> None:

@@ -85,7 +85,7 @@ class IntervalJoinOperator:
             return _Held(time, None, add_clamped(time, self._lateness - match.lower), False, arrival.row)
         given = time if match.upper_column is None else arrival.upper
         upper = None if given is None else given + match.upper
-        # A row that can match nothing is final when it comes.
+        # A row that can match nothing is final when it arrives.
         final = MIN if upper is None or upper < time + match.lower else add_clamped(upper, self._lateness)
         return _Held(time, upper, final, False, arrival.row)
 

@@ -3,8 +3,8 @@
     rows   e  e  k  k | c  .  .  .          e evicted, k kept, emitted before   c the first row not yet emitted
                       ^ index      closed: no row at or below it is still to come
 
-``closed`` is the watermark in microseconds; rows already here tell the rest, so ROWS frames close by rows alone. At the end of a
-bounded input (``closed`` = MAX) every frame is complete.
+``closed`` is the watermark in microseconds; for the rest the rows already here suffice, so ROWS frames close by rows alone. At
+the end of a bounded input (``closed`` = MAX) every frame is complete.
 """
 
 from __future__ import annotations

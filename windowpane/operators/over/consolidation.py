@@ -1,7 +1,7 @@
 """The changes of one batch merged by key: at most one change of each row is left. Source: RisingWave, per chunk.
 
 Insert and delete cancel, delete and insert become an update, updates collapse, an update that changes nothing vanishes. Each
-half of an update stands for itself, because the other half may be in another partition and so in another bucket.
+half of an update is taken by itself, because the other half may be in another partition and so in another bucket.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from windowpane.errors import InconsistentChangeError
 from windowpane.windowing.changes import APPEARING, CHANGE_TYPES, Change, Row
 
 Report = Callable[[InconsistentChangeError], None]
-"""Takes a change that cannot be: raises it, or counts it and goes on."""
+"""Takes an impossible change: raises it, or counts it and returns."""
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ def consolidate(
         changes: (change type, row), in order of arrival.
         key: what identifies a row.
         same: whether two rows are equal.
-        report: takes a double insert, a double delete and an update after a delete; where it goes on, the newest row counts, and
-            a second delete is passed over.
+        report: takes a double insert, a double delete and an update after a delete; where it does not raise, the newest row
+            counts, and a second delete is ignored.
 
     Raises:
         InconsistentChangeError: a change type that is none, whatever ``report`` does.

@@ -8,8 +8,8 @@
 Rows from ``first_curr_row`` to ``last_curr_row`` have a frame that may hold a changed position: they are computed anew. Rows
 from ``first_frame_start`` to ``last_frame_end`` are in one of their frames: they must be read. The answer may be a little too
 wide, never too narrow. Results are indices into the positions; where more rows may lie beyond an end (``more_left``,
-``more_right``), the index past that end means: read on, then ask again. Source: RisingWave's frame_finder.rs; GROUPS and
-SESSION are additions.
+``more_right``), the index past that end means: read more rows, then search again. Source: RisingWave's frame_finder.rs; GROUPS
+and SESSION are additions.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Positions:
 
     @property
     def first(self) -> int:
-        """The index of the first row, or the one before it that stands for more rows."""
+        """The index of the first row, or the one before it, which means more rows."""
         return -1 if self.more_left else 0
 
     @property
     def last(self) -> int:
-        """The index of the last row, or the one after it that stands for more rows."""
+        """The index of the last row, or the one after it, which means more rows."""
         return len(self.rows) if self.more_right else len(self.rows) - 1
 
     def clamped(self, index: int) -> int:

@@ -38,8 +38,8 @@ class _Delta:
     """What a batch changes in one partition, by position; an overwritten position is in both."""
 
     partition: tuple[Any, ...]
-    gone: dict[Position, Row] = field(default_factory=dict)
-    came: dict[Position, Row] = field(default_factory=dict)
+    deleted: dict[Position, Row] = field(default_factory=dict)
+    inserted: dict[Position, Row] = field(default_factory=dict)
 
 
 Stored = dict[Position, Row]
@@ -47,15 +47,15 @@ Stored = dict[Position, Row]
 
 
 class OverOnUpdate:
-    """Keeps the outputs of an OVER window up to date and says what changed.
+    """Keeps the outputs of an OVER window up to date and returns the changes.
 
     Args:
         spec: the window.
         columns: names and types of the input columns.
         outputs: names and types of the columns of the calls.
         state: the keyed state of the bucket.
-        report: takes changes that cannot be; where it goes on, the newest row counts and a delete of an absent row is passed
-            over.
+        report: takes impossible changes; where it does not raise, the newest row counts and a delete of an absent row is
+            ignored.
     """
 
     def __init__(self, spec: OverSpec, columns: pa.Schema, outputs: pa.Schema, state: KeyedState, report: Report) -> None:
@@ -79,9 +79,9 @@ class OverOnUpdate:
         deltas: dict[bytes, _Delta] = {}
         for change in consolidate(changes, self._key.frozen, self._inputs.same, self._report):
             if change.before is not None:
-                self._delta(deltas, change.before).gone[self._order.position(change.before)] = change.before
+                self._delta(deltas, change.before).deleted[self._order.position(change.before)] = change.before
             if change.after is not None:
-                self._delta(deltas, change.after).came[self._order.position(change.after)] = change.after
+                self._delta(deltas, change.after).inserted[self._order.position(change.after)] = change.after
         return [emitted for partition in sorted(deltas) for emitted in self._apply(partition, deltas[partition])]
 
     def _delta(self, deltas: dict[bytes, _Delta], row: Row) -> _Delta:
@@ -92,23 +92,23 @@ class OverOnUpdate:
         self._state.set_current_key(delta.partition, partition)
         stored: Stored = dict(self._state.get(None, _ROWS) or ())
         self._check(stored, delta)
-        rows = {position: row for position, row in stored.items() if position not in delta.gone} | delta.came
+        rows = {position: row for position, row in stored.items() if position not in delta.deleted} | delta.inserted
         after = self._computed(rows, delta)
         self._state.put(None, _ROWS, sorted(after.items()) or None)
         return self._joined(self._differences(stored, after))
 
     def _check(self, stored: Stored, delta: _Delta) -> None:
-        for position, row in delta.gone.items():
+        for position, row in delta.deleted.items():
             if position not in stored:
                 self._report(InconsistentChangeError("delete", row, "there is no such row in its partition"))
-        for position, row in delta.came.items():
-            if position in stored and position not in delta.gone:
+        for position, row in delta.inserted.items():
+            if position in stored and position not in delta.deleted:
                 self._report(InconsistentChangeError("insert", row, "its partition already has such a row"))
 
     def _computed(self, rows: Stored, delta: _Delta) -> Stored:
         """The rows with their outputs, those that the delta can affect computed anew."""
         positions = sorted(rows)
-        changed = [*delta.gone, *delta.came]
+        changed = [*delta.deleted, *delta.inserted]
         affected = find_affected(Positions(positions), min(changed), max(changed), self._reaches, self._order)
         partition = SortedPartition([rows[position] for position in positions], self._order)
         after = {position: rows[position] for position in positions}

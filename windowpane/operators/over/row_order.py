@@ -19,7 +19,7 @@ OrderKey = tuple[Any, ...]
 
 
 class Position(NamedTuple):
-    """Where a row stands in its partition."""
+    """The place of a row in its partition."""
 
     order: OrderKey
     key: tuple[Any, ...]

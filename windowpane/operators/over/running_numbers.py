@@ -1,4 +1,4 @@
-"""Numbering that goes on from counters: all that ``row_number``, ``rank`` and ``dense_rank`` need once earlier rows are gone.
+"""Numbering that continues from counters: ``row_number``, ``rank`` and ``dense_rank`` need no more once earlier rows are evicted.
 
 Source: the intermediate state of RisingWave's EOWC operator.
 """

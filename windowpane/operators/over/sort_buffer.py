@@ -25,10 +25,10 @@ class SortBuffer:
 
     Args:
         entries: the state.
-        identity: the values that tell rows apart: partition and key.
+        identity: the values that identify a row: partition and key.
         order: what rows of one time are sorted by.
-        report: takes a second insert of a row and the delete of a row that is not here; where it goes on, the newest row counts
-            and such a delete is passed over.
+        report: takes a second insert of a row and the delete of a row that is not here; where it does not raise, the newest row
+            counts and such a delete is ignored.
     """
 
     def __init__(

@@ -126,13 +126,14 @@ class RollingOperator:
             yield from self._unlike_shown(instant, values)
             return
         if self._spec.corrects:
-            self._came_out({instant: 0}, None)
+            self._note_emitted({instant: 0}, None)
         yield RollingRow(self._state.current_key, instant, values, not is_empty, last is None, by_tick)
 
     def _of_row(self, row: HeldRow) -> RollingRow:
         return RollingRow(self._state.current_key, row.time, self._features.values(self._rows(), row.time))
 
-    # Corrections: rows of revision 0 are those of a run that corrects nothing; with all, each tick has what is known of it now.
+    # Corrections: rows of revision 0 are those of a run that corrects nothing; all revisions together end with the present
+    # values.
 
     def _corrections(self, late: list[HeldRow], fresh: list[HeldRow], watermark: int) -> Iterator[RollingRow]:
         """Yield the key's ticks up to ``watermark`` that ``late`` rows of the batch change, and the one after them."""
@@ -148,23 +149,23 @@ class RollingOperator:
         for instant in range(first, min(last, left) + 1, spec.step):
             values, is_empty = features.values(rows, instant), features.is_empty(rows, instant)
             if instant in out:
-                comes = not features.same(values, features.values(before, instant))
+                is_emitted = not features.same(values, features.values(before, instant))
             else:
-                comes = not is_empty if earlier[1] else not features.same(values, earlier[0])
-            if comes:
+                is_emitted = not is_empty if earlier[1] else not features.same(values, earlier[0])
+            if is_emitted:
                 again[instant] = out.get(instant, 0) + 1
                 yield RollingRow(self._state.current_key, instant, values, not is_empty, revision=again[instant])
             earlier = values, is_empty
-        self._came_out(again, features.values(rows, last))
+        self._note_emitted(again, features.values(rows, last))
 
     def _unlike_shown(self, instant: int, values: tuple[Any, ...]) -> Iterator[RollingRow]:
-        """Yield a tick that is like the key's last row, if a correction came after that row and is unlike it."""
+        """Yield a tick that is like the key's last row, if a correction was emitted after that row and differs from it."""
         shown = self._state.get(None, "shown")
         if shown is not None and not self._features.same(shown, values):
-            self._came_out({instant: 1}, None)
+            self._note_emitted({instant: 1}, None)
             yield RollingRow(self._state.current_key, instant, values, by_tick=True, revision=1)
 
-    def _came_out(self, ticks: dict[int, int], shown: tuple[Any, ...] | None) -> None:
+    def _note_emitted(self, ticks: dict[int, int], shown: tuple[Any, ...] | None) -> None:
         """Keep that the current key was emitted at ticks, by revision, those that no late row can reach left out."""
         out = {**(self._state.get(None, "out") or {}), **ticks}
         horizon = max(out, default=0) - self._spec.reach - self._spec.step

@@ -1,7 +1,7 @@
 """Window contents: what is kept of the elements of a window, and what the function is handed when it fires.
 
-Three ways, one interface: folded into an accumulator, kept as a list, or kept as a list that an evictor goes over at each
-firing. Contents stand under a state window, so that merged sessions need not move them.
+Three ways, one interface: folded into an accumulator, kept as a list, or kept as a list that an evictor reads at each
+firing. Contents are stored under a state window, so that merged sessions need not move them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ElementRun:
 
 
 class ListedContents:
-    """All elements, in arrival order: one by one, or in runs of those that came together."""
+    """All elements, in arrival order: one by one, or in runs of those that were added together."""
 
     def __init__(self, state: KeyedState) -> None:
         """Keep the lists in ``state``."""

@@ -73,7 +73,7 @@ class OperatorTriggerContext:
         self._firing = firing
 
     def announced(self) -> Firing | None:
-        """Return what the last firing was said to be, once."""
+        """Return what was announced of the last firing, once."""
         firing, self._firing = self._firing, None
         return firing
 

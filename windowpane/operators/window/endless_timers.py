@@ -1,8 +1,8 @@
 """A guard against triggers that would keep one clock advance from ever ending.
 
-Flink hangs on both kinds: a trigger that goes on registering timers at times that have passed, and a periodic trigger on a window
-without an end when the clock goes to ``MAX``. A run that hangs says nothing, so windowpane ends it by name. What comes nearer to
-the time that a clock has reached is left alone, however long it takes: many keys with a timer each, or one with many.
+Flink hangs on both kinds: a trigger that keeps registering timers at times that have passed, and a periodic trigger on a window
+without an end when the clock advances to ``MAX``. A run that hangs reports nothing, so windowpane ends it with an error. Timers
+that come nearer to the time of the clock may take however long they need: many keys with a timer each, or one with many.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_FIRINGS_EACH = 1_000
 class EndlessTimerGuard:
     """Watches the timers that one advance of a clock fires.
 
-    Timers fire in order of time, key and window. So what a key and window register at a time that has passed comes next, and one
-    that goes round in circles is never interrupted by another.
+    Timers fire in order of time, key and window. So a timer that a key and window register at a time that has passed fires next,
+    and an endless loop is never interrupted by another key or window.
     """
 
     def __init__(self, trigger: Trigger) -> None:
@@ -46,7 +46,7 @@ class EndlessTimerGuard:
         """Take note of a timer about to fire.
 
         Raises:
-            EndlessTimerError: the trigger goes round in circles.
+            EndlessTimerError: the trigger loops.
         """
         firing = (timer.key_bytes, timer.window)
         if firing == self._firing and timer.time <= self._latest:

@@ -1,10 +1,10 @@
 """Key clocks: a watermark of its own for each key, made of the key's elements alone.
 
-State, by (key, name): ``operator/clock``, the key's watermark in microseconds, kept for good. Event-time timers stand by key
+State, by (key, name): ``operator/clock``, the key's watermark in microseconds, kept for good. Event-time timers are stored by key
 (``KeyTimerQueue``), since the watermark of a key makes due no timer of another. Only the operator of the bucket mutates them.
-Recovery reads the clocks back: none goes back.
+Recovery reads the clocks back: none becomes smaller.
 
-A batch takes its elements under the clocks as the batches before left them, then each clock moves on: a key's windows fire in the
+A batch takes its elements under the clocks that the batch before wrote, then each clock advances: a key's windows fire in the
 batch whose rows complete them.
 """
 
@@ -33,7 +33,7 @@ class KeyTimerService(TimerService):
         self._latest: dict[bytes, tuple[Any, int]] = {}
 
     def enter_key(self) -> None:
-        """Go by the clock of the key that the state is at."""
+        """Use the clock of the state's current key."""
         clock = self._state.get(None, CLOCK)
         self.watermark = self.forwarded_watermark = MIN if clock is None else clock
         self._of_keys.enter_key(self._state.current_key_bytes)
@@ -46,7 +46,7 @@ class KeyTimerService(TimerService):
             self._latest[key_bytes] = self._state.current_key, timestamp
 
     def clocks_to_move(self) -> Iterable[KeyClock]:
-        """Return where the clocks of keys that had elements since the last call are to stand."""
+        """Return the new watermarks of keys that had elements since the last call."""
         noted, self._latest = self._latest, {}
         return [KeyClock(key, bytes_, add_clamped(time, -self._delay - 1)) for bytes_, (key, time) in noted.items()]
 

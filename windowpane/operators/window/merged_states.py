@@ -1,7 +1,7 @@
 """The state of windows that merge: one rule for contents and for what triggers keep.
 
-The sources come together first, one after the other, and then join the target: ``target + ((first + second) + third)``. It tells
-where a function is not associative. What a function makes nothing of counts for nothing. Source of the rule: the merging states
+The sources are merged first, one after the other, and then into the target: ``target + ((first + second) + third)``. This order
+matters where a function is not associative. A result of ``None`` counts as no state. Source of the rule: the merging states
 of Flink's heap state backend.
 """
 

@@ -1,10 +1,10 @@
 """The merging window set: which windows of a key are live, and under which window each keeps its contents.
 
-A session grows with nearly every element. If its contents stood under the session's own bounds they would move each time; so
-each live window is mapped to a *state window*, the first one it was made from, and contents move only when two sessions that
+A session grows with nearly every element. If its contents were stored under the session's own bounds they would move each time;
+so each live window is mapped to a *state window*, the first one it was made from, and contents move only when two sessions that
 both have contents meet. Source of the rules: Flink's MergingWindowSet.
 
-Worked example, gap 3: elements at 1 and 5 open ``[1, 4)`` and ``[5, 8)``, each its own state window. An element at 3 comes as
+Worked example, gap 3: elements at 1 and 5 open ``[1, 4)`` and ``[5, 8)``, each its own state window. An element at 3 opens
 ``[3, 6)``, which touches both: they become ``[1, 8)``, whose contents stay under ``[1, 4)``; those of ``[5, 8)`` move there.
 
 Layout: one state entry a key, ``{window: state window}``. Who may mutate: ``add`` and ``retire``; ``persist`` writes it only if

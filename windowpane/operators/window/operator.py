@@ -50,7 +50,7 @@ class Collector(Protocol):
     def emit(self, key: Any, window: Window, value: Any, pane: Pane | None = None, change: str | None = None) -> None:
         """Take a result of ``window``; its timestamp is the window's max timestamp.
 
-        Where panes are asked for it comes with the ``pane`` that it is from, where they take rows back with what it changes.
+        Where panes are asked for, ``pane`` is the one it is from; where panes take rows back, ``change`` is the kind of change.
         """
 
     def side_output(self, tag: OutputTag, key: Any, window: Window, value: Any) -> None:
@@ -60,7 +60,7 @@ class Collector(Protocol):
         """Take an element that missed windows; ``dropped`` if no window accepted it."""
 
     def finished(self, key: Any, value: Any, timestamp: int, windows: Sequence[Window]) -> None:
-        """Take an element that came to ``windows`` whose trigger is finished."""
+        """Take an element of ``windows`` whose trigger is finished."""
 
 
 @dataclass
@@ -73,13 +73,13 @@ class OperatorCounters:
     late_dropped: int = 0
     """Elements that no window accepted (Flink's numLateRecordsDropped, side output or not)."""
     dropped_by_finished_trigger: int = 0
-    """Elements that came to a window whose trigger is finished, once for each such window."""
+    """Elements of a window whose trigger is finished, once for each such window."""
     firings: int = 0
     merges: int = 0
     windows_opened: int = 0
-    """Windows that went from empty to holding something."""
+    """Windows that were empty and hold something now."""
     windows_closed: int = 0
-    """Windows that went from holding something to empty."""
+    """Windows that held something and are empty now."""
 
 
 class WindowOperator:
@@ -119,7 +119,7 @@ class WindowOperator:
         if isinstance(spec.function.process, RichFunction):
             spec.function.process.open()
 
-    # What an assigner may ask: the operator is its context.
+    # What an assigner may read: the operator is its context.
 
     @property
     def current_processing_time(self) -> int:
@@ -193,7 +193,7 @@ class WindowOperator:
         self._placement.leave_key()
 
     def _is_finished(self, window: Window) -> bool:
-        """Return whether the trigger of a window takes no more elements. A session goes on to grow."""
+        """Return whether the trigger of a window takes no more elements. A session still grows."""
         if self._pane_trigger is None or not self._pane_trigger.is_finished(self._trigger_context.at(window)):
             return False
         self._register_cleanup(window)

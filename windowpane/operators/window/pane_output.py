@@ -25,7 +25,7 @@ class PaneRow(NamedTuple):
     Args:
         window: the window it belongs to, of a deleted row one that was merged away.
         value: what the function returned.
-        pane: the pane that it came from.
+        pane: the pane that it is from.
         change: the word of the changelog, ``None`` where panes take nothing back.
     """
 

@@ -1,7 +1,7 @@
-"""Placement: from an assigned window to the live window it is part of, and to the window its contents stand under.
+"""Placement: from an assigned window to the live window it is part of, and to the window its contents are stored under.
 
-Two ways, one interface, so that the operator has one loop: plain windows are what they were assigned; merging windows go
-through the key's merging window set.
+Two ways, one interface, so that the operator has one loop: plain windows are those that were assigned; merging windows are
+found in the key's merging window set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Placement(Protocol):
         """Return the live window that an assigned window is part of."""
 
     def state_window(self, window: Window) -> Window | None:
-        """Return the window the contents stand under, ``None`` if the window is not live."""
+        """Return the window the contents are stored under, ``None`` if the window is not live."""
 
     def retire(self, window: Window) -> None:
         """Forget a window."""

@@ -17,7 +17,7 @@ OnTimer = Callable[[Timer], None]
 
 
 class KeyClock(NamedTuple):
-    """Where the watermark of one key is to stand."""
+    """The watermark that one key is to have."""
 
     key: Any
     key_bytes: bytes
@@ -28,7 +28,7 @@ class TimerService:
     """Clocks and timers of one operator instance.
 
     ``watermark`` and ``processing_time`` are microseconds; ``forwarded_watermark`` is the watermark that downstream has seen:
-    it follows only after all timers have fired, since results of a watermark come before the watermark itself.
+    it follows only after all timers have fired, since the results of a watermark are emitted before the watermark itself.
     """
 
     def __init__(self, event_time: TimerQueue, processing_time: TimerQueue) -> None:
@@ -44,7 +44,7 @@ class TimerService:
         self.watermark = self.forwarded_watermark = watermark
         self.processing_time = processing_time
 
-    # What keys with watermarks of their own need to know (``key_clocks``); one watermark for all is told by others.
+    # For keys with watermarks of their own (``key_clocks``); one watermark for all is set by ``advance_watermark``.
 
     def enter_key(self) -> None:
         """Begin with the state's current key."""
@@ -53,7 +53,7 @@ class TimerService:
         """Note the event time of an element of the current key."""
 
     def clocks_to_move(self) -> Iterable[KeyClock]:
-        """Return where the clocks of keys are to stand at the end of a batch."""
+        """Return the watermarks that keys are to have at the end of a batch."""
         return ()
 
     def register_event_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
@@ -73,7 +73,7 @@ class TimerService:
         self.processing_time_queue.remove(time, key_bytes, window)
 
     def advance_watermark(self, watermark: int, on_timer: OnTimer) -> None:
-        """Move the watermark forward and fire what is due; a watermark that goes back changes nothing."""
+        """Advance the watermark and fire due timers; a smaller watermark changes nothing."""
         if watermark < self.watermark:
             return
         self.watermark = watermark

@@ -1,6 +1,6 @@
 """Compact lists: of 64-bit integers as distances from the least, of texts that repeat as codes and each text once.
 
-Lists of integers are told by the metadata of their field, codes by their type: no other column of a stream has codes.
+Lists of integers are marked in the metadata of their field, codes by their type: no other column of a stream has codes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values in a form that Python compares and hashes as Spark SQL does.
 
 Spark SQL: NaN equals NaN and is larger than every number, -0.0 equals 0.0; arrays compare element by element,
-structs field by field, and a NULL inside them comes first; maps are equal whatever the order of their
+structs field by field, and a NULL inside them is first; maps are equal whatever the order of their
 entries.
 
 Invariant: for a, b of one type, ``freeze(a) == freeze(b)`` exactly when Spark finds them equal, frozen values
@@ -160,7 +160,7 @@ def form_of(value_type: pa.DataType) -> Form:
 
 
 def written_form_of(value_type: pa.DataType) -> Form:
-    """Return a form that tells values of an Arrow type apart as they are written: 0.0 and -0.0 differ."""
+    """Return a form in which values of an Arrow type differ if they are written differently: 0.0 and -0.0 do."""
     return _form_of(value_type, WrittenFloatForm())
 
 

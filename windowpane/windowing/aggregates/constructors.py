@@ -17,7 +17,7 @@ from windowpane.windowing.aggregates.spec import Aggregate
 
 def _aggregate(name: str, *arguments: Any, **parameters: Any) -> Aggregate:
     for argument in arguments:
-        # A Column is told by what it does: pyspark is not imported here, and Connect has its own.
+        # A Column is recognised by its methods: pyspark is not imported here, and Connect has its own.
         if not isinstance(argument, str) and not hasattr(argument, "cast"):
             raise InvalidSpecError(
                 f"{name} was given {argument!r}, which is neither a column name nor a Spark Column. For a constant, use lit(...)."
@@ -267,7 +267,7 @@ def arg_max(value: Any, by: Any) -> Aggregate:
 
 
 def bool_and(column: Any) -> Aggregate:
-    """Tell whether every value is true.
+    """Return whether every value is true.
 
     Result: boolean. Source: Spark SQL ``bool_and``.
 
@@ -279,7 +279,7 @@ def bool_and(column: Any) -> Aggregate:
 
 
 def bool_or(column: Any) -> Aggregate:
-    """Tell whether some value is true.
+    """Return whether some value is true.
 
     Result: boolean. Source: Spark SQL ``bool_or``.
 
@@ -318,7 +318,7 @@ def collect_set(column: Any) -> Aggregate:
 def string_agg(column: Any, separator: str = ",") -> Aggregate:
     """Join text or binary values in order of arrival, NULLs left out.
 
-    Between binary values the separator stands in UTF-8. Result: the type of the column, NULL for no values.
+    Between binary values the separator is in UTF-8. Result: the type of the column, NULL for no values.
     Source: Spark SQL ``string_agg``, ``listagg``; the separator's default is a comma here, nothing there.
 
     Example:
@@ -382,7 +382,7 @@ def approx_count_distinct(column: Any, rsd: float = 0.05) -> Aggregate:
 
     The estimate has a relative standard deviation of at most ``rsd``: it is within 2 * rsd in 95 % of cases.
     Memory: about 1.1 / rsd**2 bytes, 512 for the default. Small counts, up to a few dozen, are practically
-    exact. Equal values give one estimate, whatever the engine and the batches they come in.
+    exact. Equal values give one estimate, whatever the engine and the batches they are in.
 
     Args:
         column: A column of any type.

@@ -20,7 +20,7 @@ from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
 Binder = Callable[[Call], BoundAggregate]
 
 
-# Sketches bring DataSketches, which is imported for those who ask for one.
+# Sketches bring DataSketches, which is imported only where one is used.
 def _bind_approx_count_distinct(call: Call) -> BoundAggregate:
     from windowpane.windowing.aggregates.algorithms.distinct_sketch import bind_approx_count_distinct
 

@@ -18,7 +18,7 @@ from windowpane.windowing.over.calls import Windowable, WindowCall, argument
 class Aggregate(Windowable):
     """One aggregate as written: what ``wp.sum("x")`` returns. Prints as it is written, compares and hashes.
 
-    It is also an OVER call, ``wp.sum("x").rows(-3, 0)``, and may stand in an expression, ``wp.max("x") - wp.min("x")``.
+    It is also an OVER call, ``wp.sum("x").rows(-3, 0)``, and may be part of an expression, ``wp.max("x") - wp.min("x")``.
 
     Two specs are equal if their names, arguments and parameters are. Column names compare by text, Spark
     Columns by identity: ``==`` on those builds an expression.

@@ -45,7 +45,7 @@ def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def cast_as(what: object, table: pa.Table, schema: pa.Schema, returned: str) -> pa.Table:
-    """Return the columns of ``schema``, all of which are there, cast to its types; ``returned`` is what messages call the table.
+    """Return the columns of ``schema``, all of which exist, cast to its types; ``returned`` is what messages call the table.
 
     Raises:
         ArrowResultError: a column cannot be cast.

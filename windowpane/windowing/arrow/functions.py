@@ -56,7 +56,7 @@ class ArrowWindowFunction:
 
     Args:
         function: takes and returns a table.
-        kind: the word the user said, ``"apply_in_arrow"`` or ``"apply_in_pandas"``.
+        kind: the method that the user called, ``"apply_in_arrow"`` or ``"apply_in_pandas"``.
     """
 
     function: Callable[[pa.Table], pa.Table]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AssignerContext(Protocol):
-    """What an assigner may ask while it assigns."""
+    """What an assigner may read while it assigns."""
 
     @property
     def current_processing_time(self) -> int:

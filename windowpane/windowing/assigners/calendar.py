@@ -136,7 +136,7 @@ class CalendarWindows(WindowAssigner):
         """Return the event-time trigger."""
         return EventTimeTrigger()
 
-    # What engines ask. Rows of one slice are in the same windows; each window has an end of its own.
+    # What engines read. Rows of one slice are in the same windows; each window has an end of its own.
 
     def windows_at(self, instant: int) -> tuple[TimeWindow, ...]:
         """Return the windows that hold an instant, in the order of ``assign_windows``."""

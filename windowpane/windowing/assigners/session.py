@@ -38,7 +38,7 @@ class _SessionWindows(MergingWindowAssigner):
 
     @classmethod
     def with_dynamic_gap(cls, gap_of: GapFunction) -> Self:
-        """Return the assigner whose gap ``gap_of`` tells for each element.
+        """Return the assigner whose gap ``gap_of`` computes for each element.
 
         Args:
             gap_of: takes the element (a row as a dict) and returns a duration greater than zero; an

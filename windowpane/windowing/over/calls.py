@@ -1,4 +1,4 @@
-"""OVER calls as the fluent API writes them: a function, its arguments, and what is said of its window.
+"""OVER calls as the fluent API writes them: a function, its arguments, and the parts of its window.
 
 ``rows``, ``range``, ``groups`` and ``session`` set the frame, ``exclude`` takes rows out of it, ``over`` gives the call a
 partition or an order of its own. Built-in aggregates take the same methods (``Windowable``); each returns a new value.
@@ -203,25 +203,25 @@ class WindowCall(Windowable):
         return text + self._window_text()
 
     def _window_text(self) -> str:
-        said = [".distinct()"] if self.is_distinct else []
-        said += [".ignore_nulls()"] if self.skips_nulls else []
-        said += [f".filter({self.condition!r})"] if self.condition is not None else []
+        parts = [".distinct()"] if self.is_distinct else []
+        parts += [".ignore_nulls()"] if self.skips_nulls else []
+        parts += [f".filter({self.condition!r})"] if self.condition is not None else []
         if self.frame is not None:
             units, gap = self.frame.units.value.lower(), self.frame.gap
-            said.append(f".{units}({f'{self.frame.start}, {self.frame.end}' if gap is None else gap})")
-        said += [f".exclude({self.exclusion.value.lower()!r})"] if self.exclusion else []
+            parts.append(f".{units}({f'{self.frame.start}, {self.frame.end}' if gap is None else gap})")
+        parts += [f".exclude({self.exclusion.value.lower()!r})"] if self.exclusion else []
         own = [
             f"{name}={value!r}"
             for name, value in (("partition_by", self.partition), ("order_by", self.order))
             if value is not None
         ]
-        return "".join(said) + (f".over({', '.join(own)})" if own else "")
+        return "".join(parts) + (f".over({', '.join(own)})" if own else "")
 
 
 def row_number() -> WindowCall:
     """Number the rows of a partition from 1, ties in the order of the key. Result: bigint.
 
-    The rule is that of SQL, as PostgreSQL has it; there ties may stand in any order.
+    The rule is that of SQL, as PostgreSQL has it; there ties may be in any order.
 
     Example:
         >>> row_number()
@@ -231,7 +231,7 @@ def row_number() -> WindowCall:
 
 
 def rank() -> WindowCall:
-    """Number rows so that peers share the number of the first of them; the next group goes on with its row number.
+    """Number rows so that peers share the number of the first of them; the next group has its row number.
 
     Rows 10, 10, 20 in their order have 1, 1, 3. Result: bigint. The rule is that of SQL, as PostgreSQL has it.
 

@@ -25,7 +25,7 @@ from windowpane.windowing.over.frames import (
 NUMBERING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 """Functions of a row's place; they need ORDER BY and have no frame."""
 RUNNING_NUMBERING = frozenset({"row_number", "rank", "dense_rank"})
-"""Of those, the ones that only look at rows before: counters are all they need to go on."""
+"""Of those, the ones that only look at rows before: counters are all they need to continue."""
 OFFSET_FUNCTIONS = frozenset({"lag", "lead"})
 """Functions of a row at a distance; they have no frame."""
 VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
@@ -41,12 +41,12 @@ _ONE_ARGUMENT = OFFSET_FUNCTIONS | VALUE_FUNCTIONS
 
 @dataclass(frozen=True, slots=True)
 class OrderColumn:
-    """One column of ORDER BY. Where NULLs stand is always said; each API has its own default.
+    """One column of ORDER BY. The place of NULLs is always given; each API has its own default.
 
     Args:
         name: the input column.
-        descending: whether large values come first.
-        nulls_first: whether NULLs come first.
+        descending: whether large values are first.
+        nulls_first: whether NULLs are first.
 
     Example:
         >>> print(OrderColumn("ts", descending=True, nulls_first=False))

@@ -102,9 +102,9 @@ class RollingSpec:
 
     @property
     def grain(self) -> int:
-        """The length of time whose rows no window tells apart: a whole number of these is every window, hop and step.
+        """The length of time whose rows every window takes together: each window, hop and step is a whole number of these.
 
-        Windows with exact edges tell all instants apart, unless features are asked for at ticks only.
+        Windows with exact edges separate all instants, unless features are asked for at ticks only.
         """
         if self.emit is not RollingEmit.TICK and any(window.is_exact for window in self.windows):
             return 1
@@ -112,7 +112,7 @@ class RollingSpec:
 
     @property
     def levels(self) -> tuple[tuple[int, tuple[RollingWindow, ...]], ...]:
-        """Lengths of time whose rows some windows do not tell apart, the longest first, and the windows that do.
+        """Lengths of time whose rows some windows take together, the longest first, and the windows that separate them.
 
         Rows that the latter no longer see may be put together.
         """

@@ -1,6 +1,6 @@
 """Windows that end now: which times they take, and when rows leave them.
 
-A feature as of ``t`` takes the rows with ``t - length < time <= t``. A hop edge goes down to
+A feature as of ``t`` takes the rows with ``t - length < time <= t``. A hop edge is rounded down to
 the start of the tile that an exact edge would cut: such a window is up to one hop too long, never too short::
 
     exact          |---------- length ----------|
@@ -34,7 +34,7 @@ def default_hop(length: int) -> int:
 
 
 def is_exact_by_default(length: int) -> bool:
-    """Whether the edge of a window is exact if nothing is said: up to a day."""
+    """Whether the edge of a window is exact by default: up to a day."""
     return length <= DAY
 
 

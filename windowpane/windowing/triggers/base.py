@@ -29,7 +29,7 @@ class TriggerResult(Enum):
     """The function sees the contents, then they are dropped."""
 
     def __init__(self, is_fire: bool, is_purge: bool) -> None:
-        """Say what a result asks for.
+        """Make a result of two answers.
 
         Args:
             is_fire: whether the function is called.
@@ -88,10 +88,10 @@ class TriggerContext(Protocol):
         """The processing time in microseconds."""
 
     def register_event_time_timer(self, time: int) -> None:
-        """Ask for ``on_event_time`` once the watermark reaches ``time``; a second registration of one time is no second timer."""
+        """Have ``on_event_time`` called once the watermark reaches ``time``; one time registered twice is one timer."""
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Ask for ``on_processing_time`` once the clock reaches ``time``."""
+        """Have ``on_processing_time`` called once the clock reaches ``time``."""
 
     def delete_event_time_timer(self, time: int) -> None:
         """Take an event-time timer back."""

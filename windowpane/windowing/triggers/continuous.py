@@ -54,8 +54,8 @@ class ContinuousTrigger(Trigger):
     def _answer(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire at the end of the window and at the pending fire time, and register the one after that.
 
-        At the end the pending fire time stays as it is. Elements that come later, in a window that is kept beyond it, find it
-        pending still and wait for nothing: by the clock, a window never fires beyond its end.
+        At the end the pending fire time stays as it is. Later elements, in a window that is kept beyond its end, find it pending
+        and register no other: by the clock, a window never fires beyond its end.
         """
         if time == window.max_timestamp:
             return TriggerResult.FIRE

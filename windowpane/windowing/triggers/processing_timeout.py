@@ -48,7 +48,7 @@ class ProcessingTimeoutTrigger(Trigger):
         return cls(inner, to_micros(timeout), reset_timer_on_new_record, clear_on_timeout)
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Ask the inner trigger; if it does not fire, see that a timeout is pending."""
+        """Call the inner trigger; if it does not fire, see that a timeout is pending."""
         result = self.inner.on_element(element, timestamp, window, context.prefixed(_INNER))
         if checked_result(self.inner, result, window).is_fire:
             self.clear(window, context)

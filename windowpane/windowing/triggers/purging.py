@@ -1,4 +1,4 @@
-"""Drop the contents at each firing: windows that report what is new, not what has come so far.
+"""Drop the contents at each firing: windows that report new elements alone, not all so far.
 
 Source of the rule: Flink's PurgingTrigger.
 """

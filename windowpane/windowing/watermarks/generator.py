@@ -10,11 +10,11 @@ from windowpane.windowing.watermarks.strategy import Watermarks
 
 
 class WatermarkGenerator:
-    """A strategy a row at a time: takes rows, and gives the watermark when it is asked for one.
+    """A strategy a row at a time: takes rows, and returns the watermark when it is called for.
 
     Args:
         strategy: how the watermark is made.
-        standing: what an earlier generator knew, for one that goes on from it.
+        standing: what an earlier generator knew, for one that continues from it.
         run: the run of the query; another one than the standing's means that the query was stopped between.
 
     Raises:

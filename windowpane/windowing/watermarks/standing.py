@@ -2,11 +2,11 @@
 
 Rules, for a watermark that windowpane makes itself (Spark makes the others):
 
-- It never goes back. It is in Flink's meaning: nothing at or below it is still expected.
-- The watermark of a batch is made from the batches before it. So rows are late only if they came after rows, or a clock, that
-  an earlier batch has seen: a query that takes long over a batch makes nothing late by it.
+- It never becomes smaller. It has Flink's meaning: no row at or below it is still expected.
+- The watermark of a batch is made from the batches before it. So rows are late only if they arrived after rows, or a clock, that
+  an earlier batch has seen: a batch that takes long makes no row late by that.
 - *Sources*: each has a watermark, its latest time less the delay. The stream's is the least of those that are not idle. Where all
-  are idle it is the greatest of all: nothing is left to wait for (Flink's CombinedWatermarkStatus and StatusWatermarkValve).
+  are idle it is the greatest of all: there is none to wait for (Flink's CombinedWatermarkStatus and StatusWatermarkValve).
 - A source is *idle* when it brought no row for so long. That time is counted from batch to batch of one run, so a stopped query
   counts none, and no single batch counts for more than half of it. A row ends the idleness of its source.
 - *Not behind now*: the clock of the machine, less a bound, moves the watermark where rows do not. A run that begins is behind,
@@ -24,7 +24,7 @@ from windowpane.windowing.times import MIN, add_clamped, format_micros
 from windowpane.windowing.watermarks.strategy import Watermarks
 
 SourceName = str | None
-"""A source as text; ``None`` for rows whose source is NULL, and for all rows where sources are not told apart."""
+"""A source as text; ``None`` for rows whose source is NULL, and for all rows where sources are not distinguished."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Standing:
         sources: what is known of each source.
         now: the clock of the batch, ``None`` before the first one.
         run: the run of the query that the batch belongs to.
-        caught_up: whether this run has taken what there was when it began.
+        caught_up: whether this run has taken the rows that were waiting when it began.
     """
 
     watermark: int = MIN

@@ -52,11 +52,11 @@ class Watermarks:
 
     @classmethod
     def punctuated(cls, column: str) -> Watermarks:
-        """Rows say themselves how far the stream is complete.
+        """Rows carry themselves how far the stream is complete.
 
         Args:
             column: a timestamp: nothing before it is still to come; or a boolean: where it is true, nothing before the row's own
-                event time is. Rows where it is NULL or false say nothing.
+                event time is. Rows where it is NULL or false have no effect.
 
         Example:
             >>> wp.stream(df, event_time="at", watermark=wp.Watermarks.punctuated("complete_until"))
@@ -70,7 +70,7 @@ class Watermarks:
         watermark then is late.
 
         Args:
-            column: what tells sources apart, such as Kafka's ``partition``: text, a whole number, a date or a boolean. Each value
+            column: what identifies a source, such as Kafka's ``partition``: text, a whole number, a date or a boolean. Each value
                 is kept for good, so this is no place for users or devices.
 
         Source: Flink's watermarks of splits.
@@ -83,8 +83,8 @@ class Watermarks:
     def with_idleness(self, after: Duration) -> Watermarks:
         """Wait no longer for a source that brought no row for so long; where all are idle, wait for none.
 
-        Only time in which the query runs counts. Rows of a source that comes back do not move the watermark back: those behind it
-        are late. Needs ``per_source``.
+        Only time in which the query runs counts. A source that brings rows again does not move the watermark back: those behind
+        it are late. Needs ``per_source``.
 
         Raises:
             InvalidDurationError: the time is no duration.
@@ -100,7 +100,7 @@ class Watermarks:
     def not_behind_now(self, bound: Duration) -> Watermarks:
         """Move on with the machine's clock where rows do not: the watermark is never more than ``bound`` behind it.
 
-        Windows close so long after their end even if no row comes any more. Rows that are older than that are late. A run that
+        Windows close so long after their end even if no row arrives any more. Rows that are older than that are late. A run that
         begins takes what has queued up first, see *Quiet streams*.
 
         Raises:
@@ -171,7 +171,7 @@ class Watermarks:
 
     @property
     def waits_for_rows_alone(self) -> bool:
-        """Whether nothing is left to do behind a batch until rows come: they close windows at once, and no clock does."""
+        """Whether nothing has to be done after a batch until rows arrive: they close windows at once, and no clock does."""
         return self.is_at_once and self.behind_now is None and self.idleness is None
 
     def __repr__(self) -> str:

@@ -46,7 +46,7 @@ class CountDistinct(SegmentAggregate):
 
 
 def first_of_each(numbers: Integers, columns: Sequence[Integers]) -> Integers:
-    """Return, ascending, where each combination of the codes in ``columns`` first stands in each of the numbered lists."""
+    """Return, ascending, where each combination of the codes in ``columns`` first occurs in each of the numbered lists."""
     *others, last = columns
     for codes in others:
         numbers = combined(numbers, codes)

@@ -1,6 +1,6 @@
 """Lists by group: the list-valued partials of aggregates that keep their values.
 
-Invariant: lists are never null; the values of a group stand together, so concatenating the lists of the gathered rows of a
+Invariant: lists are never null; the values of a group are neighbours, so concatenating the lists of the gathered rows of a
 group only changes the offsets.
 """
 
@@ -53,13 +53,13 @@ class Lists:
         return Lists(self.values, self.offsets[segments.offsets])
 
     def gathered(self, segments: Segments) -> tuple[Integers, Integers]:
-        """Return where the values of each group stand, group by group, and where each group begins among those."""
+        """Return the places of the values of each group, group by group, and where each group begins among those."""
         lengths, starts = segments.picked(self.lengths), segments.picked(self.offsets[:-1])
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
         return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets[segments.offsets]
 
     def chosen(self, at: Integers) -> Lists:
-        """Return the lists of only the values at these places; the places of a list must stand together."""
+        """Return the lists of only the values at these places; the places of a list must be neighbours."""
         return Lists(self.values.take(pa.array(at)), offsets_of(self.numbers[at], len(self.offsets) - 1))
 
     def to_arrow(self) -> pa.ListArray:

@@ -33,7 +33,7 @@ class Mode(SegmentAggregate):
         _, firsts, inverse = np.unique(pairs, return_index=True, return_inverse=True)
         totals = np.zeros(len(firsts), np.int64)
         np.add.at(totals, inverse, counts.values.to_numpy())
-        kept = values.chosen(firsts)  # np.unique sorts by group first, so the values of a group stand together
+        kept = values.chosen(firsts)  # np.unique sorts by group first, so the values of a group are neighbours
         return dict(zip(self.columns, (kept.to_arrow(), list_array(kept.offsets, pa.array(totals))), strict=True))
 
     def finish(self, partials: pa.Table) -> pa.Array:

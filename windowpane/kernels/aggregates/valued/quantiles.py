@@ -66,7 +66,7 @@ class Quantile(SegmentAggregate):
 
 
 def _places(order: Integers, offsets: Integers, bound: Doubles) -> Integers:
-    """Return where the value at a position of each sorted list stands; any place for an empty list."""
+    """Return the place of the value at a position of each sorted list; any place for an empty list."""
     return order[np.minimum(offsets[:-1] + np.maximum(bound, 0).astype(np.int64), len(order) - 1)]
 
 

@@ -35,7 +35,7 @@ class CallKernel(ABC):
     carries = pa.schema([])
     """The carry columns of a running call."""
     is_running = False
-    """Whether the call goes on from the carry columns of the row before."""
+    """Whether the call continues from the carry columns of the row before."""
     is_folded = False
     """Whether each frame is folded row by row, in Python."""
 
@@ -72,7 +72,7 @@ def call_kernel(call: OverCall, columns: pa.Schema) -> CallKernel:
 
 
 def span_kernel(call: OverCall, columns: pa.Schema) -> CallKernel | None:
-    """Return a kernel of an aggregate that asks rows for nothing but their columns and spans, ``None`` if there is none."""
+    """Return a kernel of an aggregate that reads nothing but columns and spans of rows, ``None`` if there is none."""
     kind = columns.field(call.arguments[0]).type if call.arguments else None
     fast = None if call.distinct else _fast(call, kind)
     return None if fast is None else fast(call, columns)

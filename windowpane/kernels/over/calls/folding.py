@@ -1,6 +1,6 @@
 """Any aggregate over the spans of any frames, by the bound aggregate itself: what no faster kernel covers.
 
-Frames are visited in row order. One that begins where the frame before began, and goes on at least as far, continues its
+Frames are visited in row order. One that begins where the frame before began, and ends no earlier, continues its
 accumulator, so running frames and whole partitions cost one ``add`` a row.
 """
 

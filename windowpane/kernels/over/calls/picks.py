@@ -1,6 +1,6 @@
 """Which row a value function takes its value from: first_value, last_value, nth_value, lag and lead, as row numbers.
 
-``NOWHERE`` stands for no row. With IGNORE NULLS the rows that count are numbered first, and the pick is made among them.
+``NOWHERE`` means no row. With IGNORE NULLS the rows that count are numbered first, and the pick is made among them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ NOWHERE = -1
 
 
 def nth(frame_spans: Sequence[Span], number: int, counted: Mask | None = None) -> Integers:
-    """Return the row that comes as the ``number``-th (from 0) in the spans of each row."""
+    """Return the ``number``-th row (from 0) in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, np.full(len(inner[0][0]), number))
 
 
 def first(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
-    """Return the row that comes first in the spans of each row."""
+    """Return the first row in the spans of each row."""
     return nth(frame_spans, 0, counted)
 
 
 def last(frame_spans: Sequence[Span], counted: Mask | None = None) -> Integers:
-    """Return the row that comes last in the spans of each row."""
+    """Return the last row in the spans of each row."""
     rows, inner = _counted(frame_spans, counted)
     return _kth(rows, inner, widths(inner) - 1)
 

@@ -60,7 +60,7 @@ def halves(values: Integers) -> tuple[Integers, Integers]:
 
 
 def exact_sum(high: int, low: int) -> int:
-    """Return the number that sums of halves stand for."""
+    """Return the number that sums of halves make."""
     return (int(high) << int(LOW_BITS)) + int(low)
 
 

@@ -1,1 +1,1 @@
-"""Running calls: what goes on from the counters of the row before."""
+"""Running calls: those that continue from the counters of the row before."""

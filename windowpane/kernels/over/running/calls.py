@@ -1,8 +1,9 @@
 """Running calls: frames from the start of the partition on, whose value needs no row but the counters of the row before.
 
 Each row's running value covers its partition up to and including it; a frame that ends at row h has the value of row h. The
-running values are carry columns: kept with a row, they let a segment begin anywhere (``SortedRows.seeded``). So a numbering or a
-running sum costs what it emits, and rows long emitted can go. Columns are shared by the calls that need the same.
+running values are carry columns: kept with a row, they let a segment begin anywhere (``SortedRows.seeded``). So the cost of
+numbering or a running sum is that of the rows it emits, and rows long emitted can be evicted. Columns are shared by the calls
+that need the same.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Running(ABC):
 
     @abstractmethod
     def value(self, rows: SortedRows) -> pa.Array:
-        """Return the value of each row; ``scan`` came before."""
+        """Return the value of each row, after ``scan``."""
 
     def reaches_first(self, rows: SortedRows) -> Mask:
         """Return where the value needs a row before the segment's first, besides its carry columns."""
@@ -76,7 +77,7 @@ class _Numbering(Running):
 
     @abstractmethod
     def places(self, rows: SortedRows) -> Integers:
-        """Return what goes up by one at each row, or group."""
+        """Return the steps by which the number grows: one at each row, or group."""
 
     def scan(self, rows: SortedRows) -> None:
         if self.name not in rows.carries:
@@ -180,7 +181,7 @@ def running_total(rows: SortedRows, values: Integers, name: str) -> Integers:
 
 
 class RunningIntegerSum(RunningCount):
-    """Halves of the exact total, and the count that tells an empty sum from 0."""
+    """Halves of the exact total, and the count, since an empty sum is not 0."""
 
     @property
     def halves(self) -> tuple[str, str]:

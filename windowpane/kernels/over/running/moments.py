@@ -1,6 +1,6 @@
 """Running variances and standard deviations: Welford's update from row to row, in the bound aggregate's order of operations.
 
-While many segments go on, each step updates all of them together; the last few are updated one after the other.
+While many segments have further rows, each step updates all of them together; the last few are updated one after the other.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RunningMoments(Running):
 
 
 def _scan(moments: Doubles, values: Doubles, counted: Mask, layout: Layout, seeded: Mask) -> None:
-    """Fill in the moments of every row; those of seeded segments' first rows are there."""
+    """Fill in the moments of every row; those of seeded segments' first rows are given."""
     fresh = layout.segment_firsts[~seeded]
     lengths = layout.segment_ends - layout.segment_firsts
     by_length = np.argsort(-lengths, kind="stable")

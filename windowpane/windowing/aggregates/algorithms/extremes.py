@@ -43,7 +43,7 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True)
 class ArgExtreme:
-    """The value that stands beside the first or last ``by``. Accumulator: None, then (frozen by, value).
+    """The value beside the first or last ``by``. Accumulator: None, then (frozen by, value).
 
     Of rows with equal ``by`` the one that arrived last counts: only a strictly preceding ``by`` is kept, as
     in Spark's ``min_by``.

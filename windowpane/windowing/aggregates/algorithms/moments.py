@@ -2,7 +2,7 @@
 
 Accumulator: the list [count, mean, m2] of floats, m2 being the sum of squared distances from the mean. The
 update is Welford's, the merge that of Chan, Golub and LeVeque (1979), in the order of operations of Spark's
-``CentralMomentAgg``, so that doubles agree to the last bit when the rows come in the same order.
+``CentralMomentAgg``, so that doubles agree to the last bit when the rows are in the same order.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from windowpane.windowing.aggregates.protocol import BoundAggregate, Call
 _MIN_K, _MAX_K = 8, 65_535
 _LENGTH = struct.Struct("<I")
 _FLAGS, _HAS_NO_LEVELS, _SHORT = 3, 0b101, 8
-"""Of a stored sketch: where its flags stand, those of an empty one and of one value, and the bytes before that value."""
+"""Of a stored sketch: the place of its flags, those of an empty one and of one value, and the bytes before that value."""
 _LEVELS, _LONG, _LEVEL, _DOUBLE = 18, 20, 4, 8
-"""Where the number of levels stands, the bytes before the levels, those of a level and of a double."""
+"""The place of the number of levels, the bytes before the levels, those of a level and of a double."""
 
 
 def rank_error(k: int) -> float:

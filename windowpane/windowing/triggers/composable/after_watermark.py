@@ -1,4 +1,4 @@
-"""AfterWatermark: one pane at the window's end, and what comes early and late around it."""
+"""AfterWatermark: one pane at the window's end, and the early and late ones around it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AfterWatermark(ComposableTrigger):
         return tuple(part for part in (self.early, self.late) if part is not None)
 
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Whether late rows may come and there is no late part."""
+        """Whether late rows may arrive and the trigger has no late part."""
         return allowed_lateness > 0 and self.late is None
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
@@ -79,7 +79,7 @@ class AfterWatermark(ComposableTrigger):
         return part is not None and part.is_ready(held, below, moment)
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Pass the end, or go on in the phase."""
+        """Pass the end, or continue in the phase."""
         is_late, held = state or _Phase()
         part, below = self._part(is_late, path)
         if moment.end_reached and not is_late:

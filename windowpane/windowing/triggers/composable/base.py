@@ -1,8 +1,9 @@
 """Composable triggers: a tree of small conditions that says when a window fires, and when it is finished.
 
 A node is a frozen value; what it knows of one window is its *state*, a plain Python value that the window's trigger state holds
-for the whole tree (``None`` before the first row). A node is handed rows (``add``), asked (``is_ready``), and told that the
-window fires (``fired``). Source of the rules: Apache Beam's triggers; where Beam's drivers differ, the Java one.
+for the whole tree (``None`` before the first row). A node takes rows (``add``), answers whether it is ready (``is_ready``), and
+is notified when the window fires (``fired``). Source of the rules: Apache Beam's triggers; where Beam's drivers differ, the Java
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from windowpane.windowing.windows import Window
 
 @dataclass
 class Moment:
-    """What nodes may ask while one window is looked at.
+    """What nodes may read while one window is evaluated.
 
     Args:
         window: the window.
@@ -38,7 +39,7 @@ class Moment:
         return self.context.current_processing_time
 
     def at(self, path: str) -> TriggerContext:
-        """Return the context of the node at a path, whose state stands apart."""
+        """Return the context of the node at a path, which has state of its own."""
         return self.context.prefixed(path)
 
 
@@ -66,7 +67,7 @@ class ComposableTrigger(ABC):
 
     @abstractmethod
     def may_finish(self, allowed_lateness: int) -> bool:
-        """Return whether it can be finished while rows may still come: these would be lost."""
+        """Return whether it can be finished while rows may still arrive: these would be lost."""
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
         """Return the state after a row was added to the window."""

@@ -135,7 +135,7 @@ class AfterAll(_OfOnce):
 class AfterEach(ComposableTrigger):
     """Fires as the first of its triggers does until that is finished, then as the second does, and so on.
 
-    A trigger knows nothing of the rows that came before its turn. State: (whose turn it is, its state).
+    A trigger knows nothing of the rows before its turn. State: (whose turn it is, its state).
 
     Example:
         >>> AfterEach(AfterCount(1), Default())
@@ -170,7 +170,7 @@ class AfterEach(ComposableTrigger):
         return self.triggers[turn].is_ready(held, child_path(path, turn), moment)
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Go on to the next if this one is finished; finish behind the last."""
+        """Give the turn to the next if this one is finished; finish after the last."""
         turn, held = state or (0, None)
         below = child_path(path, turn)
         held, is_finished = self.triggers[turn].fired(held, below, moment)
@@ -180,7 +180,7 @@ class AfterEach(ComposableTrigger):
         return (None, True) if turn + 1 == len(self.triggers) else ((turn + 1, None), False)
 
     def merged(self, left: Any, right: Any) -> Any:
-        """Take the turn that has come farthest; of windows at the same one, the merged state."""
+        """Take the latest turn; of windows at the same one, the merged state."""
         (turn, one), (other_turn, other) = left or (0, None), right or (0, None)
         if turn == other_turn:
             return turn, self.triggers[turn].merged(one, other)

@@ -35,7 +35,7 @@ class FlinkTrigger(ComposableTrigger):
         return False
 
     def add(self, state: Any, element: Any, timestamp: int, path: str, moment: Moment) -> Any:
-        """Ask the trigger about the row."""
+        """Call the trigger with the row."""
         if fires(self.trigger, self.trigger.on_element(element, timestamp, moment.window, moment.at(path))):
             moment.answers.add(path)
         return state
@@ -45,7 +45,7 @@ class FlinkTrigger(ComposableTrigger):
         return path in moment.answers
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Go on."""
+        """Continue."""
         return state, False
 
     def flink_triggers(self, state: Any, path: str) -> Iterator[tuple[str, Trigger]]:

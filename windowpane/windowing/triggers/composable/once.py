@@ -109,7 +109,7 @@ class AfterProcessingTime(_Leaf):
         return due
 
     def is_ready(self, state: Any, path: str, moment: Moment) -> bool:
-        """Return whether the time has come."""
+        """Return whether the time is reached."""
         return state is not None and moment.now >= state
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
@@ -155,7 +155,7 @@ class Default(_Leaf):
         return moment.end_reached
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Go on."""
+        """Continue."""
         return state, False
 
 
@@ -177,7 +177,7 @@ class Always(_Leaf):
         return True
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Go on."""
+        """Continue."""
         return state, False
 
 
@@ -206,5 +206,5 @@ class Never(_Leaf):
         return False
 
     def fired(self, state: Any, path: str, moment: Moment) -> tuple[Any, bool]:
-        """Go on; it never comes to it."""
+        """Continue; it never fires."""
         return state, False

@@ -1,8 +1,8 @@
-"""The trigger that runs a tree of composable triggers: when it is asked, what a firing means, what is left at the end.
+"""The trigger that runs a tree of composable triggers: when it is called, what a firing means, which rows the end releases.
 
 A tree is evaluated after each row added, once when the watermark reaches the window's end, once at each time of the clock that
-it waits for, and at the times of Flink's triggers in it; nowhere else. At cleanup an unfinished window emits the rest of what it
-holds, whatever the tree says. Source of the rules: Apache Beam, with Flink's order of things around it.
+it waits for, and at the times of Flink's triggers in it; nowhere else. At cleanup an unfinished window emits the rows that it
+still holds, whatever the tree answers. Source of the rules: Apache Beam, with Flink's order of things around it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATE = "tree"
 
 
 class _WindowState(NamedTuple):
-    """What is known of one window: whether the tree is finished, whether rows came since the last pane, and the tree's state."""
+    """The state of one window: whether the tree is finished, whether rows arrived since the last pane, and the tree's state."""
 
     is_finished: bool = False
     is_fresh: bool = False
@@ -53,7 +53,7 @@ class PaneTrigger(Trigger):
         return self._held(context).is_finished
 
     def on_element(self, element: Any, timestamp: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Hand the row to the tree, and ask it."""
+        """Hand the row to the tree, and call it."""
         held, moment = self._held(context), self._moment(window, context)
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
@@ -61,7 +61,7 @@ class PaneTrigger(Trigger):
         return self._evaluated(_WindowState(False, True, tree), moment, Firing())
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Ask the tree at the window's end and at the times of Flink's triggers; release the rest at cleanup."""
+        """Call the tree at the window's end and at the times of Flink's triggers; release the rest at cleanup."""
         held, moment = self._held(context), self._moment(window, context)
         if held.is_finished:
             return TriggerResult.CONTINUE
@@ -78,7 +78,7 @@ class PaneTrigger(Trigger):
         return result
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
-        """Ask the tree at a time that it waits for; other times are left over from before."""
+        """Call the tree at a time that it waits for; other times are of timers that no longer matter."""
         held, moment = self._held(context), self._moment(window, context)
         if held.is_finished:
             return TriggerResult.CONTINUE
@@ -144,7 +144,7 @@ class PaneTrigger(Trigger):
     # Firing.
 
     def _evaluated(self, held: _WindowState, moment: Moment, firing: Firing) -> TriggerResult:
-        """Ask the tree once, and fire if it says so, unless the pane is empty and may be left out."""
+        """Call the tree once, and fire if it is ready, unless the pane is empty and may be left out."""
         if not self.root.is_ready(held.tree, "", moment):
             self._keep(held, moment)
             return TriggerResult.CONTINUE
