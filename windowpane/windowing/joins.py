@@ -1,7 +1,6 @@
 """How two streams are joined: by window, by an interval of event time, or as of an instant. Frozen values, checked when built.
 
-Times are microseconds. A pair is a left and a right row of equal keys that match. ``How`` says which rows are emitted beside
-pairs.
+Times are microseconds. A pair is a left and a right row of equal keys that match. ``How``: which rows are emitted beside pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What comes into a columnar OVER engine: the rows of a batch that are late, those that are not, and changes that cannot be."""
+"""The input of a columnar OVER engine: the rows of a batch that are late, those that are not, and impossible changes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Arrivals:
         return sum(table.num_rows for table in self._late)
 
     def report(self, error: InconsistentChangeError) -> None:
-        """Take a change that cannot be: raise it, or count it and go on."""
+        """Take an impossible change: raise it, or count it and return."""
         if self._program.on_inconsistent is Inconsistent.ERROR:
             raise error
         self.inconsistent += 1
 
     def punctual(self, tables: Sequence[pa.Table], watermark: int) -> pa.Table:
-        """Return the rows that are not late under ``watermark``, or under the one each says it came under."""
+        """Return the rows that are not late under ``watermark``, or under the one that each carries."""
         kept = [table.select([*self._names, *(name for name in _SYSTEM if name in table.column_names)]) for table in tables]
         rows = pa.concat_tables(kept, promote_options="default")
         horizons = self._horizons(rows, watermark)
@@ -58,7 +58,7 @@ class Arrivals:
         return rows.filter(pc.invert(late))
 
     def late_output(self) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the late output, if it is asked for and there is one."""
+        """Yield the late output, if it is asked for and not empty."""
         if self._late and self._program.has_late_output:
             yield LATE, pa.concat_tables(self._late)
 

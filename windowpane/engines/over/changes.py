@@ -1,7 +1,7 @@
 """The net changes of a batch: which rows are deleted, which are inserted, each key at most once.
 
-The rules are those of ``operators.consolidation``. A key with one change stands for itself; only keys with several go through
-the reference, one by one.
+The rules are those of ``operators.consolidation``. The change of a key with one is taken as it is; only keys with several are
+given to the reference, one by one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _is_distinct(codes: Integers) -> bool:
 
 
 def _appearing(program: OverProgram, rows: pa.Table) -> Mask:
-    """Return which rows are there after their change."""
+    """Return which rows exist after their change."""
     if CHANGE_TYPE not in rows.column_names:
         return np.ones(rows.num_rows, np.bool_)
     words = rows[CHANGE_TYPE]

@@ -1,8 +1,8 @@
 """The engine of OVER windows that emit on window close: each row is emitted once, with its final values.
 
 Rows wait in the sort buffer for the watermark; those it releases, in order, join the tails of their partitions: the rows that are
-not complete yet, and those that later frames still need. Kernels compute tails and released rows together; what is complete comes
-out, what nothing needs any more goes.
+not complete yet, and those that later frames still need. Kernels compute tails and released rows together; complete rows are
+emitted, rows that no frame needs any more are evicted.
 
 State, by name in the bucket's blob store: ``header``, the sort buffer ``b``, the tails ``t``. Who may mutate: this engine, once
 a batch. Recovery: read them back.
@@ -86,8 +86,8 @@ class OverCloser:
         """Take rows in order and return those that are complete now, with the columns of the calls.
 
         Args:
-            released: rows, none of which stands before one that came earlier.
-            closed: all rows up to this point of the ORDER BY column are there.
+            released: rows, none of which is before an earlier one in the order.
+            closed: all rows up to this point of the ORDER BY column have arrived.
         """
         awaited = self.tails.waiting if closed == MAX or (closed > MIN and self._engine.waits) else []
         shards = sorted({*self.tails.touched(released), *awaited})

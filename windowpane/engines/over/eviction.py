@@ -5,11 +5,11 @@
     descending  rows that may still change, and those to come || affected | needed | . . .
                                                             edge            kept ^ dropped
 
-Rows at or below the horizon are *final*: no change to them is taken any more. They stand on one side of the edge, all rows to
+Rows at or below the horizon are *final*: no change to them is taken any more. They are on one side of the edge, all rows to
 come on the other. A row to come can affect the final rows whose frames look beyond the edge: so many ROWS or GROUPS *toward* it,
 those whose RANGE moved by the offset lies beyond the horizon, the last session if its gap does. To compute those and the row
-itself, their frames on the side *away* from the edge are needed, and for running calls the carry columns of the row before. What
-is needed is kept without holes. Source: RisingWave #26917, which has ROWS frames only.
+itself, their frames on the side *away* from the edge are needed, and for running calls the carry columns of the row before.
+Needed rows are kept without holes. Source: RisingWave #26917, which has ROWS frames only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Eviction:
     Args:
         framed: the frames of calls that do not run.
         running: those of calls that run; ``None`` for numbering.
-        descending: whether rows to come stand before final ones.
+        descending: whether rows to come are before final ones.
         null_is_final: whether rows without event time are final, once there is a watermark.
     """
 
@@ -78,10 +78,10 @@ class Eviction:
         mask = np.asarray(final.to_numpy(), np.bool_)
         if not mask.any():
             return mask
-        goes: Mask = mask & ~_Partings(self, rows, mask, horizon).kept()
+        dropped: Mask = mask & ~_Partings(self, rows, mask, horizon).kept()
         if any(frame.units is Units.SESSION for frame in self.framed):
-            goes &= ~(cut_left if self.descending else cut_right)[rows.layout.segment]
-        return goes
+            dropped &= ~(cut_left if self.descending else cut_right)[rows.layout.segment]
+        return dropped
 
 
 def _is_bounded(frame: Frame) -> bool:

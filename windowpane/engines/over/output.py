@@ -1,7 +1,7 @@
-"""The changelog of a batch: what was emit for each changed row before, and what is right now.
+"""The changelog of a batch: for each changed row the outputs that were emitted before, and those that are right now.
 
 A row that only moved inside its partition is deleted at one place and inserted at another: one update. The two images of an
-update stand together; rows stand in their order.
+update are neighbours; rows are in their order.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def changelog(program: OverProgram, spans: Spans, live: InSpans, current: Column
     Args:
         program: names the columns.
         spans: the rows.
-        live: the rows that are there now.
+        live: the rows that exist now.
         current: their outputs.
-        was: the outputs emitted for them before, where they or what they overwrite were there.
+        was: the outputs emitted for them before, where they or the rows they overwrite existed.
     """
     source, before = spans.source[live], spans.before[live]
     fresh = np.flatnonzero(before < 0)
@@ -74,14 +74,14 @@ class _Rows:
 
 
 def _picked(table: pa.Table, rows: Integers) -> pa.Table:
-    """Return some rows of a table: without a copy where they lie one behind the other, as rows do that came in order."""
+    """Return some rows of a table: without a copy where they lie one behind the other, as rows do that arrived in order."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
         return table.slice(int(rows[0]), len(rows))
     return table.take(pa.array(rows))
 
 
 def _differ(program: OverProgram, spans: Spans, source: Integers, before: Integers, current: Columns, was: Columns) -> Mask:
-    """Return which rows that were there are not what was emitted for them."""
+    """Return which rows that existed before differ from what was emitted for them."""
     found = np.zeros(len(source), np.bool_)
     for name in program.outputs.names:
         found |= written_differently_among(was[name], current[name], before >= 0)
@@ -93,7 +93,7 @@ def _differ(program: OverProgram, spans: Spans, source: Integers, before: Intege
 
 
 def _moves(program: OverProgram, spans: Spans, deleted: Integers, inserted: Integers) -> tuple[Integers, Integers]:
-    """Return which of the deleted rows come back, and as which of the inserted: of one partition and key."""
+    """Return which of the deleted rows are inserted again, and as which row: of one partition and key."""
     none = np.empty(0, np.int64)
     if not len(deleted) or not len(inserted):
         return none, none

@@ -2,8 +2,8 @@
 
 How large pages are follows how they change. A state call costs as much as moving some 500 rows. Where changes lie far apart,
 small pages move few rows for each; where a batch changes rows all over its pages (the last row of every partition, say), all of
-them are moved anyway, and large ones save calls; rows that came in one long stretch are between the two: who knows what hits them
-next. Where the store is near, in the process, a call costs little, and pages are small.
+them are moved anyway, and large ones save calls; pages of rows that arrived in one long stretch are between the two, since their
+next changes are not known. Where the store is near, in the process, a call costs little, and pages are small.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class PageSizes:
 
     Args:
         few: most rows of a page whose rows change a few at a time.
-        loaded: most rows of one whose rows came in long stretches; pages up to this size stay as they are where changes are few.
+        loaded: most rows of one whose rows arrived in long stretches; pages up to this size stay as they are where changes are
+            few.
         dense: most rows of one among pages with changes all over.
         gap: changes are all over where so many rows, on average, lie between one stretch of them and the next.
     """
@@ -60,9 +61,9 @@ _LONG = Size("rows of a long stretch of an OVER page", 64, (1, 3))
 
 @dataclass(frozen=True)
 class Altered:
-    """Where a batch altered rows: the page of each row that came, went or changed, and of each stretch of such rows.
+    """Where a batch altered rows: the page of each row inserted, deleted or updated, and of each stretch of such rows.
 
-    A stretch ends with its partition, whose end is where more rows are likely to come. All pages were read; while there are none,
+    A stretch ends with its partition, at whose end more rows are likely to arrive. All pages were read; while there are none,
     they are 0.
     """
 
@@ -87,7 +88,7 @@ class Altered:
         return Altered(np.concatenate([self.rows, other.rows]), stretches)
 
     def among(self, page: Integers) -> Mask:
-        """Return which rows, given their pages, stand in altered ones."""
+        """Return which rows, given their pages, are in altered ones."""
         marks = np.zeros(max(int(page.max(initial=0)), int(self.rows.max(initial=0))) + 1, np.bool_)
         marks[self.rows] = True
         return marks[page]

@@ -105,7 +105,7 @@ class OverProgram:
     def horizon(self, watermark: int) -> int | None:
         """Return the event time at or below which rows are late under a watermark; ``None``: no row ever is.
 
-        In mode update rows are late only where state behind the watermark may be gone.
+        In mode update rows are late only where state behind the watermark may have been dropped.
         """
         if self.mode is Emit.CLOSE:
             lateness: int | None = self.allowed_lateness
@@ -118,7 +118,7 @@ class OverProgram:
 
     @property
     def null_is_late(self) -> bool:
-        """Whether rows without event time are late once there is a horizon: where they stand with the oldest of the order."""
+        """Whether rows without event time are late once there is a horizon: where they are with the oldest of the order."""
         order = self.spec.order_by
         if self.mode is Emit.CLOSE or self.horizon(0) is None or not order or order[0].name != self.time_column:
             return False

@@ -34,7 +34,7 @@ from windowpane.windowing.changes import Row
 from windowpane.windowing.times import MIN
 
 Entry = tuple[str, Row]
-"""A change type and a row; the row also carries its TIME, and FIRING_WATERMARK where it comes from a window."""
+"""A change type and a row; the row also carries its TIME, and FIRING_WATERMARK where it is from a window."""
 
 
 class OverReferenceEngine:

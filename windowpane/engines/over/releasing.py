@@ -36,7 +36,7 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
 
 
 def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.Table:
-    """Return released rows, which stand in order of arrival, sorted by ORDER BY and key, changes applied."""
+    """Return released rows, which are in order of arrival, sorted by ORDER BY and key, changes applied."""
     spec = program.spec
     ordered = sorting_codes(_one(rows, spec.order_names[0]), spec.order_by[0])
     keys = [codes for name in spec.key for codes in key_sorting_codes(_one(rows, name))]
@@ -48,7 +48,7 @@ def in_window_order(program: OverProgram, rows: pa.Table, report: Report) -> pa.
 
 
 def _settled(program: OverProgram, rows: pa.Table, order: Integers, identity: list[Integers], report: Report) -> Integers:
-    """Return the rows that are there when all changes are applied, still in order."""
+    """Return the rows that exist when all changes are applied, still in order."""
     group = np.append(0, np.cumsum(~equal_neighbours(identity, order)))[: len(order)]
     words = rows[CHANGE_TYPE].take(pa.array(order)).to_pylist() if CHANGE_TYPE in rows.column_names else [INSERT] * len(order)
     appears = np.array([word in APPEARING for word in words], np.bool_)

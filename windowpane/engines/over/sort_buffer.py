@@ -1,11 +1,11 @@
-"""The sort buffer: rows wait for the watermark, and leave in the order of the window.
+"""The sort buffer: rows wait for the watermark, and are released in the order of the window.
 
 State, by name in the bucket's blob store: a segment log ``<name>`` whose segments are spans of event time of one width, and
 ``<name>.w``, that width in microseconds. Segments hold rows as they arrived, without column ``TIME`` where it is the ORDER BY
 column as a number. Who may mutate: this buffer. Recovery: read back.
 
-A release reads the segments that the watermark has passed; only the one it stands in is written again. The width follows the
-data: an eighth of what an empty buffer takes first, eight times as much when segments become many.
+A release reads the segments that the watermark has passed; only the one that it falls into is written again. The width follows
+the data: an eighth of what an empty buffer takes first, eight times as much when segments become many.
 """
 
 from __future__ import annotations

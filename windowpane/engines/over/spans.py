@@ -93,7 +93,7 @@ class PageCache:
         self._located: tuple[Bytes, Integers] | None = None
 
     def pages_of(self, keys: Bytes) -> Integers:
-        """Return the ordinal of the page of each key; what was asked last is remembered."""
+        """Return the ordinal of the page of each key; the last answer is remembered."""
         if self._located is None or self._located[0] is not keys:
             self._located = (keys, self.pages.locate(keys))
         return self._located[1]
@@ -115,7 +115,7 @@ class PageCache:
         return np.array([self._read[ordinal][0].num_rows for ordinal in ordinals.tolist()], np.int64)
 
     def drop(self, ordinals: Integers, dropped: Mask, starts: Mask) -> None:
-        """Drop rows of some pages, told of their rows together: which go, and which begin a segment."""
+        """Drop rows of some pages, given for their rows together: which are dropped, and which begin a segment."""
         table, keys = self.rows(ordinals)
         page = np.repeat(ordinals, self.sizes(ordinals))
         self.dropped = Altered.of(page, dropped, starts)
@@ -144,14 +144,14 @@ class Spans:
     Attributes:
         table: the stored rows of the pages, then the rows of the delta.
         source: the row of ``table`` that each row is.
-        before: the row of ``table`` that was there before, for an insert what it overwrites; -1 for none.
+        before: the row of ``table`` that was stored before, for an insert the one it overwrites; -1 for none.
         deleted: whether a row is deleted.
         inserted: whether it is of the delta.
         page: the ordinal of its page.
         starts: whether it is the first of its segment.
         firsts, lasts: the first and last row of each segment.
-        cut_left, cut_right: whether rows of the segment's partition may stand before it, and behind it, in pages not read.
-        is_known: of each delete, whether there is such a row; ``is_double`` of each insert.
+        cut_left, cut_right: whether rows of the segment's partition may be before it, and after it, in pages not read.
+        is_known: of each delete, whether such a row exists; ``is_double`` of each insert.
     """
 
     table: pa.Table
@@ -191,7 +191,7 @@ class Spans:
         self._segment(np.repeat(ordinals, cache.sizes(ordinals)), cache.pages_of(delta.inserted_keys))
 
     def taken(self, names: Sequence[str], rows: InSpans | None = None) -> pa.Table:
-        """Return some columns of rows, of all if none are told, without chunks."""
+        """Return some columns of rows, of all if none are given, without chunks."""
         table = self.table.select(names)
         if rows is None and not self.inserted.any():
             return table
@@ -243,23 +243,23 @@ class Spans:
         self.cut_left = begins_run & (np.append(0, self._run_firsts)[run[firsts]] > 0)
         ends_run = np.append(run[firsts][1:] != run[firsts][:-1], True)[: len(firsts)]
         self.cut_right = ends_run.copy()
-        self.cut_right[ends_run] = self._go_on(lasts[ends_run])
+        self.cut_right[ends_run] = self._continue(lasts[ends_run])
         self.firsts, self.lasts = firsts, lasts
 
     def _run(self, row: int) -> int:
         """Return the number of a row's run."""
         return int(np.searchsorted(self._run_firsts, self.page[row], side="right")) - 1
 
-    def _go_on(self, lasts: InSpans) -> Mask:
-        """Return of which runs, told by their last rows, the last partition may go on in the page behind the run."""
+    def _continue(self, lasts: InSpans) -> Mask:
+        """Return of which runs, given by their last rows, the last partition may continue in the page after the run."""
         run = np.searchsorted(self._run_firsts, self.page[lasts], side="right") - 1
         following = self._run_lasts[run] + 1 if len(self._run_lasts) else np.full(len(lasts), self.count)
-        goes_on: Mask = following < self.count
+        continues: Mask = following < self.count
         width = self._sort_keys.partition_width
-        if width and goes_on.any():
-            fences = np.array([self._pages.fence(ordinal) for ordinal in following[goes_on].tolist()], f"S{width}")
-            goes_on[goes_on] = fences == self.keys_at(lasts[goes_on]).astype(f"S{width}")
-        return goes_on
+        if width and continues.any():
+            fences = np.array([self._pages.fence(ordinal) for ordinal in following[continues].tolist()], f"S{width}")
+            continues[continues] = fences == self.keys_at(lasts[continues]).astype(f"S{width}")
+        return continues
 
     def extended(self, more: MorePages, pages: int) -> Integers:
         """Return the ordinals with up to ``pages`` more on the sides of the segments where more is needed."""
@@ -299,7 +299,7 @@ def _interleaved(held: int, at: Integers) -> Integers:
 
 
 def _places(among: Bytes, keys: Bytes) -> tuple[Integers, Mask]:
-    """Return where each key stands among others, and whether it is there; both ascend, and the fewer are looked up."""
+    """Return the place of each key among others, and whether it is one of them; both ascend, and the fewer are looked up."""
     if not len(among) or not len(keys):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
     exists = np.zeros(len(keys), np.bool_)

@@ -1,8 +1,8 @@
-"""Which pages a batch sweeps, so that partitions that get no rows any more give up what no row to come can reach, too.
+"""Which pages a batch sweeps, so that partitions without new rows drop the rows that no row to come can reach, too.
 
 A batch drops rows of the pages it reads for its changes. Of the others it looks at a few whenever the horizon moves, at a place
-that the horizon names: no state says where the sweep stands, a batch that runs again sweeps the same pages, and in time every
-page has its turn.
+that follows from the horizon: no state holds the place of the sweep, a batch that runs again sweeps the same pages, and in time
+every page has its turn.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The engine of OVER windows that emit on update: a changelog in, a changelog out.
 
-Rows and their current outputs stand in pages, ordered by (partition, ORDER BY, key). A batch reads the pages its changes fall
-into, and around them as many as the frames of affected rows reach; kernels compute all affected rows together, however far apart;
-what differs from the stored outputs is the changelog; pages that changed are written. Cost follows the changes and the width of
-bounded frames. Running calls go on from the carry columns of the row before, and stop where these no longer change.
+Rows and their current outputs are stored in pages, ordered by (partition, ORDER BY, key). A batch reads the pages its changes
+fall into, and around them as many as the frames of affected rows reach; kernels compute all affected rows together, however far
+apart; what differs from the stored outputs is the changelog; pages that changed are written. Cost follows the changes and the
+width of bounded frames. Running calls continue from the carry columns of the row before, and stop where these no longer change.
 
 State, by name in the bucket's blob store: ``header``, and the row pages ``g``, whose rows are input columns, event time, outputs,
 carry columns, and what is stored of sort keys. Who may mutate: this engine, once a batch. Recovery: read them back.
@@ -174,7 +174,7 @@ class _Batch:
     def _cache(self) -> PageCache:
         return PageCache(self._pages, self._engine.form, self._engine.stored, self._engine.sort_keys)
 
-    # --- what goes ------------------------------------------------------------------------------------------------------
+    # --- eviction ---------------------------------------------------------------------------------------------------------
 
     def _final(self, *changes: pa.Table) -> int | None:
         """Return the horizon up to which stored rows are final before the changes of the batch, ``None`` for none of them.
@@ -190,7 +190,7 @@ class _Batch:
         return horizon
 
     def _sweep(self) -> None:
-        """Drop what no row to come can reach from some pages, whether the batch touched them or not."""
+        """Drop from some pages the rows that no row to come can reach, whether the batch touched them or not."""
         if self._horizon is None or not len(self._pages):
             return
         cache = self._cache()
@@ -208,7 +208,7 @@ class _Batch:
             cache: where they are read.
             ordinals: the pages.
             horizon: rows at or below it are final.
-            whole: whether to go on to pages beside these for as long as there are such rows of the same partitions.
+            whole: whether to continue with pages beside these for as long as they have such rows of the same partitions.
         """
         if self._engine.eviction is None or horizon is None or not len(ordinals):
             return ordinals
@@ -234,7 +234,7 @@ class _Batch:
             for row in python_rows(rows.filter(pa.array(wrong)).select(self._program.columns.names)) if wrong.any() else ():
                 self._arrivals.report(InconsistentChangeError(word, row, reason))
 
-    # --- what is computed -----------------------------------------------------------------------------------------------
+    # --- computing --------------------------------------------------------------------------------------------------------
 
     def _compute(self, spans: Spans) -> _Computed | MorePages:
         """Return the rows of the spans computed, or what must be read before they can be."""
@@ -262,7 +262,7 @@ class _Batch:
         return _Computed(live, by_frames, by_running, values)
 
     def _sorted(self, spans: Spans, positions: InSpans | None, starts: Mask) -> SortedRows:
-        """Return rows of the spans, ready to be computed, given where segments begin; all if no positions are told."""
+        """Return rows of the spans, ready to be computed, given where segments begin; all if no positions are given."""
         names = dict.fromkeys([*self._engine.window.read, *self._engine.window.carries.names])
         seeded = self._seeded(spans)
         if positions is not None:
@@ -272,7 +272,7 @@ class _Batch:
         return self._engine.window.rows(spans.taken(list(names), positions), starts, seeded)
 
     def _seeded(self, spans: Spans) -> Mask:
-        """Where a segment goes on from the carry columns of its first row: rows before it are not read, or were dropped."""
+        """Where a segment continues from the carry columns of its first row: rows before it are not read, or were dropped."""
         if not len(self._engine.window.carries):
             return np.zeros(len(spans.firsts), np.bool_)
         if self._engine.eviction is None:
@@ -281,7 +281,7 @@ class _Batch:
         return spans.cut_left | unchanged
 
     def _changed_edges(self, spans: Spans) -> MorePages:
-        """Where a change stands at a cut: what lies beyond may be affected, or hold what is needed."""
+        """Where a change is at a cut: rows beyond it may be affected, or needed."""
         changed = spans.deleted | spans.inserted
         return MorePages(changed[spans.firsts] & spans.cut_left, changed[spans.lasts] & spans.cut_right)
 
@@ -295,7 +295,7 @@ class _Batch:
         affected: Mask,
         more: MorePages,
     ) -> Mask:
-        """Say where running calls must go on beyond a cut, and return the rows that are affected if they need not."""
+        """Note where running calls must continue beyond a cut, and return the rows that are affected if they need not."""
         if not len(live):
             return affected
         lasts = rows.layout.segment_ends - 1
@@ -315,7 +315,7 @@ class _Batch:
         """Return for each segment of ``rows`` whether rows beyond its cut on the right may change.
 
         Their frames end at the row where that of the segment's last row ends, or behind it. So nothing changes for them if from
-        there on no row came or went, and each has the carry columns that it had.
+        there on no row was inserted or deleted, and each has the carry columns that it had.
         """
         layout = rows.layout
         lasts = layout.segment_ends - 1
@@ -343,7 +343,7 @@ class _Batch:
             found |= written_differently(old, new.take(pa.array(at)))
         return found
 
-    # --- emitting -----------------------------------------------------------------------------------------------------
+    # --- emitting ---------------------------------------------------------------------------------------------------------
 
     def _settle(self, cache: PageCache, spans: Spans, computed: _Computed) -> pa.Table:
         """Write what changed and return the changelog."""
@@ -406,7 +406,7 @@ class _Sides:
     more: MorePages
 
     def need(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
-        """Note what the frames of affected rows need, and the edges they come up to."""
+        """Note the rows that frames of affected rows need, and the edges they reach."""
         if not calls or not len(self.segment):
             return
         layout = self.rows.layout
@@ -418,7 +418,7 @@ class _Sides:
             self._note(self.more.right, self.segment[affected & call.reaches_end(self.rows)], self.spans.cut_right)
 
     def need_counters(self, affected: Mask, calls: Sequence[CallKernel]) -> None:
-        """Note where running calls need counters of rows before a cut, or peers of a change stand there: their frames hold it."""
+        """Note where running calls need counters of rows before a cut, or peers of a change are there: their frames hold it."""
         if not len(self.segment):
             return
         firsts = self.rows.layout.segment_firsts

@@ -1,4 +1,4 @@
-"""The order of rows by some columns, as Spark SQL sorts them: NaN is the largest number, and NULLs stand where they are put.
+"""The order of rows by some columns, as Spark SQL sorts them: NaN is the largest number, and NULLs are where they are put.
 
 Arrow alone puts NULL and NaN last, whatever the direction; so each column is sorted by up to three.
 """

@@ -1,7 +1,7 @@
 """Order values as points of an int64 axis on which the offsets of RANGE and SESSION frames are added.
 
 Invariant: for values a, b of the column and any offset o, a < b exactly when point(a) < point(b), and b <= a + o exactly when
-point(b) <= shift(a, o). So the frame finder compares integers, whatever the type. A shifted point that leaves the axis stands at
+point(b) <= shift(a, o). So the frame finder compares integers, whatever the type. A shifted point that leaves the axis is at
 its end, beyond every value.
 """
 
@@ -59,7 +59,7 @@ def order_axis(column: pa.Array, offsets: tuple[Offset, ...]) -> OrderAxis:
 
 
 def _reach_an_end(points: Integers, valid: Mask) -> bool:
-    """Whether a value stands at an end of the axis, where nothing is beyond it."""
+    """Whether a value is at an end of the axis, with none beyond it."""
     return bool(points.min(where=valid, initial=0) == MIN or points.max(where=valid, initial=0) == MAX)
 
 

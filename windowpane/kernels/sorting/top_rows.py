@@ -1,7 +1,7 @@
 """The first rows of each group in an order: a window's Top-N, over the results of one window or many.
 
 Source of the rules: Flink's Window Top-N, ``ROW_NUMBER() OVER (PARTITION BY window_start, window_end, ... ORDER BY ...) <= n``;
-NULL and NaN stand where Spark SQL puts them. Ties are broken by columns that identify a row, so the result depends on the
+NULL and NaN are where Spark SQL puts them. Ties are broken by columns that identify a row, so the result depends on the
 rows alone.
 """
 
@@ -27,7 +27,7 @@ class TopRows:
         count: how many.
         order: the order of rows.
         groups: columns whose values are equal within a group, and differ between groups.
-        identity: columns that tell the rows of a group apart, ascending among rows that tie.
+        identity: columns that identify a row in its group, ascending among rows that tie.
         newest: whether only the last row of each identity counts: those before it are older versions.
     """
 
@@ -63,7 +63,7 @@ def _last_of_each(codes: Integers) -> Mask:
 
 
 def _ranks(codes: Integers) -> Integers:
-    """Return the place of each row among those of its code, which stand together, from 1."""
+    """Return the place of each row among those of its code, which are neighbours, from 1."""
     places = np.arange(len(codes))
     begins = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
     ranks: Integers = places - np.maximum.accumulate(np.where(begins, places, 0)) + 1

@@ -132,8 +132,7 @@ class RollingOperator:
     def _of_row(self, row: HeldRow) -> RollingRow:
         return RollingRow(self._state.current_key, row.time, self._features.values(self._rows(), row.time))
 
-    # Corrections: rows of revision 0 are those of a run that corrects nothing; all revisions together end with the present
-    # values.
+    # Corrections: rows of revision 0 are those of a run that corrects nothing; the last revisions have the present values.
 
     def _corrections(self, late: list[HeldRow], fresh: list[HeldRow], watermark: int) -> Iterator[RollingRow]:
         """Yield the key's ticks up to ``watermark`` that ``late`` rows of the batch change, and the one after them."""
