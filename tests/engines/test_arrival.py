@@ -1,4 +1,4 @@
-"""Rows of a batch stand in the order that DuckDB gives them, then in that of their arrival."""
+"""Rows of a batch are in the order that DuckDB gives them, then in that of their arrival."""
 
 from __future__ import annotations
 

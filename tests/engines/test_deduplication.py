@@ -57,7 +57,7 @@ def rows_of(output: BucketOutput, number: int = MAIN) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_first_rows_come_out_once_and_again_when_within_is_over(engine: Any) -> None:
+def test_first_rows_are_emitted_once_and_again_when_within_is_over(engine: Any) -> None:
     bucket = Bucket(engine, FIRST)
     assert rows_of(bucket.run([("a", 100, 1), ("a", 109, 2), (None, 100, 3), (None, 91, 4), ("a", 90, 5)])) == [
         ("a", 100, 1),
@@ -70,7 +70,7 @@ def test_first_rows_come_out_once_and_again_when_within_is_over(engine: Any) -> 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_late_rows_are_counted_and_come_out_on_the_side(engine: Any) -> None:
+def test_late_rows_are_counted_and_are_emitted_on_the_side(engine: Any) -> None:
     bucket = Bucket(engine, FIRST)
     bucket.run([("a", 100, 1)])
     output = bucket.run([("a", 100, 2), ("b", 105, 3), ("c", 106, 4)], watermark=105)
@@ -220,7 +220,7 @@ def test_random_batches_give_what_the_definition_says(seed: int) -> None:
     batches = random_batches(draw, keys, within)
     punctual = [row for watermark, batch in batches for row in batch if row[1] > watermark]
     reference, fast = Bucket(DeduplicationReferenceEngine, program), Bucket(DeduplicationEngine, program)
-    came: list[tuple[Any, ...]] = []
+    emitted: list[tuple[Any, ...]] = []
     late: list[tuple[Any, ...]] = []
     for watermark, batch in batches:
         expected = reference.run(batch, watermark)
@@ -228,13 +228,13 @@ def test_random_batches_give_what_the_definition_says(seed: int) -> None:
             output = fast.run(batch, watermark)
         assert sorted(map(repr, rows_of(output))) == sorted(map(repr, rows_of(expected)))
         assert list(map(repr, rows_of(output, LATE))) == list(map(repr, rows_of(expected, LATE)))
-        came += rows_of(output)
+        emitted += rows_of(output)
         late += rows_of(output, LATE)
     assert len(late) == sum(len(batch) for _, batch in batches) - len(punctual)
     if program.keep is Keep.FIRST:
-        assert list(map(repr, came)) == list(map(repr, first_by_definition(punctual, within)))
+        assert list(map(repr, emitted)) == list(map(repr, first_by_definition(punctual, within)))
     else:
-        assert table_of(came) == sorted(repr(row) for row in last_by_definition(punctual, within))
+        assert table_of(emitted) == sorted(repr(row) for row in last_by_definition(punctual, within))
 
 
 def table_of(changes: Iterable[tuple[Any, ...]]) -> list[str]:

@@ -86,10 +86,10 @@ def test_a_version_that_is_equal_but_written_differently_corrects_the_left_row(e
     def values(row: float) -> float | list[float]:
         return [row] if pa.types.is_list(kind) else row
 
-    came = []
+    emitted = []
     for time, value in enumerate([0.0, -0.0, -0.0, nan, nan]):
-        came.append(bucket.run(MIN, [(9, "a", 1)] if not time else [], [(time, "a", values(value))]))
-    assert list(map(repr, came)) == [
+        emitted.append(bucket.run(MIN, [(9, "a", 1)] if not time else [], [(time, "a", values(value))]))
+    assert list(map(repr, emitted)) == [
         repr([(1, values(0.0))]),
         repr([(1, values(0.0)), (1, values(-0.0))]),
         "[]",
@@ -99,7 +99,7 @@ def test_a_version_that_is_equal_but_written_differently_corrects_the_left_row(e
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.float64())], ids=str)
-def test_a_late_row_that_is_equal_to_another_but_written_differently_comes_out_as_it_is(kind):
+def test_a_late_row_that_is_equal_to_another_but_written_differently_is_emitted_as_it_is(kind):
     left = JoinSide(("k",), pa.schema([("k", pa.string()), ("v", kind)]), ("v",))
     bucket = Bucket(match=WindowMatch(wp.TumblingEventTimeWindows(10)), left=left, allowed_lateness=50)
     zero, other = ([0.0], [-0.0]) if pa.types.is_list(kind) else (0.0, -0.0)
@@ -250,18 +250,18 @@ def test_a_left_row_comes_at_once_and_is_corrected_until_it_is_final(engine: str
     assert changes(MIN, [(10, "a", 1), (20, "a", 2), (10, None, 3)]) == (
         [("insert", 1, None), ("insert", 2, None), ("insert", 3, None)] if is_left else []
     )
-    # One correction a batch, whatever came in between; a version behind both corrects neither.
-    came = [("update_preimage", 1, None), ("update_postimage", 1, 7)] if is_left else [("insert", 1, 7)]
+    # One correction a batch, whatever arrived in between; a version behind both corrects neither.
+    emitted = [("update_preimage", 1, None), ("update_postimage", 1, 7)] if is_left else [("insert", 1, 7)]
     also = [("update_preimage", 2, None), ("update_postimage", 2, 7)] if is_left else [("insert", 2, 7)]
-    assert changes(MIN, [], [(5, "a", 6, "insert"), (5, "a", 7, "insert"), (30, "a", 8, "insert")]) == [*came, *also]
+    assert changes(MIN, [], [(5, "a", 6, "insert"), (5, "a", 7, "insert"), (30, "a", 8, "insert")]) == [*emitted, *also]
     # The first row is final at 10, so only the second one is corrected; a version that is shown alike corrects nothing.
     assert changes(10, [], [(10, "a", 9, "insert"), (15, "a", 9, "insert")]) == [
         ("update_preimage", 2, 7),
         ("update_postimage", 2, 9),
     ]
     assert changes(10, [], [(16, "a", 9, "insert")]) == []
-    gone = [("update_preimage", 2, 9), ("update_postimage", 2, None)] if is_left else [("delete", 2, 9)]
-    assert changes(10, [(25, "a", 4)], [(18, "a", 0, "delete")]) == [*gone, *([("insert", 4, None)] if is_left else [])]
+    retracted = [("update_preimage", 2, 9), ("update_postimage", 2, None)] if is_left else [("delete", 2, 9)]
+    assert changes(10, [(25, "a", 4)], [(18, "a", 0, "delete")]) == [*retracted, *([("insert", 4, None)] if is_left else [])]
     assert changes(20) == []
     assert changes(MAX) == []
     assert bucket.output.counters.held_left == 0

@@ -1,4 +1,4 @@
-"""Global windows without a trigger: nothing comes out, so nothing is kept, and a restart still knows the program."""
+"""Global windows without a trigger: nothing is emitted, so nothing is kept, and a restart still knows the program."""
 
 from __future__ import annotations
 

@@ -261,8 +261,8 @@ def test_running_frames_that_end_before_the_row_are_what_the_reference_says(seed
     with given_sizes(small_pages(rng.choice([2, 3, 5]))):
         engines, stores = (OverReferenceEngine(program), columnar_engine(program)), (MemoryBlobStore(), MemoryBlobStore())
         for batch in range(6):
-            gone = rng.sample(sorted(held), min(len(held), rng.randint(0, 2)))
-            leaving = [held.pop(id) for id in gone]
+            deleted = rng.sample(sorted(held), min(len(held), rng.randint(0, 2)))
+            leaving = [held.pop(id) for id in deleted]
             arriving = [
                 ("a", rng.randint(0, 15), 100 * batch + n, rng.choice([None, 0, 1, 9]), rng.random() < 0.5)
                 for n in range(20 if batch == 0 else rng.randint(0, 2))
@@ -280,7 +280,7 @@ def test_running_frames_that_end_before_the_row_are_what_the_reference_says(seed
 
 
 @pytest.mark.parametrize("seed", seeds(40))
-def test_dropping_state_changes_nothing_that_comes_out(seed: int) -> None:
+def test_dropping_state_changes_nothing_that_is_emitted(seed: int) -> None:
     rng = random.Random(seed)
     with given_sizes(small_pages(rng.choice([2, 5, 128]))):
         _check_dropping(seed, rng)

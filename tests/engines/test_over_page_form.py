@@ -50,7 +50,7 @@ def rows(rng: random.Random, count: int, runs: int) -> pa.RecordBatch:
 
 
 def writer_of(form: PageForm, batch: pa.RecordBatch) -> PageWriter:
-    """Return what makes pages of rows whose runs the first column tells apart."""
+    """Return what makes pages of rows whose runs the first column separates."""
     keys = batch.column(0).to_pylist()
     firsts = [row for row in range(batch.num_rows) if not row or keys[row] != keys[row - 1]] if form.runs else []
     repeated = [column.take(pa.array(firsts, pa.int64())) for column in batch.columns[: form.runs]]

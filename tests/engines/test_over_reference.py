@@ -63,7 +63,7 @@ def ids(output: BucketOutput, number: int = MAIN) -> list[int]:
     return [row["id"] for row in rows_of(output, number)]
 
 
-def test_rows_wait_for_the_watermark_and_come_out_in_order() -> None:
+def test_rows_wait_for_the_watermark_and_are_emitted_in_order() -> None:
     bucket = Bucket(CLOSE)
 
     assert ids(bucket.run(table([(5, 1), (3, 2), (4, 3)]))) == []
@@ -176,15 +176,15 @@ def test_update_mode_waits_for_nothing() -> None:
     ],
     ids=["append-only", "retain", "no event time", "changes for ever"],
 )
-def test_update_mode_has_late_rows_where_state_may_be_gone(program: OverProgram, late: list[int]) -> None:
+def test_update_mode_has_late_rows_where_state_may_have_been_dropped(program: OverProgram, late: list[int]) -> None:
     output = Bucket(program).run(table([(5, 1), (10, 2), (11, 3)]), 10)
 
     assert ids(output, LATE) == late
     assert sorted(ids(output)) == sorted({1, 2, 3} - set(late))
 
 
-def test_changes_come_in_order_of_arrival() -> None:
-    """Positions, not the order of the rows in the table, say what came first."""
+def test_changes_are_taken_in_order_of_arrival() -> None:
+    """Positions, not the order of the rows in the table, decide which came first."""
     bucket = Bucket(UPDATE)
     rows = table([(1, 1), (1, 1)], [DELETE, INSERT])
     swapped = rows.set_column(rows.column_names.index(POSITION), POSITION, pa.array([1, 0], pa.int64()))

@@ -1,6 +1,6 @@
 """What RisingWave's own tests leave out of OVER windows, on every engine, with the engine built anew before every batch.
 
-Expected values are written by hand, or are DuckDB's on the rows that are there.
+Expected values are written by hand, or are DuckDB's on the rows that exist.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Window:
             pytest.skip(str(reason))
 
     def run(self, changes: Sequence[tuple[Any, ...]], watermark: int = MIN) -> None:
-        """Run a batch of ``(word, id, ord, x, ...)`` and apply what comes out."""
+        """Run a batch of ``(word, id, ord, x, ...)`` and apply what is emitted."""
         rows = [dict(zip(self.program.columns.names, cells[1:], strict=True)) for cells in changes]
         table = pa.Table.from_pylist(rows, schema=self.program.columns)
         times = [micros(row["ord"]) if self.mode is Emit.CLOSE else None for row in rows]

@@ -104,7 +104,7 @@ def test_an_exact_edge_is_that_of_the_newest_row(engine: Any) -> None:
 
 
 @ENGINES
-def test_a_late_row_comes_out_with_all_rows_before_it(engine: Any) -> None:
+def test_a_late_row_is_emitted_with_all_rows_before_it(engine: Any) -> None:
     """As of 90 the window takes 81 to 90, however far the watermark is, as long as the row is not dropped."""
     program = program_of(call("n", count(), 10, 1, exact=True), emit="each", step=1)
     batches: Batches = [(MIN, [("a", time, 1) for time in (80, 81, 84, 88, 95)]), (100, []), (100, [("a", 90, 1)])]
@@ -114,7 +114,7 @@ def test_a_late_row_comes_out_with_all_rows_before_it(engine: Any) -> None:
 
 
 @ENGINES
-def test_each_tick_comes_out_where_the_watermark_jumps(engine: Any) -> None:
+def test_each_tick_is_emitted_where_the_watermark_jumps(engine: Any) -> None:
     program = program_of(call("n", count(), 10, exact=True), call("top", max("v"), 5, exact=True), emit="tick")
     batches: Batches = [(MIN, [("a", 1, 1), ("a", 2, 7), ("b", 12, 3)]), (14, []), (40, [])]
     assert results(engine, program, batches) == [

@@ -1,4 +1,4 @@
-"""A plan with more features goes on from the state of a smaller one where that holds all they need, and is refused where not."""
+"""A plan with more features uses the state of a smaller one where that holds all they need, and is refused where not."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_state_goes_on_from_rows_taken_one_by_one_and_back(way):
 
 
 def test_sessions_that_an_element_joins_keep_the_order_of_their_contents():
-    """As in Flink: elements stand under the earlier session, those of the later one behind them, the one between last."""
+    """As in Flink: elements are stored under the earlier session, those of the later one behind them, the one between last."""
     rows = (("a", 5, 5), ("a", 1, 1), ("a", 3, 3))
     program, store = program_of(WindowSpec(GAP, AS_ROW, EventTimeTrigger())), MemoryBlobStore()
     with given_sizes(BY_KEY):

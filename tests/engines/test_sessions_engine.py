@@ -213,7 +213,7 @@ def chunks_of(rows: pa.Table, every: int) -> list[pa.Table]:
 
 
 def anchors_first(batch: Batch, lateness: int, gap: int) -> Batch:
-    """Return a batch whose rows come in the order that pieces stand for: on time first, then the late ones, latest first."""
+    """Return a batch whose rows come in the order of pieces: on time first, then the late ones, latest first."""
     on_time = [row for row in batch.rows if row[2] + gap - 1 + lateness > batch.watermark]
     late = sorted((row for row in batch.rows if row not in on_time), key=lambda row: -row[2])
     return replace(batch, rows=(*on_time, *late))
@@ -343,7 +343,7 @@ def test_a_merge_whose_cleanup_time_overflows_is_refused_as_by_flink_and_one_wit
 
 @pytest.mark.parametrize(("gaps", "is_refused"), [((3, 9), True), ((9, 3), False), ((9, 3, 9), False)])
 def test_rows_of_one_batch_merge_in_their_order_where_a_cleanup_time_overflows(gaps, is_refused):
-    """Flink merges when a window grows; one inside a window that is there already merges nothing."""
+    """Flink merges when a window grows; one inside an open window merges nothing."""
     program = program_of(wp.EventTimeSessionWindows(GapBy("v")), lateness=MAX)
     rows = table_of(Batch(0, 0, tuple(("a", gap, 5) for gap in gaps)))
     for engine in (RowEngine(program), SessionsEngine(program)):

@@ -43,7 +43,7 @@ def trigger_of(assigner, purges):
 
 
 def engine_pair(program) -> Pair:
-    """Return the pair; keys of one window come out in any order."""
+    """Return the pair; keys of one window are emitted in any order."""
     return Pair(program, SlicesEngine, in_order=False)
 
 

@@ -56,7 +56,7 @@ def runs(program) -> bool:
 
 
 def pair_of(program) -> Pair:
-    """Return the pair; keys that fire at one instant come out in any order."""
+    """Return the pair; keys that fire at one instant are emitted in any order."""
     return Pair(program, TimedPanesEngine, in_order=False)
 
 

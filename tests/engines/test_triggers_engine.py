@@ -1,4 +1,4 @@
-"""Triggers that are asked once for windows that are alike: on random programs the engine does what the row engine does."""
+"""Triggers that are called once for windows that are alike: on random programs the engine does what the row engine does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EARLY = wp.AfterWatermark(early=wp.AfterProcessingTime(5), late=wp.AfterCount(1)
 
 @st.composite
 def trees(draw: st.DrawFn):
-    """Return a composable trigger and what is said of panes, as the fuzz draws them."""
+    """Return a composable trigger and what results show of panes, as the fuzz draws them."""
     random = draw(st.randoms(use_true_random=False))
     return random_tree(random), random_composable_panes(random)
 
@@ -127,7 +127,7 @@ def test_a_session_that_has_put_out_panes_is_deleted_where_it_merges():
 @settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(event_time_windows, trees(), lateness, batches(), st.data())
 def test_where_batches_end_does_not_matter(assigner, tree, late, stream, data):
-    """Rows under one standing of the clocks, in one batch or in several: the same panes come out."""
+    """Rows under one reading of the clocks, in one batch or in several: the same panes are emitted."""
     program = program_of(assigner, tree[0], None, late, panes=tree[1])
     cut: list[Batch] = []
     for batch in stream:
@@ -142,7 +142,7 @@ def put_out(program, stream):
     shown = []
     seen = None
     for batch in stream:
-        # A clock that has been read fires nothing twice: between the parts of a batch it stands still.
+        # A clock that has been read fires nothing twice: between the parts of a batch it does not advance.
         now = batch.processing_time if batch.processing_time != seen else wp.MIN
         seen = batch.processing_time
         output = engine.run(store, [table_of(batch)], Clock(batch.watermark, now))
@@ -155,7 +155,7 @@ def rows_at(*times):
 
 
 def counts_of(program, stream):
-    """Return what is said of each pane, and how many rows it holds."""
+    """Return what results show of each pane, and how many rows it holds."""
     engine, store, shown = make_engine(program), MemoryBlobStore(), []
     for batch in stream:
         output = engine.run(store, [table_of(batch)] if batch.rows else [], Clock(batch.watermark, batch.processing_time))
@@ -340,7 +340,7 @@ def test_folded_rows_agree_with_the_row_engine(assigner, random, keyed, stream, 
 )
 def test_rows_that_the_trigger_looks_at_arrive_whole(trigger, late):
     program = program_of(TEN, trigger, None, late, late=False, panes=PaneSettings("discarding", allows_unsafe_triggers=True))
-    assert combiner_refusal(program) == "the trigger is asked row by row"
+    assert combiner_refusal(program) == "the trigger is called row by row"
 
 
 def apart(old, new):

@@ -49,8 +49,8 @@ def changelog_of(program, stream):
 
 @settings(max_examples=examples(200), deadline=None, print_blob=True)
 @given(assigners, panes, lateness, st.booleans(), batches())
-def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, said, late, keyed, stream):
-    program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=said)
+def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, pane_settings, late, keyed, stream):
+    program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
     assert refusal(program) is None
     Pair(program, UpdatesEngine, in_order=False, counts_panes=True).run_all(stream)
@@ -58,23 +58,23 @@ def test_random_programs_agree_with_the_row_engine_batch_by_batch(assigner, said
 
 @settings(max_examples=30, deadline=None, print_blob=True)
 @given(assigners, panes, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
-def test_rows_of_an_earlier_window_are_late_alike(assigner, said, stream, upstream):
-    program = replace(program_of(assigner, wp.EachBatch(), panes=said), upstream=upstream)
+def test_rows_of_an_earlier_window_are_late_alike(assigner, pane_settings, stream, upstream):
+    program = replace(program_of(assigner, wp.EachBatch(), panes=pane_settings), upstream=upstream)
     Pair(program, UpdatesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
 @settings(max_examples=30, deadline=None, print_blob=True)
 @given(assigners, panes, batches(most_rows=12))
-def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, said, stream):
-    pair = Pair(program_of(assigner, wp.EachBatch(), aggregates=KEPT, panes=said), UpdatesEngine, in_order=False)
+def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, pane_settings, stream):
+    pair = Pair(program_of(assigner, wp.EachBatch(), aggregates=KEPT, panes=pane_settings), UpdatesEngine, in_order=False)
     for batch in stream:
         rows = table_of(batch)
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
 
 
 def test_a_pane_takes_the_row_of_the_one_before_back_as_it_was():
-    said = PaneSettings("retracting", shows_info=True)
-    program = program_of(TEN, wp.EachBatch(), lateness=100, aggregates={"n": wp.count()}, late=False, panes=said)
+    pane_settings = PaneSettings("retracting", shows_info=True)
+    program = program_of(TEN, wp.EachBatch(), lateness=100, aggregates={"n": wp.count()}, late=False, panes=pane_settings)
     assert program.engine == "updates"
     stream = [
         Batch(-1, 0, (("a", 1, 1), ("a", 1, 2))),
@@ -96,9 +96,9 @@ def test_a_pane_takes_the_row_of_the_one_before_back_as_it_was():
 
 
 def test_sessions_that_grow_or_meet_are_deleted_and_inserted_anew():
-    said = PaneSettings("retracting", shows_info=True)
+    pane_settings = PaneSettings("retracting", shows_info=True)
     gap = wp.EventTimeSessionWindows.with_gap(5)
-    program = program_of(gap, wp.EachBatch(), lateness=100, aggregates={"n": wp.count()}, late=False, panes=said)
+    program = program_of(gap, wp.EachBatch(), lateness=100, aggregates={"n": wp.count()}, late=False, panes=pane_settings)
     assert program.engine == "sessions"
     stream = [
         Batch(-1, 0, (("a", 1, 0), ("a", 1, 9))),  # [0, 5) and [9, 14)
@@ -122,8 +122,8 @@ def test_sessions_that_grow_or_meet_are_deleted_and_inserted_anew():
 
 @settings(max_examples=examples(100), deadline=None, print_blob=True)
 @given(sessions, panes, lateness, st.booleans(), batches())
-def test_random_sessions_agree_with_the_row_engine_batch_by_batch(assigner, said, late, keyed, stream):
-    program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=said)
+def test_random_sessions_agree_with_the_row_engine_batch_by_batch(assigner, pane_settings, late, keyed, stream):
+    program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
     assert program.engine == "sessions"
     Pair(program, SessionsEngine, in_order=False).run_all(stream)

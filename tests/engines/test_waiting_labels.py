@@ -1,4 +1,4 @@
-"""Labels that are a stream: each comes out once, when the watermark has passed it, with what static labels are given."""
+"""Labels that are a stream: each is emitted once, when the watermark has passed it, with what static labels are given."""
 
 from __future__ import annotations
 

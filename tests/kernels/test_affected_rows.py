@@ -18,7 +18,7 @@ COLUMNS = pa.schema([("p", pa.int64()), ("o", pa.int64()), ("k", pa.int64()), ("
 
 
 def spec_of(frame: Frame) -> OverSpec:
-    """A call that tells every two frames apart, as no two rows have one value."""
+    """A call that differs on every two frames, as no two rows have one value."""
     return OverSpec(("p",), (OrderColumn("o", nulls_first=False),), ("k",), (OverCall("collect_list", ("v",), frame),))
 
 

@@ -1,4 +1,4 @@
-"""The frame finder against its definition: every row of the segment is asked whether it is in the frame."""
+"""The frame finder against its definition: for every row of the segment it is checked whether it is in the frame."""
 
 from __future__ import annotations
 

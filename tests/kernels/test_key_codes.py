@@ -1,4 +1,4 @@
-"""Keys as integers: codes tell keys apart, hashes depend on nothing but the value."""
+"""Keys as integers: codes distinguish keys, hashes depend on nothing but the value."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_a_hash_is_the_same_in_another_process_and_among_other_keys():
         "import pyarrow as pa; from windowpane.kernels.keys.key_codes import key_hashes;"
         "print(key_hashes([pa.chunked_array([pa.array(['LGA', 'JFK'])])], 2).tolist()[1])"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert key_hashes([pa.chunked_array([pa.array(["JFK"])])], 1).tolist() == [int(told)]
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert key_hashes([pa.chunked_array([pa.array(["JFK"])])], 1).tolist() == [int(printed)]

@@ -83,9 +83,9 @@ def texts(seed: int, distinct: int) -> pa.Table:
     words = [f"{number * 7919:0{length}}" for number, length in enumerate(random.integers(8, 70, distinct).tolist())]
     numbers = random.integers(0, distinct, ROWS)
     short = pa.array(random.integers(0, 10**9, ROWS).astype(str)).cast(pa.binary())
-    letters = pa.array(np.where(random.random(ROWS) < 0.5, "", "ž").tolist())
+    initials = pa.array(np.where(random.random(ROWS) < 0.5, "", "ž").tolist())
     days = pa.array(random.integers(0, 3, ROWS) * 86_400_000_000).cast(pa.timestamp("us", "UTC"))
-    return pa.table({"t": pa.array(words).take(pa.array(numbers)), "short": short, "day": days, "one": letters})
+    return pa.table({"t": pa.array(words).take(pa.array(numbers)), "short": short, "day": days, "one": initials})
 
 
 @pytest.mark.parametrize("seed", SEEDS)

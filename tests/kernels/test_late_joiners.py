@@ -17,7 +17,7 @@ def test_two_late_elements_do_not_save_each_other():
     assert kept((0, 5, LATE), (3, 8, LATE)) == [False, False]
 
 
-def test_a_late_element_joins_what_came_before_it_and_not_what_comes_after():
+def test_a_late_element_joins_earlier_ones_and_not_later_ones():
     assert kept((10, 15, OPEN), (5, 10, LATE)) == [True, True]
     assert kept((5, 10, LATE), (10, 15, OPEN)) == [False, True]
 

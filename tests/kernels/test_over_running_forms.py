@@ -1,4 +1,4 @@
-"""Running calls beside the bound aggregates folded row by row, also where rows go on from the carry columns of the row before."""
+"""Running calls beside the bound aggregates folded row by row, also where rows continue from carry columns of the row before."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_running_values_have_the_bits_of_the_bound_aggregate(given: tuple[str, s
 
 
 def _check_goes_on(window: OverWindow, table: pa.Table, carries: list[pa.Array], expected: list[str], skipped: int) -> None:
-    """Each segment cut off after some rows, whose last is there with its carry columns, goes on as the whole does."""
+    """Each segment cut off after some rows, whose last is kept with its carry columns, continues as the whole does."""
     held = np.ones(table.num_rows, np.bool_)
     for start in (0, 20, 45):
         held[start : start + skipped] = False

@@ -43,7 +43,7 @@ def test_many_overlapping_long_ranges_are_put_together_from_doublings():
     assert FOLD.finish(partials)[1].to_pylist() == [sum(range(last - 3_999, last + 1)) for last in lasts.tolist()]
 
 
-def test_groups_come_out_in_their_order():
+def test_groups_are_emitted_in_their_order():
     partials = fold_groups(FOLD, pa.table({"v": [1, 2, 3, 4]}), np.array([2, 0, 1, 0]))
     assert FOLD.finish(partials)[1].to_pylist() == [6, 3, 1]
 

@@ -48,15 +48,15 @@ def check_width(seed: int) -> None:
     steps = [None if rng.random() < 0.1 else ORDER_TYPES[kind](rng.randint(0, 12)) for _ in range(20)]
     rows: list[Row] = [{"ts": step, "id": number} for number, step in enumerate(steps)]
     placed = {order.position(row): row for row in rows}
-    gone = set(rng.sample(sorted(placed), rng.randint(0, 3)))
-    came = set(rng.sample(sorted(placed), rng.randint(0 if gone else 1, 3)))
-    before = {position: row for position, row in placed.items() if position not in came}
-    after = {position: row for position, row in placed.items() if position not in gone}
+    deleted = set(rng.sample(sorted(placed), rng.randint(0, 3)))
+    inserted = set(rng.sample(sorted(placed), rng.randint(0 if deleted else 1, 3)))
+    before = {position: row for position, row in placed.items() if position not in inserted}
+    after = {position: row for position, row in placed.items() if position not in deleted}
     positions = sorted(after)
     if not positions:
         return
 
-    found = find_affected(Positions(positions), min(gone | came), max(gone | came), [frame], order)
+    found = find_affected(Positions(positions), min(deleted | inserted), max(deleted | inserted), [frame], order)
 
     old, new = seen(before, order, frame), seen(after, order, frame)
     for index, position in enumerate(positions):

@@ -1,4 +1,4 @@
-"""The OVER operator that emits on close: when rows come out, what is kept, what recovery finds."""
+"""The OVER operator that emits on close: when rows are emitted, what is kept, what recovery finds."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Window:
         return {"part": part, "ord": order, "id": self._number, "x": 10 ** (self._number - 1)}
 
 
-def test_what_looks_back_only_comes_out_at_once() -> None:
+def test_what_looks_back_only_is_emitted_at_once() -> None:
     window = Window(total(Frame.rows(preceding(1))), OverCall("row_number"), OverCall("lag", ("x",)))
 
     assert window.rows(("p", 1), ("p", 2), ("q", 2)) == [("p", 1, 1, 1, None), ("p", 2, 11, 2, 1), ("q", 2, 100, 1, None)]
@@ -139,7 +139,7 @@ def test_lead_past_nulls_waits_for_a_value() -> None:
     assert [row["c0"] for row in emitted] == [7, 7]
 
 
-def test_at_the_end_everything_comes_out() -> None:
+def test_at_the_end_everything_is_emitted() -> None:
     window = Window(OverCall("lead", ("x",), offset=2), total(Frame.range_(CURRENT_ROW, following(9))))
     window.rows(("p", 1), ("p", 2), ("q", 2), closed=2)
 
@@ -253,7 +253,7 @@ def test_how_far_rows_trail_the_watermark(calls: list[OverCall], delay: int | No
 
 
 def test_months_are_kept_long_enough() -> None:
-    """A row of Jan 31 is in the frame of Feb 29 and Mar 2 by a month and two days; it may go once that is over for sure."""
+    """A row of Jan 31 is in the frame of Feb 29 and Mar 2 by a month and two days; it may be evicted once that is certain."""
     columns = COLUMNS.set(1, pa.field("ord", pa.timestamp("us")))
     spec = spec_of(total(Frame.range_(preceding(Interval(months=1, days=2)))))
     operator = OverOnClose(spec, columns, output_schema(spec, columns, ["c0"]), KeyedState(MemoryEntries()))

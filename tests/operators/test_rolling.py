@@ -139,7 +139,7 @@ def at(spec: RollingSpec, rows: Rows, labels: Rows) -> Rows:
 
 @pytest.mark.parametrize("seed", seeds(60))
 @pytest.mark.parametrize("emit", ["each", "tick"])
-def test_what_came_out_is_what_labels_of_its_instant_are_given(emit: str, seed: int) -> None:
+def test_what_was_emitted_is_what_labels_of_its_instant_are_given(emit: str, seed: int) -> None:
     """The law that keeps serving and training together."""
     spec, batches = spec_of(emit), stream(seed)
     results = [row for rows in run(spec, batches)[0] for row in rows]

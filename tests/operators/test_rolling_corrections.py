@@ -1,4 +1,4 @@
-"""Ticks that come out again for late rows: what stands is untouched, and with corrections it is as if no row had been late."""
+"""Ticks that are emitted again for late rows: the others are untouched, and with corrections it is as if no row had been late."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_a_late_row_brings_the_ticks_that_it_changes_once_more() -> None:
     ]
 
 
-def test_the_tick_at_which_a_correction_ends_comes_out_too() -> None:
-    """The row of 12 counts at the ticks of 15 and 20; at that of 25 all is as in the last row that stands."""
+def test_the_tick_at_which_a_correction_ends_is_emitted_too() -> None:
+    """The row of 12 counts at the ticks of 15 and 20; at that of 25 all is as in the last row in force."""
     spec = spec_of(True, call("top", max("v"), 10))
     batches: Batches = [(MIN, [("a", number, 1.0) for number in range(0, 60, 4)]), (19, [("a", 12, 9.0)]), (24, []), (29, [])]
     assert run(spec, batches)[0][1:] == [[("a", 4, 1.0, 0), ("a", 14, 9.0, 1)], [("a", 24, 1.0, 1)], []]
 
 
-def test_a_key_of_late_rows_alone_comes_out_as_corrections() -> None:
+def test_a_key_of_late_rows_alone_is_emitted_as_corrections() -> None:
     spec = spec_of(True, call("n", count(), 10))
     batches: Batches = [(39, []), (39, [("a", 27, 1.0)]), (44, [])]
     assert run(spec, batches)[0] == [[], [("a", 29, 1, 1), ("a", 39, 0, 1)], []]

@@ -1,4 +1,4 @@
-"""Compact tables come back as they went, whatever their values and types, and take fewer bytes where values are small."""
+"""Compact tables are read as they were written, whatever their values and types, and take fewer bytes where values are small."""
 
 import pyarrow as pa
 import pytest

@@ -34,7 +34,7 @@ def test_reads_and_what_is_left_are_those_of_a_map(seed: int) -> None:
         assert [below.get(name) for name in expected] == list(expected.values())
 
 
-def test_each_blob_is_written_once_and_what_came_and_went_not_at_all() -> None:
+def test_each_blob_is_written_once_and_what_was_added_and_removed_not_at_all() -> None:
     below = MemoryBlobStore()
     held = HeldWrites(below)
     held.put("rows", b"many")

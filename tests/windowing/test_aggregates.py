@@ -480,7 +480,7 @@ def test_merging_parts_equals_adding_all(law: Law) -> None:
         merged = bound.merge(left, pickled(right))
         assert comparable(bound.get_result(pickled(merged))) == expected
         assert comparable(bound.get_result(merged)) == expected
-        # What stood on the right stays as it was, even when the merged accumulator goes on.
+        # The right accumulator stays as it was, even when the merged one is changed.
         added(bound, bound.merge(bound.create_accumulator(), right), rows)
         assert comparable(bound.get_result(right)) == of_right
 

@@ -1,4 +1,4 @@
-"""Trees of expressions: what stands in them."""
+"""Trees of expressions: what is in them."""
 
 import windowpane as wp
 from windowpane.windowing.expressions import names_in

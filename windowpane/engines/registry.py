@@ -145,7 +145,7 @@ WINDOW_ENGINES: Final[tuple[EngineSpec[Program], ...]] = (
     EngineSpec(
         TriggersEngine,
         refusal=triggers.refusal,
-        reason=lambda program: "the trigger is asked once for windows that are alike, and cuts built-in aggregates",
+        reason=lambda program: "the trigger is called once for windows that are alike, and cuts built-in aggregates",
         state="a segment log by window or shard of keys: what the trigger keeps, and partial aggregates, also of the last pane "
         "where it is taken back",
         combining_refusal=triggers.combining_refusal,

@@ -19,7 +19,7 @@ class Entries(Protocol):
         """Set the value of ``key``."""
 
     def delete(self, key: bytes) -> None:
-        """Remove ``key`` if it is there."""
+        """Remove ``key`` if it exists."""
 
     def scan(self, low: bytes, high: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries with ``low <= key < high`` in order; ``None`` means up to the last."""
@@ -44,7 +44,7 @@ class MemoryEntries:
         self._entries[key] = value
 
     def delete(self, key: bytes) -> None:
-        """Remove ``key`` if it is there."""
+        """Remove ``key`` if it exists."""
         self._entries.pop(key, None)
 
     def scan(self, low: bytes, high: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:

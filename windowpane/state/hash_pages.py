@@ -123,7 +123,7 @@ class HashPages:
         return self._pages[position].rows if self._pages else 0
 
     def steps(self, hashes: Unsigned, now: int, most: int) -> Iterator[tuple[Sequence[int], Integers, bool]]:
-        """Yield what is worked on together: pages, the numbers of the hashes that belong there, and whether pages are neighbours.
+        """Yield pages that are worked on together, the numbers of the hashes that belong there, and whether they are neighbours.
 
         Pages are those of the hashes and those that are due: all pages, as a run of neighbours, if there are many hashes.
 

@@ -95,7 +95,7 @@ class HeldWrites:
         self._held[key] = None
 
     def write(self) -> None:
-        """Write what is held."""
+        """Write the held blobs."""
         for key, blob in self._held.items():
             if blob is None:
                 self._store.remove(key)

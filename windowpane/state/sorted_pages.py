@@ -242,7 +242,7 @@ def _lower(fence: bytes, high: bytes | None) -> bytes:
     return fence if high is None or fence < high else high
 
 
-# --- what is buffered ----------------------------------------------------------------------------------
+# --- buffered changes ----------------------------------------------------------------------------------
 
 
 class _Changes:

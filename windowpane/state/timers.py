@@ -1,7 +1,7 @@
 """Timer queues: timers by time, over ordered entries.
 
 Entry layout: ``time (order-preserving) | key | window -> empty``. An entry is its timer, so a timer is unique per (key, window,
-time), setting it twice is setting it once, and what is due is a prefix of the map. Who may mutate: the timer service of the
+time), setting it twice is setting it once, and the due timers are a prefix of the map. Who may mutate: the timer service of the
 bucket. Recovery needs no more than the entries.
 """
 

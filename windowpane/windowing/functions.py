@@ -1,4 +1,4 @@
-"""Window functions: what a firing window's contents are turned into.
+"""Window functions: they turn a firing window's contents into results.
 
 Incremental functions (reduce, aggregate, fold) keep one accumulator a window; full functions (apply, process) see every
 element. The two combine: the accumulator's result is handed to the full function, together with the window. Source of the

@@ -55,7 +55,7 @@ def common_refusal(
     if program.spec.panes != NO_PANES and not shows_panes:
         return "panes are numbered one firing after the other"
     if program.spec.panes.retracts and program.arrow is not None:
-        return "what a function gave is not kept, and it may give something else when it is asked again"
+        return "the result of a function is not kept, and may be another one when it is called again"
     if program.spec.panes != NO_PANES and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys does not say which pane a row is from"
     if program.arrow is not None and not runs_user_code:

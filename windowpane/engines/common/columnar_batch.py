@@ -129,7 +129,7 @@ class ColumnarBatch(ABC):
         self.on_watermark(before)
 
     def _advance_processing_time(self, time: int) -> None:
-        if time >= self.now:  # a clock that was set back fires nothing: what is set for the instant that it was has to wait
+        if time >= self.now:  # a clock that was set back fires nothing: timers of the instant that it was have to wait
             before, self.now = self.now, time
             self.on_processing_time(before)
 

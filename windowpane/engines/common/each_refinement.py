@@ -1,4 +1,4 @@
-"""Refinements one by one: windows that have fired fire again for each late row, with what they hold of its key by then."""
+"""Refinements one by one: windows that have fired fire again for each late row, with their contents of its key by then."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class KeptKeys:
         self._runs = kept
 
     def with_hashes(self, asked: Unsigned) -> Iterator[tuple[Integers, Integers, pa.Table]]:
-        """Yield by run what has one of some hashes: the numbers of these hashes, times, and keys.
+        """Yield by run the rows that have one of some hashes: the numbers of these hashes, times, and keys.
 
         Args:
             asked: hashes in order, none of them twice.
@@ -106,7 +106,7 @@ class KeptKeys:
             self._runs.append(self._written(hashes, times, keys))
 
     def commit(self, forgotten: int) -> None:
-        """Merge runs of one size, without what is forgotten, and write the indexes."""
+        """Merge runs of one size, without forgotten rows, and write the indexes."""
         while len(newest := self._newest_of_one_size()) >= RUNS.value:
             merged = self._merged(newest, forgotten)
             for run in newest:

@@ -9,7 +9,7 @@ The rule: two rows of a key are *near* if their times differ by less than ``with
 - *last*: rows of a key that are near belong to one run, as in a session window. Of each run the newest row stays; of those of
   one time that which arrived last. The output is the changelog of these rows.
 
-State holds what a row above the horizon can still be near to. So when it is forgotten changes no result.
+State holds the rows that a row above the horizon can still be near to. So when others are forgotten changes no result.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class _AsOfBatch(PagedBatch):
         return pages.read(np.concatenate([first, self.landing(side, arrived)]))
 
     def _read_anchors(self, tables: Sequence[pa.Table], until: int) -> pa.Table:
-        """Return the anchors of the keys of rows up to a time; what is no anchor any more is left out."""
+        """Return the anchors of the keys of rows up to a time; those that are too old are left out."""
         pages = self._anchors.pages
         wanted = [np.array(pages.due(self._since(self.watermark)), np.int64)]
         for table in tables:
@@ -146,7 +146,7 @@ class _AsOfBatch(PagedBatch):
         return PageSummary(int(np.partition(ends, len(ends) // 2)[len(ends) // 2]), page.num_rows)
 
     def _matched_until(self, late: int) -> int:
-        """Return the time of the last version that may decide what is final at ``late``, or what is shown of other rows."""
+        """Return the time of the last version that may match rows that are final at ``late``, or that are shown before."""
         if self.program.updates:
             return MAX if late == MAX else _ANY_TIME
         if self._match.direction == "backward" or late in (MIN, MAX):
@@ -177,7 +177,7 @@ class _AsOfBatch(PagedBatch):
         return super().arriving(side, versions_among(table))
 
     def late(self, side: Side, table: pa.Table, is_late: Mask) -> pa.Table:
-        """Report late rows; a late version that is not older than what is held of its key is taken, for left rows to come."""
+        """Report late rows; a late version that is not older than those held of its key is taken, for left rows to come."""
         if side == "left" or self._match.direction != "backward":
             rows = table.filter(pa.array(is_late))
             self.report_late(side, rows, dropped=pa.repeat(True, rows.num_rows))

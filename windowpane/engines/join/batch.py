@@ -1,4 +1,4 @@
-"""One batch of a bucket of a join: the order of things, late rows, and what is held of each side.
+"""One batch of a bucket of a join: the order of things, late rows, and the held rows of each side.
 
 State, by name in the bucket's blob store: ``header``, and the rows that are held of each side, with TIME and what the kind of
 join keeps beside a row: whole, as one Arrow table ``left`` and one ``right`` in order of arrival (this module), or in pages
@@ -143,7 +143,7 @@ class JoinBatch(ABC):
         self.rows = {side: self._held(side) for side in SIDES}
 
     def write_held(self) -> Held:
-        """Write what is held now, as far as it changed."""
+        """Write the held rows, as far as they changed."""
         size = 0
         for side in SIDES:
             table = self.rows[side].table

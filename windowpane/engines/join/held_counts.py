@@ -31,7 +31,7 @@ class HeldCounts:
     """Rows of each side, by the place they go with."""
 
     def __init__(self, store: BlobStore) -> None:
-        """Read what is stored."""
+        """Read the stored counts."""
         self._store = store
         blob = store.get(_KEY)
         held = {} if blob is None else json.loads(unframe(_KIND, _VERSION, blob))
@@ -47,7 +47,7 @@ class HeldCounts:
         self._rows = {place: rows for place, rows in self._rows.items() if place in kept}
 
     def written(self) -> Sides:
-        """Write what is held, and return it of all places together."""
+        """Write the counts, and return those of all places together."""
         total = sum((+rows for rows in self._rows.values()), Sides())
         if total:
             held = {str(place): dict(+rows) for place, rows in self._rows.items()}

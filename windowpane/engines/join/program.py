@@ -79,7 +79,7 @@ class JoinProgram:
         how: which rows are emitted beside pairs.
         left: the left side.
         right: the right side.
-        condition: what a pair has to fulfil besides, ``None`` for nothing.
+        condition: a further condition on pairs, ``None`` for none.
         null_safe: whether NULL in a key equals NULL; else it matches nothing.
         allowed_lateness: how long in microseconds rows behind the watermark are waited for.
         time_of: which event time a pair has.

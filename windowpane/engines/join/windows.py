@@ -2,8 +2,8 @@
 
 So a window join has the windows, the lateness, the merging of sessions and the state of any other window program, and the engine
 that such a program has. Rows carry the columns of both sides, those of the other side NULL. Where rows may come late, each firing
-takes back what the one before it gave, and what is the same in both stays: on slices what it gave follows from rows of earlier
-batches, whose numbers rows keep; sessions, which merge, keep it (panes of the row engine).
+corrects the one before it, and results that are the same in both stay: on slices the earlier results follow from rows of earlier
+batches, whose numbers rows keep; sessions, which merge, keep their results (panes of the row engine).
 
 Source of the rules: Flink's join of windows, whose sessions are those of both sides together.
 """

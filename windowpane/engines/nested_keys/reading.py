@@ -1,7 +1,7 @@
 """Bytes -> keys: ``decode_key`` of whole columns whose type is known.
 
 All rows are read up to the same place of the type, then all go on with what follows there. Bytes that are not what ``writing``
-makes for the type are left to ``decode_key``, row by row: it knows every value, and says what is wrong.
+makes for the type are left to ``decode_key``, row by row: it knows every value, and raises the error for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Read = tuple[Any, Integers]
 
 
 class _UnlikeError(Exception):
-    """Bytes that are not what is written for their type."""
+    """Bytes that are no encoding of their type."""
 
 
 def decoded_keys(encoded: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -18,7 +18,7 @@ _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)
 
 
 class Arrivals:
-    """Takes in the rows of one batch of one bucket; counts what is late and what cannot be."""
+    """Takes in the rows of one batch of one bucket; counts late rows and impossible changes."""
 
     def __init__(self, program: OverProgram) -> None:
         """Take in rows for ``program``."""

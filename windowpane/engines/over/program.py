@@ -50,7 +50,7 @@ class Inconsistent(Enum):
 
     ERROR = "error"
     WARN = "warn"
-    """It is counted. The newest row counts, and a delete of an absent row is passed over."""
+    """It is counted. The newest row counts, and a delete of an absent row is ignored."""
 
 
 @dataclass(frozen=True)

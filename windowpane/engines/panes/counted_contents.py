@@ -1,12 +1,12 @@
 """What panes hold under a count trigger, and what its firings see.
 
-Elements of one pane, after what it held::
+Elements of one pane, after its contents before the batch::
 
     held      batch
     x x x |   x x F x x x x F x x         F: the count is reached, the trigger fires (here at every 5 elements)
     piece 0-------|piece 1--|piece 2
 
-Row layout of what is kept, besides the key columns and the segment: the partials of a pane and the ``COUNT`` since its last
+Row layout of the contents, besides the key columns and the segment: the partials of a pane and the ``COUNT`` since its last
 firing. Where an evictor needs more than that, see ``counted_evictions``.
 """
 
@@ -123,7 +123,7 @@ class FoldedPartials(CountedContents):
         return _Pieces(partials, sorted_.groups[ends], sorted_.order[ends], places[ends] == every - 1, turns[ends] == 0, counts)
 
     def _atoms(self, touched: TouchedPanes, pieces: _Pieces) -> tuple[pa.Table, Integers, Integers]:
-        """Return what was held and the pieces, by pane and in order; the pane of each; and the place of each piece."""
+        """Return the contents before and the pieces, by pane and in order; the pane of each; and the place of each piece."""
         names = list(self._fold.columns)
         held = [] if touched.held is None else [touched.held.select(names)]
         panes = np.concatenate([touched.held_panes, pieces.panes])

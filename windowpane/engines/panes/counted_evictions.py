@@ -1,6 +1,6 @@
 """The contents of panes under a count trigger with an evictor, and which of them its firings see.
 
-Row layout of what is kept, besides the key columns and the segment, in arrival order within a pane: ``EvictedElements`` the
+Row layout of the contents, besides the key columns and the segment, in arrival order within a pane: ``EvictedElements`` the
 columns of each element; ``EvictedPieces``, where the evictor counts, too, the partials of runs of elements that every firing
 sees together, and their number in ``ROWS``. ``FRESH`` marks those after the last firing, so that their number is the count::
 
@@ -63,7 +63,7 @@ class EvictedElements(CountedContents):
         return self._survivors.fold(self._fold, rows, times, firings)
 
     def _sequence(self, touched: TouchedPanes) -> tuple[Grouped, pa.Table]:
-        """Return what was held and the elements, by pane and in order."""
+        """Return the elements held before and the new ones, by pane and in order."""
         columns = self._columns or [TIME]
         new = timed(self._program, touched.elements.columns(columns))
         new = new.append_column(FRESH, pa.array(np.ones(new.num_rows, bool)))
@@ -156,7 +156,7 @@ class EvictedPieces(CountedContents):
         return _Atoms(partials, by_pane.groups[firsts], lasts - firsts + 1, is_fresh, by_pane.order[lasts])
 
     def _whole_pieces(self, kept: Integers, panes: Integers, starts: Integers) -> Ranges:
-        """Return the ranges of atoms that are one piece, of those kept; what is kept of a pane begins with a piece."""
+        """Return the ranges of atoms that are one piece, of those kept; the kept atoms of a pane begin with a piece."""
         from_begin = starts[kept] - starts[kept[run_starts(panes[kept])]]
         firsts = np.flatnonzero(from_begin % self._length == 0)
         lasts = np.append(firsts[1:], len(kept))[: len(firsts)] - 1

@@ -2,7 +2,7 @@
 
 For count windows (tumbling and sliding), and count triggers on global windows and windows of fixed size, purging or not, with
 or without an evictor: built-in aggregates only. Every boundary inside a batch fires, as element by element. A running count
-for each key and window cuts the batch into pieces that end at the boundaries; what a firing sees is a range of pieces.
+for each key and window cuts the batch into pieces that end at the boundaries; a firing sees a range of pieces.
 
 State: ``header``; a pane store (see there) whose rows are, without an evictor, the partials and the count of each key and
 window (``counted_contents``), and with one the elements it has left or pieces of them (``counted_evictions``); for staggered

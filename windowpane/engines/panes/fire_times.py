@@ -92,7 +92,7 @@ class FireTimes:
         self._note_due(end, min(self._due.get(end, MAX), int(fire_times.min())))
 
     def advance(self, end: int, last: int, now: int, is_ending: bool) -> Pending | None:
-        """Return what fires early in a window up to ``now``, ``None`` for nothing, and leave what is pending then.
+        """Return the panes that fire early in a window up to ``now``, ``None`` for none, and keep the pending times after it.
 
         Args:
             end: the end of the window.

@@ -175,7 +175,7 @@ class _Batch(ColumnarBatch):
         return self.is_late(window) and not never
 
     def _fire_due(self, before: int, now: int, fired_under: int) -> None:
-        """Fire what is due up to ``now``, earliest first."""
+        """Fire the panes that are due up to ``now``, earliest first."""
         ends = {*self._contents.ends(), *([] if self._fire_times is None else self._fire_times.ends())}
         due = [firing for end in sorted(ends) for firing in self._due(end, before, now)]
         for firing in sorted(due, key=lambda firing: (firing.time, self._bounds(firing.end))):
@@ -185,7 +185,7 @@ class _Batch(ColumnarBatch):
         return getattr(self._windows.window(end), "start", end), end
 
     def _due(self, end: int, before: int, now: int) -> Iterator[_Firing]:
-        """Yield the firings of one window; afterwards its contents are what they leave."""
+        """Yield the firings of one window; its contents are then those that the firings leave."""
         last = self._windows.window(end).max_timestamp
         is_ending = self._rule.at_end and last <= now and (before < last or not self._rule.by_event_time)
         pending = None if self._fire_times is None else self._fire_times.advance(end, last, now, is_ending)
@@ -264,7 +264,7 @@ class _Batch(ColumnarBatch):
         return None if panes is None else panes.results
 
     def _refine(self, end: int, window: Window, rows: pa.Table) -> None:
-        """Fire again for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
+        """Fire again for late rows: their contents if the trigger purges, else all contents of the touched keys."""
         if self._refines_each:
             if not self._purges:
                 self._contents.append(end, rows)

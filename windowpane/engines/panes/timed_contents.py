@@ -207,7 +207,7 @@ class _EvictedPanes:
             return self.results  # what one firing evicts, the last one would
         lasts = self._firings.lasts
         added = np.bincount(self._keys[self._places >= len(self._places) - count], minlength=len(lasts))
-        previous = np.where(added > 1, lasts - 1, NEVER)  # what was held had been through a firing
+        previous = np.where(added > 1, lasts - 1, NEVER)  # a firing has seen the elements held before
         return self._with_keys(self._survivors.fold_before_eviction(self._fold, self._rows, self._times, self._firings, previous))
 
     def _with_keys(self, partials: pa.Table) -> pa.Table:

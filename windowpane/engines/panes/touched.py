@@ -1,4 +1,4 @@
-"""The panes that a batch touches: what they held, the elements they get, and one code for each."""
+"""The panes that a batch touches: their contents before, the elements they get, and one code for each."""
 
 from __future__ import annotations
 

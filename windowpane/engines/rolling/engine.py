@@ -252,7 +252,7 @@ class _Batch:
     # Keys and their pieces.
 
     def _step(self, positions: Sequence[int], arrived: _Arrived | None, numbers: Integers, is_run: bool) -> None:
-        """Run the batch for the keys of some pages and some keys that arrived, and write what is held then."""
+        """Run the batch for the keys of some pages and some keys that arrived, and write their state after it."""
         self._pages.prefetch(positions)
         pages = [page for position in positions if (page := self._pages.read(position)) is not None]
         held = of_held_table(pa.concat_tables(pages).combine_chunks()) if pages else None

@@ -96,7 +96,7 @@ def _merged_order(owners: Integers, times: Integers, held: int) -> Integers:
 
 @dataclass
 class Keys:
-    """Keys and what is known of each.
+    """Keys and the state of each.
 
     Args:
         hashes: a hash of each.

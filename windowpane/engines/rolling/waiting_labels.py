@@ -121,7 +121,7 @@ class _Batch:
         return key_hashes(keys, rows.num_rows)
 
     def _step(self, positions: Sequence[int], rows: pa.Table | None, numbers: Integers, is_run: bool) -> None:
-        """Answer the labels that are due in some pages, and write what is held then."""
+        """Answer the labels that are due in some pages, and write those that wait then."""
         self._pages.prefetch(positions)
         tables = [page for position in positions if (page := self._pages.read(position)) is not None]
         if rows is not None and len(numbers):

@@ -161,7 +161,7 @@ class SessionOperator(GroupedOperator):
             session.held.reload()
 
     def _settled(self, session: _Session, elements: Elements) -> TriggerResult:
-        """Write what a session holds, and set the timers of the window that it is now; return what its trigger answers."""
+        """Write the contents of a session, and set the timers of its present window; return the answer of its trigger."""
         assert session.held is not None, "an element was added"
         session.held.store()
         window, value = session.window, elements.values[session.last]

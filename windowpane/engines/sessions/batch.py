@@ -1,4 +1,4 @@
-"""One batch of one bucket of sessions: which pages it reads, and what they hold after it.
+"""One batch of one bucket of sessions: which pages it reads, and their sessions after it.
 
 State, by name: ``header``, and pages ``p`` of open sessions by a hash of their key. A batch reads and writes the pages of its
 keys, and those to which the clock makes something happen; one that would touch every page replaces them all at once. Who may

@@ -1,4 +1,4 @@
-"""Evictors on sessions: a session keeps its elements, and what it fires with is what an evictor leaves of them.
+"""Evictors on sessions: a session keeps its elements, and fires with those that an evictor leaves.
 
 What is evicted at a firing leaves the session where a later one could see it: where late rows may fire the session again, and its
 trigger does not purge.
@@ -75,7 +75,7 @@ class Evictions:
         times, firings = rows[TIME].fill_null(MIN).to_numpy(), Firings(lists.offsets[:-1], lists.offsets[1:] - 1)
         if self._survivors is None:
             partials = fold_groups(self.results_fold, rows, lists.numbers)
-            self._kept.kept(times, firings)  # the evictor goes over them afterwards, which may be refused
+            self._kept.kept(times, firings)  # the evictor reads them afterwards, and may refuse them
         else:
             partials = self._survivors.fold(self.results_fold, rows, times, firings)
         return pa.table({name: sessions[name] for name in self._groups} | {n: partials[n] for n in self.results_fold.columns})

@@ -320,7 +320,7 @@ class _Batch(ColumnarBatch):
         return self._merge(slices) if slices else None
 
     def _refined(self, window: TimeWindow, late: list[pa.Table]) -> pa.Table:
-        """Return what fires for late rows: what is new if the trigger purges, else the whole contents of the touched keys."""
+        """Return the contents that fire for late rows: new ones if the trigger purges, else all of the touched keys."""
         groups = self._engine.groups
         earlier = [] if self._purges else self._slices_between(window.start, window.end)
         marked = [_marked(table, True) for table in late] + [_marked(table, False) for table in earlier]

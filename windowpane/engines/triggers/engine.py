@@ -119,7 +119,7 @@ def refusal(program: Program) -> str | None:
 def combining_refusal(program: Program) -> str | None:
     """Return why the engine must see each row, or its windows are not known outside its bucket; ``None`` if neither."""
     if not fires_by_clocks_alone(program.spec):
-        return "the trigger is asked row by row"
+        return "the trigger is called row by row"
     return slicing_refusal(program.spec)
 
 
@@ -155,7 +155,7 @@ class _Cut(NamedTuple):
         panes: the pane of each.
         begins: the atom at which the contents begin that a firing at each would show.
         bits: what happens behind each.
-        elements: the last element of each; -1 for what was held.
+        elements: the last element of each; -1 for contents before the batch.
     """
 
     atoms: pa.Table
@@ -191,7 +191,7 @@ class _Batch(ColumnarBatch):
         self._advance(event_time=False, fired_under=self.watermark)
 
     def _advance(self, event_time: bool, fired_under: int) -> None:
-        """Fire what a clock makes due."""
+        """Fire the timers that a clock makes due."""
         clock = self.watermark if event_time else self.now
         segments = self._due.segments(clock, event_time)
         if self._windows.is_global and segments:
@@ -395,7 +395,7 @@ class _Batch(ColumnarBatch):
         return _Panes(held.select([*self._keys, SEGMENT]), standings, held[FILLED].to_numpy(), partials, shown)
 
     def _met(self, touched: TouchedPanes) -> _Panes:
-        """Return the panes by their codes, with what they held before the batch: nothing where they are new."""
+        """Return the panes by their codes, with their contents before the batch: none where they are new."""
         count = touched.count
         if touched.held is None:
             nothing = self._nothing(touched.elements, count)
@@ -502,6 +502,6 @@ def _latest(times: Integers, panes: Integers) -> Integers:
 
 def _forgotten(shown: Shown, over: Mask) -> Shown:
     """Return what panes have emitted, with nothing for those that are over."""
-    over_panes = np.flatnonzero(over)
-    numbers = shown.numbers.replaced(over_panes, PaneNumbers.none(len(over_panes)))
+    closed = np.flatnonzero(over)
+    numbers = shown.numbers.replaced(closed, PaneNumbers.none(len(closed)))
     return Shown(numbers, np.where(over, NONE, shown.kinds), shown.partials)

@@ -242,7 +242,7 @@ class SessionWalk:
     # Clocks.
 
     def advance(self, sessions: Sequence[Session], event_time: bool) -> None:
-        """Fire what a clock has made due of sessions, earliest first."""
+        """Fire the timers of sessions that a clock has made due, earliest first."""
         due = list[tuple[int, int, int, int, Session, int]]()
         for session in sessions:
             advance = self._standings.advanced(session.standing, session.window, event_time)

@@ -37,7 +37,7 @@ class JoinedWindows:
         left: the columns of left rows, by their names there; ``right`` likewise.
         passed: the columns of the result, of both sides.
         null_safe: whether NULL in a key equals NULL; else it matches nothing.
-        condition: what a pair has to fulfil besides, ``None`` for nothing.
+        condition: a further condition on pairs, ``None`` for none.
     """
 
     how: How

@@ -1,7 +1,7 @@
 """Late joiners: which elements that are late by themselves a live session takes, in order of arrival.
 
 An element whose own session would be over is kept if it touches a session that lives when it arrives, and dropped else; so two
-late elements do not save each other, and one that arrives before what it would have touched is dropped. Only intervals of
+late elements do not save each other, and one that arrives before those it would have touched is dropped. Only intervals of
 islands that hold both kinds are considered here: in others all are kept, or none. Source of the rule: Flink's WindowOperator,
 which merges first and then checks whether the merged window is late.
 """

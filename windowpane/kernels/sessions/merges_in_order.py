@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 
 def merges_in_order(islands: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the place, start and end of each interval that changes a window there was, with what they become together.
+    """Yield the place, start and end of each interval that changes an existing window, with the window they become together.
 
     Args:
         islands: the island of each interval; those of different islands never touch.

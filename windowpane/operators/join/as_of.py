@@ -65,12 +65,12 @@ class AsOfJoinOperator:
         self._touched: dict[bytes, Any] = {}
 
     def advance(self, watermark: int) -> Iterator[Joined]:
-        """Yield what is final under a watermark, of the keys that are to be looked at by now."""
+        """Yield the results that are final under a watermark, of the keys that are to be looked at by now."""
         while self._rows.turn_to_next(watermark):
             yield from self.settle(watermark)
 
     def settle(self, watermark: int) -> Iterator[Joined]:
-        """Yield what is final of the current key, and drop what is no longer needed."""
+        """Yield the final results of the current key, and drop rows that are no longer needed."""
         versions, waits = self._rows.read(_VERSIONS), []
         for left in self._rows.read(_LEFT):
             before, after = self._before(left.time, versions), self._after(left.time, versions)
@@ -105,7 +105,7 @@ class AsOfJoinOperator:
         return iter(())
 
     def finish(self, watermark: int) -> Iterator[Joined]:
-        """Yield what is final when the rows of a batch are taken."""
+        """Yield the results that are final when the rows of a batch are taken."""
         for key_bytes, key in self._touched.items():
             self._rows.turn_to(key, key_bytes)
             yield from self.settle(watermark)

@@ -42,7 +42,7 @@ class Joined(NamedTuple):
         left: its left row, ``None`` if it is a right row without a match.
         right: its right row, ``None`` if it is a left row by itself.
         time: its event time.
-        change: what it does to the results, where they are a changelog.
+        change: the kind of change, where results are a changelog.
     """
 
     left: Row | None

@@ -59,11 +59,11 @@ class IntervalJoinOperator:
                 self._rows.write(name, [each for each in held if each.final > watermark])
 
     def finish(self, watermark: int) -> Iterator[Joined]:
-        """Yield what is final when the rows of a batch are taken."""
+        """Yield the results that are final when the rows of a batch are taken."""
         return self.advance(watermark)
 
     def take(self, arrival: Arrival) -> Iterator[Joined]:
-        """Take a row of the current key and yield what it makes with the rows that are held."""
+        """Take a row of the current key and yield its results with the rows that are held."""
         own, other = (_LEFT, _RIGHT) if arrival.is_left else (_RIGHT, _LEFT)
         new = self._held(arrival)
         held = self._rows.read(other)

@@ -57,7 +57,7 @@ class RollingOperator:
         self.forgotten = 0
 
     def advance(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield what is emitted because the watermark is now ``watermark``, in order of time."""
+        """Yield the results that are due now that the watermark is ``watermark``, in order of time."""
         if watermark == MIN:
             return
         emit = self._spec.emit
@@ -88,7 +88,7 @@ class RollingOperator:
         self._fresh.clear()
 
     def finish(self, watermark: int) -> Iterator[RollingRow]:
-        """Yield what is emitted because of the rows that were taken since the last time."""
+        """Yield the results of the rows that were taken since the last time."""
         for key_bytes, (key, fresh) in self._fresh.items():
             self._state.set_current_key(key, key_bytes)
             if self._spec.emit is RollingEmit.EACH:

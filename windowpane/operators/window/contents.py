@@ -1,4 +1,4 @@
-"""Window contents: what is kept of the elements of a window, and what the function is handed when it fires.
+"""Window contents: how the elements of a window are kept, and what the function reads when it fires.
 
 Three ways, one interface: folded into an accumulator, kept as a list, or kept as a list that an evictor reads at each
 firing. Contents are stored under a state window, so that merged sessions need not move them.
@@ -35,7 +35,7 @@ class Contents(Protocol):
         """Return what the function is to see of a window without elements."""
 
     def evict(self, state_window: Window, window: Window) -> None:
-        """Do to what is kept what ``fire`` does, without showing it to anyone."""
+        """Change the contents as ``fire`` does, without calling the function."""
 
     def is_empty(self, state_window: Window) -> bool:
         """Return whether nothing is kept."""

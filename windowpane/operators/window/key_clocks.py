@@ -51,7 +51,7 @@ class KeyTimerService(TimerService):
         return [KeyClock(key, bytes_, add_clamped(time, -self._delay - 1)) for bytes_, (key, time) in noted.items()]
 
     def advance_watermark(self, watermark: int, on_timer: OnTimer) -> None:
-        """Move the clock of the current key forward and fire what is due of it."""
+        """Advance the clock of the current key and fire its due timers."""
         if watermark > self.watermark:
             self._state.put(None, CLOCK, watermark)
             super().advance_watermark(watermark, on_timer)

@@ -56,7 +56,7 @@ class MergingWindowSet:
         self._mapping.pop(window, None)
 
     def add(self, window: Window, on_merge: Callable[[Merge], None]) -> Window:
-        """Add a window, merge what has to be merged, and return the window the new one is now part of."""
+        """Add a window, merge those that it touches, and return the window the new one is now part of."""
         if window in self._mapping:
             return window
         result, joined = window, False

@@ -252,7 +252,7 @@ class WindowOperator:
         self._collector.side_output(tag, self._state.current_key, window, value)
 
     def _evict_held_back(self, window: Window, state_window: Window) -> None:
-        """Evict what a refinement that is held back would have evicted by now, where a later one sees what it leaves."""
+        """Evict the elements that a refinement which is held back would have evicted by now, where a later one sees the rest."""
         spec = self.spec
         if (
             spec.evicts_after
@@ -287,12 +287,12 @@ class WindowOperator:
     # Clocks and timers.
 
     def advance_watermark(self, watermark: int) -> None:
-        """Move the watermark to ``watermark`` microseconds and fire what is due."""
+        """Advance the watermark to ``watermark`` microseconds and fire due timers."""
         self._clockwork.restart(watermark)
         self.timers.advance_watermark(watermark, lambda timer: self._on_timer(timer, event_time=True))
 
     def advance_processing_time(self, time: int) -> None:
-        """Move the clock to ``time`` microseconds and fire what is due."""
+        """Move the clock to ``time`` microseconds and fire due timers."""
         self._clockwork.restart(time)
         self.timers.advance_processing_time(time, lambda timer: self._on_timer(timer, event_time=False))
 

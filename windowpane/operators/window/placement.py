@@ -72,7 +72,7 @@ class MergingPlacement:
         self._windows = MergingWindowSet(self._assigner, self._state.get(None, MERGING_WINDOW_SET) or {})
 
     def place(self, window: Window) -> Window:
-        """Add the window to the set, merging what has to be merged."""
+        """Add the window to the set, merging those that it touches."""
         return self._windows.add(window, self._on_merge)
 
     def state_window(self, window: Window) -> Window | None:

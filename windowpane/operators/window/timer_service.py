@@ -1,6 +1,6 @@
 """The timer service: two clocks, and timers of both kinds by key and window.
 
-A clock that advances fires what is due, earliest first, timers registered meanwhile that are already due included; callbacks
+A clock that advances fires due timers, earliest first, timers registered meanwhile that are already due included; callbacks
 see the new time. Source of the rules: Flink's InternalTimerServiceImpl.
 """
 
@@ -82,7 +82,7 @@ class TimerService:
         self.forwarded_watermark = watermark
 
     def advance_processing_time(self, time: int, on_timer: OnTimer) -> None:
-        """Move the clock and fire what is due. Unlike a watermark, a clock that is set back stays set back."""
+        """Move the clock and fire due timers. Unlike a watermark, a clock that is set back stays set back."""
         self.processing_time = time
         while (timer := self.processing_time_queue.poll(time)) is not None:
             on_timer(timer)

@@ -40,7 +40,7 @@ class UserCode:
         """End it.
 
         Raises:
-            UserFunctionError: it raised what is not an error of windowpane's.
+            UserFunctionError: it raised an error that is not one of windowpane's.
         """
         if isinstance(error, Exception) and not isinstance(error, WindowpaneError):
             raise UserFunctionError(self._part, self._state.current_key, self._window, error) from error

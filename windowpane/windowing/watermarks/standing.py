@@ -1,4 +1,4 @@
-"""Standing: what is known of a stream after a batch, and the watermark that it makes for the next one.
+"""Standing: the knowledge of a stream after a batch, and the watermark that it makes for the next one.
 
 Rules, for a watermark that windowpane makes itself (Spark makes the others):
 
