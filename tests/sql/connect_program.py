@@ -1,4 +1,4 @@
-"""``python -m tests.sql.connect_program ADDRESS FOLDER``: sessions on Spark Connect; prints what came out as a line of JSON."""
+"""``python -m tests.sql.connect_program ADDRESS FOLDER``: sessions on Spark Connect; prints the results as a line of JSON."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def _called(random: random.Random, tokens: list[str]) -> None:
         tokens[random.choice(places)] = random.choice(FUNCTIONS)
 
 
-def _operated(random: random.Random, tokens: list[str]) -> None:
+def _with_other_operator(random: random.Random, tokens: list[str]) -> None:
     """Put another operator, or an operator and a value."""
     places = [index for index, token in enumerate(tokens) if token.upper() in OPERATORS]
     if places and random.random() < 0.6:
@@ -322,7 +322,7 @@ def _followed(random: random.Random, tokens: list[str]) -> None:
 
 MUTATORS: tuple[Mutator, ...] = (
     _dropped, _doubled, _swapped, _foreign, _valued, _valued, _any_valued, _typed, _typed, _cut, _spliced,
-    _called, _called, _operated, _as_view, _as_view, _repeated, _followed,
+    _called, _called, _with_other_operator, _as_view, _as_view, _repeated, _followed,
 )  # fmt: skip
 
 

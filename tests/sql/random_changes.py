@@ -64,12 +64,12 @@ class Changes:
         if what < 0.05:
             known.clear()
             return f"DELETE FROM {table}"
-        gone = self._rng.choice(known)
+        deleted = self._rng.choice(known)
         if what < 0.15:
-            self._keys[table] = [key for key in known if key < gone]
-            return f"DELETE FROM {table} WHERE id >= {gone}"
-        known.remove(gone)
-        return f"DELETE FROM {table} WHERE id = {gone}"
+            self._keys[table] = [key for key in known if key < deleted]
+            return f"DELETE FROM {table} WHERE id >= {deleted}"
+        known.remove(deleted)
+        return f"DELETE FROM {table} WHERE id = {deleted}"
 
     def _update(self, table: str) -> str:
         columns, key = TABLES[table], "k" if table == "f" else "g"

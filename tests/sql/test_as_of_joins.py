@@ -1,4 +1,4 @@
-"""ASOF joins equal DuckDB's on the final tables after every flush, and come out once on window close."""
+"""ASOF joins equal DuckDB's on the final tables after every flush, and are emitted once on window close."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_rows_come_out_once_when_both_watermarks_have_passed() -> None:
         """)
         assert session.query("SELECT v, p FROM latest ORDER BY v").rows() == [(1, 160), (2, None), (3, None), (4, 200)]
         assert session.query("SELECT v, p FROM before ORDER BY v").rows() == [(1, 100), (4, 200)]
-        # A late price changes nothing that came out; the next row finds the newest.
+        # A late price changes no emitted row; the next row finds the newest.
         session.run("INSERT INTO r VALUES (1, '2024-01-01 00:00:12', 999), (1, '2024-01-01 00:02:00', 500); FLUSH")
         session.run("INSERT INTO l VALUES (1, '2024-01-01 00:02:00', 6); FLUSH")
         assert session.query("SELECT v, p FROM latest ORDER BY v").rows() == [(1, 160), (2, None), (3, None), (4, 200), (5, 400)]

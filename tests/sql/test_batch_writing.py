@@ -44,16 +44,16 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def told(exchange: BatchExchange) -> Progress:
+def published(exchange: BatchExchange) -> Progress:
     """Return what the tasks of the batch read."""
     (file,) = exchange._folder.glob("[!.]*/told")
     return Progress.of(file.read_text())
 
 
 def run(writer: LogWriter | ServerWriter, number: int, *reports: Any) -> Progress:
-    """Run a batch whose tasks report something; return what they are told."""
+    """Run a batch whose tasks report something; return what its tasks read."""
     writer.begin(number, Spark())
-    begun = told(writer.exchange)
+    begun = published(writer.exchange)
     task = pickle.loads(pickle.dumps(writer.exchange))
     for place, report in enumerate(reports):
         task.report("of an attempt that failed", place)

@@ -47,7 +47,7 @@ def opened(path: str, clock: Hand) -> Session:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_views_show_what_their_query_does_at_the_time_of_each_flush(seed: int, tmp_path: Path) -> None:
-    """A SELECT looks at the whole table; a view knows only what came since, also after the session was opened anew."""
+    """A SELECT looks at the whole table; a view only the rows since its last flush, also in a session opened anew."""
     rng, clock, path = random.Random(seed), Hand(), str(tmp_path / "clock.duckdb")
     views = {f"w{index}": f"SELECT id, at, v FROM t WHERE {condition}" for index, condition in enumerate(CONDITIONS)}
     views["of_groups"] = "SELECT v, count(*) AS n, max(at) AS last FROM t WHERE at > now() - INTERVAL '1 hour' GROUP BY v"

@@ -1,4 +1,4 @@
-"""Joins with EMIT ON WINDOW CLOSE: each row comes out once, is one of DuckDB's answer in the end, and state ends."""
+"""Joins with EMIT ON WINDOW CLOSE: each row is emitted once, is in DuckDB's result in the end, and state is freed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Watched:
             session.run(f"CREATE MATERIALIZED VIEW mv{number} AS {query} EMIT ON WINDOW CLOSE")
 
     def look(self, session: Session) -> None:
-        """Rows that came out stay."""
+        """Emitted rows stay."""
         for number, query in enumerate(self.queries):
             found = Counter(map(repr, session.query(f"SELECT * FROM mv{number}").rows()))
             assert self.seen.get(query, Counter()) <= found, query

@@ -76,9 +76,9 @@ def test_it_equals_the_model_through_random_changes(seed: int, tmp_path: Path) -
     for number in range(40):
         change = rng.random()
         if there and change < 0.25:
-            gone = rng.choice(list(there))
-            del there[gone]
-            session.run(f"DELETE FROM t WHERE id = {gone}")
+            deleted = rng.choice(list(there))
+            del there[deleted]
+            session.run(f"DELETE FROM t WHERE id = {deleted}")
         elif there and change < 0.35:
             changed = rng.choice(list(there))
             there[changed] = (*there[changed][:2], 9, *there[changed][3:])

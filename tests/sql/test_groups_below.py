@@ -183,8 +183,8 @@ def test_a_stage_that_keeps_nothing_takes_the_blobs_of_a_batch_in_any_order(plan
         return pa.RecordBatch.from_arrays([[bucket], [pack(tagged(table, input="0"))]], names=["bucket", "blob"])
 
     def clock(bucket: int) -> pa.RecordBatch:
-        told = pack(tagged(clock_table({}, initial=False), clock="next", bucket=str(bucket)))
-        return pa.RecordBatch.from_arrays([[bucket], [told]], names=["bucket", "blob"])
+        watermarks = pack(tagged(clock_table({}, initial=False), clock="next", bucket=str(bucket)))
+        return pa.RecordBatch.from_arrays([[bucket], [watermarks]], names=["bucket", "blob"])
 
     batches = [rows(1, 5, 3, 6), clock(0), rows(0, 7), clock(1), rows(1, 1, None, 4, 2), rows(0, 9, 8)]
     for given in (batches, batches[::-1]):

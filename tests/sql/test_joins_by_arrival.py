@@ -1,4 +1,4 @@
-"""Joins FOR SYSTEM_TIME AS OF PROCTIME(): a row meets the table as it is when it comes, and stays as it came out."""
+"""Joins FOR SYSTEM_TIME AS OF PROCTIME(): a row meets the table as it is when it is inserted, and its result stays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VIEWS = """
 
 
 class Expected:
-    """What the views hold: each row with what the table said in the flush in which it came, the table's changes first."""
+    """What the views hold: each row with what the table said in the flush in which it was inserted, the table's changes first."""
 
     def __init__(self) -> None:
         self.table: dict[int, str] = {}
@@ -42,7 +42,7 @@ class Expected:
 
 def _round(rng: random.Random, expected: Expected) -> list[str]:
     keys, statements = range(5), []
-    came: list[tuple[int | None, int]] = []
+    inserted: list[tuple[int | None, int]] = []
     for _ in range(rng.randrange(3)):
         key, name = rng.choice(keys), rng.choice("abc")
         if rng.random() < 0.3:
@@ -52,11 +52,11 @@ def _round(rng: random.Random, expected: Expected) -> list[str]:
             expected.table[key] = name
             statements.append(f"DELETE FROM v WHERE k = {key}; INSERT INTO v VALUES ({key}, '{name}')")
     for _ in range(rng.randrange(4)):
-        key, number = rng.choice([None, *keys]), len(expected.rows) + len(came)
-        came.append((key, number))
+        key, number = rng.choice([None, *keys]), len(expected.rows) + len(inserted)
+        inserted.append((key, number))
         row = f"({'NULL' if key is None else key}, {number})"
         statements.insert(rng.randrange(len(statements) + 1), f"INSERT INTO l VALUES {row}")
-    expected.rows += [(key, number, None if key is None else expected.table.get(key)) for key, number in came]
+    expected.rows += [(key, number, None if key is None else expected.table.get(key)) for key, number in inserted]
     return [*statements, "FLUSH"]
 
 

@@ -238,9 +238,9 @@ def test_a_folded_sum_is_the_sum_after_any_changes() -> None:
         session.run(f"INSERT INTO t VALUES ({number}, {a}, {b})")
         kept[number] = Decimal(a), Decimal(b)
         if rng.random() < 0.3:
-            gone = rng.choice(sorted(kept))
-            session.run(f"DELETE FROM t WHERE k = {gone}")
-            del kept[gone]
+            deleted = rng.choice(sorted(kept))
+            session.run(f"DELETE FROM t WHERE k = {deleted}")
+            del kept[deleted]
         if number % 20 == 19:
             session.run("FLUSH")
             for g, s, m, q in session.query("SELECT g, s, m, q FROM v").rows():

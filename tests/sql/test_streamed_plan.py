@@ -17,7 +17,7 @@ from windowpane.sql.on_spark import source_rows
 from windowpane.sql.on_spark.programs.groups import StreamedGroups
 from windowpane.sql.on_spark.programs.over import StreamedOver
 from windowpane.sql.on_spark.programs.plan import StreamedPlan
-from windowpane.sql.on_spark.programs.query import Arriving
+from windowpane.sql.on_spark.programs.query import ToOperatorRows
 from windowpane.sql.on_spark.programs.streamed import streamed
 from windowpane.sql.on_spark.source_rows import SourceRows
 from windowpane.windowing.assigners.calendar import CalendarWindows
@@ -188,7 +188,7 @@ def test_what_is_no_streaming_query_says_why(session: Session, query: str, reaso
 
 
 MADE = "tumble((SELECT name AS n1, upper(name) AS n2, at FROM s), at, INTERVAL '1 minute')"
-PASSING = {
+UNCHANGED = {
     "a group": groups("count(*) AS n, max(name) AS m", by="name, window_start"),
     "a group of rows that a filter keeps": groups(
         "count(*) AS n", "tumble(s, at, INTERVAL '1 minute') WHERE v > 3", "name, window_start"
@@ -198,11 +198,11 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("query", PASSING.values(), ids=list(PASSING))
+@pytest.mark.parametrize("query", UNCHANGED.values(), ids=list(UNCHANGED))
 @pytest.mark.parametrize("has_missing_times", [False, True])
-@pytest.mark.parametrize("told", [None, 10])
+@pytest.mark.parametrize("watermark", [None, 10])
 def test_texts_that_go_past_duckdb_arrive_with_their_rows(
-    session: Session, monkeypatch, query: str, has_missing_times: bool, told: int | None
+    session: Session, monkeypatch, query: str, has_missing_times: bool, watermark: int | None
 ) -> None:
     plan = planned(session, query)
     assert isinstance(plan, StreamedPlan)
@@ -223,14 +223,14 @@ def test_texts_that_go_past_duckdb_arrive_with_their_rows(
 
     def arriving(plan: StreamedPlan) -> list[list[dict[str, object]]]:
         exchange = Exchange(None)
-        exchange.publish(source_rows.Progress({} if told is None else {"s": told * 1_000_000}).text())
+        exchange.publish(source_rows.Progress({} if watermark is None else {"s": watermark * 1_000_000}).text())
         batches = iter(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=20))
-        tables = Arriving(plan, SourceRows(source, exchange))(batches)
+        tables = ToOperatorRows(plan, SourceRows(source, exchange))(batches)
         return [table.select(sorted(table.column_names)).to_pylist() for table in tables]
 
     found = arriving(plan)
     assert found == arriving(replace(plan, unchanged={}))
-    kept = [row for row in rows if row["at"] is not None and (told is None or row["at"].second >= told)]
+    kept = [row for row in rows if row["at"] is not None and (watermark is None or row["at"].second >= watermark)]
     kept = [row for row in kept if row["v"] > 3 or "v > 3" not in query]
     (name,) = (each.name for each in plan.carried if plan.unchanged.get(each.sql) == "name")
     assert [row[name] for table in found[:-1] for row in table] == [row["name"] for row in kept]

@@ -327,7 +327,7 @@ def test_tasks_write_a_view_to_postgres_once_over_crashes_and_restarts(spark, tm
         session.run(f"CREATE SINK s FROM minutes WITH (connector = 'duckdb', path = '{tmp_path / 's.duckdb'}', table = 's')")
         more(5)
         has_readers, answers = ViewBatches.has_readers, iter([False])
-        with monkeypatch.context() as patched:  # as if they came while the batch was under way
+        with monkeypatch.context() as patched:  # as if they were created while the batch ran
             patched.setattr(ViewBatches, "has_readers", lambda *given: next(answers, has_readers(*given)))
             session.run("FLUSH")
         check()

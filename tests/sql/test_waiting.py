@@ -1,4 +1,4 @@
-"""What waits for a flush: the view of a table is what the table was at the last flush, whatever came between, and was undone."""
+"""What waits for a flush: the view of a table is what the table was at the last flush, whatever changed since and was undone."""
 
 from __future__ import annotations
 

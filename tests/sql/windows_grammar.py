@@ -1,6 +1,6 @@
 """Random queries over windows of time and over event time, those that emit on window close among them.
 
-Windows are written out for DuckDB. What has come out is what the watermark has closed: windows whose end it has reached, sessions
+Windows are written out for DuckDB. What the watermark has closed is emitted: windows whose end it has reached, sessions
 whose end it has passed, groups and rows whose time is behind it, and rows of OVER whose frames later rows have completed.
 """
 
@@ -44,7 +44,7 @@ class WindowsGrammar:
         return self._sessions("f", "")
 
     def closing_sessions(self) -> Query:
-        """Return sessions that come out once no row can come any more that belongs to them."""
+        """Return sessions that are emitted once no later row can belong to them."""
         return self._sessions("e", f"window_end < {_LIMIT}")
 
     def _sessions(self, table: str, closed: str) -> Query:
@@ -71,7 +71,7 @@ class WindowsGrammar:
         return Query(f"SELECT {grouped}, {calls} FROM {source} GROUP BY {grouped}{having}", oracle, closes=bool(closed))
 
     def closing_windows(self) -> Query:
-        """Return windows that come out once the watermark has passed their end."""
+        """Return windows that are emitted once the watermark has passed their end."""
         kind = self.rng.choice(list(_LENGTHS))
         keys = self.rng.choice(["window_start, window_end, k", "window_start, window_end", "window_start", "window_start, k"])
         end = "window_end" if "window_end" in keys else f"window_start + INTERVAL '{_SIZES[kind]} minutes'"
@@ -85,7 +85,7 @@ class WindowsGrammar:
         )
 
     def closing_over(self) -> Query:
-        """Return calls that come out once, when the watermark and later rows of the partition have completed their frames."""
+        """Return calls that are emitted once, when the watermark and later rows of the partition have completed their frames."""
         calls, key, where = (
             self.rng.sample(_CALLS, 2),
             self.rng.choice(["k", "k", "k % 2", "1::int"]),
@@ -107,7 +107,7 @@ class WindowsGrammar:
         return Query(text, f"SELECT id, k, ts, c0, c1 FROM ({rows}) WHERE {complete}", closes=True, columns=("id", "c0"))
 
     def closing_others(self) -> Query:
-        """Return rows, groups of times, Top-N, DISTINCT, joins and unions of windows that come out when they are final."""
+        """Return rows, groups of times, Top-N, DISTINCT, joins and unions of windows that are emitted when they are final."""
         text, oracle = self.rng.choice(_closing_others(self.rng))
         return Query(text, oracle, closes=True)
 
@@ -163,7 +163,7 @@ _CALLS = (
 
 
 def _closing_others(rng: random.Random) -> Sequence[tuple[str, str]]:
-    """Return pairs of queries: as windowpane has them, and what has come out, for DuckDB."""
+    """Return pairs of queries: as windowpane has them, and the emitted rows, for DuckDB."""
     kind = rng.choice(list(_LENGTHS))
     windows, written, closed = _windows(kind, "e"), f"({_written_out(kind, 'e')})", f"window_end <= {_LIMIT}"
     number = "row_number() OVER (PARTITION BY window_start, window_end ORDER BY x DESC NULLS LAST, id ASC NULLS LAST) AS n"

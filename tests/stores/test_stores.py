@@ -64,7 +64,7 @@ def test_a_row_that_comes_and_goes_in_one_batch_leaves_nothing(store) -> None:
 def test_a_row_that_takes_the_place_of_another_is_there_whichever_change_comes_first(store) -> None:
     columns = {"k": pa.array([1, 2, None], pa.int64()), "x": [0.0, 5.0, 7.0]}
     store.apply(Batch("t", ("k",), pa.table(columns), 0, "s"))
-    # The row of key 1 becomes key 2, that of 2 becomes 3: 2 is there as it came, though a change that takes it away comes last.
+    # The row of key 1 becomes key 2, that of 2 becomes 3: the new row of 2 stays, though the last change deletes the old one.
     words = ["update_preimage", "update_postimage"] * 2
     moved = {"k": pa.array([1, 2, 2, 3], pa.int64()), "x": [0.0, -0.0, 5.0, 5.0], "_change_type": words}
     store.apply(Batch("t", ("k",), pa.table(moved), 1, "s"))
@@ -115,8 +115,8 @@ def test_many_tasks_bring_a_batch_to_postgres_and_a_repeated_one_changes_nothing
     store = open_store(postgres_url)
     assert isinstance(store, PostgresStore)
 
-    def part(keys: list[int | None], values: list[str], gone: list[bool]) -> pa.Table:
-        return pa.table({"k": pa.array(keys, pa.int64()), "v": pa.array(values, pa.string()), "windowpane_gone": gone})
+    def part(keys: list[int | None], values: list[str], deleted: list[bool]) -> pa.Table:
+        return pa.table({"k": pa.array(keys, pa.int64()), "v": pa.array(values, pa.string()), "windowpane_gone": deleted})
 
     def bring(number: int, parts: dict[int, list[pa.Table]]) -> bool:
         batch = Batch("t", ("k",), changes((0, "", "insert")).slice(0, 0).drop_columns("_change_type"), number, "s")

@@ -1,4 +1,4 @@
-"""Arriving: columns as Spark hands them over -> as engines take them, at any depth of a type.
+"""ToOperatorRows: columns as Spark hands them over -> as engines take them, at any depth of a type.
 
 - Every zone is UTC. Two instants of one wall time, at the end of summer time, are equal to Python in any other zone; and state
   written under one session time zone must mean the same under another.

@@ -233,7 +233,7 @@ class TableWriter:
         return self._storage.count(rows)
 
     def _append_at_once(self, source: tuple[str, tuple[str, ...]], info: TableInfo) -> int:
-        """Insert rows without keeping them elsewhere first."""
+        """Insert rows directly, without a temporary copy."""
         relation, last = info.relation, self._storage.waiting.last_number(info.relation.name)
         names = ", ".join(quoted(column.name) for column in relation.visible)
         number = f"{last} + row_number() OVER () AS {quoted(ROW_ID)}"

@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 from windowpane.state.compact import from_stream, to_stream
 
 _BLOBS = 1
-"""How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 if nobody sets
-another number."""
+"""How many parts are read at once. A part that a task wrote has the rows of one Arrow batch of Spark, 10,000 unless the session
+sets another number."""
 
 _TOGETHER_ROWS, _TOGETHER_BYTES = 100_000, 16 * 2**20
 """So many changes are brought to the store together: a statement for each small part costs as much again."""

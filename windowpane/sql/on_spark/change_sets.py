@@ -80,7 +80,7 @@ class ChangeSet:
         return sum((received(inbox) / each.file).stat().st_size for each in self.changes)
 
     def write(self, inbox: Path) -> None:
-        """Put the change set into an inbox, unless it is there already."""
+        """Put the change set into an inbox, unless the inbox has it already."""
         target = inbox / f"{self.number}.parquet"
         if target.exists():
             return

@@ -65,7 +65,7 @@ def is_replayable(table: TableInfo) -> bool:
 
 
 def given_columns(info: TableInfo) -> tuple[str, ...]:
-    """Return the columns that come from the connector."""
+    """Return the columns that the connector fills."""
     return tuple(column.name for column in info.relation.visible if column.name not in info.generated)
 
 

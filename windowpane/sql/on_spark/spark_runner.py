@@ -151,7 +151,7 @@ class SparkRunner:
     # --- around a statement ----------------------------------------------------------------------------
 
     def prepare(self, statement: Statement, upcoming: Callable[[], Node | None]) -> None:
-        """Wait until tables with a connector hold what there is to read, and the store has the rows that a query reads.
+        """Wait until tables with a connector hold all rows that exist now, and the store has the rows that a query reads.
 
         Raises:
             UnsupportedSqlError: it reads a source whose rows are not stored.
@@ -189,7 +189,7 @@ class SparkRunner:
                 self._queries.tidy()
 
     def _gather(self, new: Node | None) -> None:
-        """Wait until tables with a connector hold what there is to read; not sources whose rows nobody asks to be stored.
+        """Wait until tables with a connector hold all rows that exist now; not sources whose rows are not stored.
 
         Args:
             new: the plan of a view that is about to be made.

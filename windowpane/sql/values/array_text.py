@@ -71,15 +71,15 @@ class _Reader:
             return self._null_or_array(start, depth)
         if self.text[start : start + 1] == '"':
             return self._quoted(start + 1)
-        letters, position = list[str](), start
+        characters, position = list[str](), start
         while position < len(self.text) and self.text[position] not in ",}":
             if self.text[position] in '{"':
                 raise _malformed(self.text)
             if self.text[position] == "\\":
                 position += 1
-            letters += self.text[position : position + 1]
+            characters += self.text[position : position + 1]
             position += 1
-        found = "".join(letters).rstrip(_SPACE)
+        found = "".join(characters).rstrip(_SPACE)
         if not found:
             raise _malformed(self.text)
         return None if self.text[start:position].rstrip(_SPACE).upper() == "NULL" else found, position
@@ -90,13 +90,13 @@ class _Reader:
         return self.array(start, depth - 1)
 
     def _quoted(self, start: int) -> tuple[str, int]:
-        letters, position = list[str](), start
+        characters, position = list[str](), start
         while position < len(self.text):
             sign = self.text[position]
             if sign == '"':
-                return "".join(letters), position + 1
+                return "".join(characters), position + 1
             if sign == "\\":
                 position += 1
-            letters += self.text[position : position + 1]
+            characters += self.text[position : position + 1]
             position += 1
         raise _malformed(self.text)

@@ -15,7 +15,7 @@ from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.parse.statements import Insert
 
 _INSTEAD = (
-    "INSERT runs once, on the rows there are now. What goes on is CREATE MATERIALIZED VIEW name AS SELECT ..., or "
+    "INSERT runs once, on the rows there are now. For a continuous job, write CREATE MATERIALIZED VIEW name AS SELECT ..., or "
     "CREATE SINK name AS SELECT ... WITH (connector = ...)."
 )
 

@@ -1,6 +1,6 @@
 """GROUP BY over TUMBLE, HOP, CUMULATE or SESSION of a source: a window program, as that of ``wp.stream``.
 
-Groups come out once their windows are closed, with EMIT ON WINDOW CLOSE, or in each batch that changes them.
+Groups are emitted once their windows are closed, with EMIT ON WINDOW CLOSE, or in each batch that changes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StreamedGroups(StreamedPlan):
 
     Args:
         keys: the columns of GROUP BY beside the bounds of windows, with their types of Spark.
-        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that nobody groups by.
+        bounds: the columns of the plan that are the start of a window, and its end; ``None`` for one that is not in GROUP BY.
         assigner: the windows.
         calls: the aggregates.
     """
@@ -68,7 +68,7 @@ class StreamedGroups(StreamedPlan):
 
     @property
     def results(self) -> tuple[tuple[str, Column], ...]:
-        """The columns that the operator gives, by name, and those of the plan that they are."""
+        """The columns of the operator's result, by name, and those of the plan that they are."""
         bounds = zip(("window_start", "window_end"), self.bounds, strict=True)
         found = [(name, column) for name, column in bounds if column is not None]
         found += [(f"k{number}", column) for number, (column, _) in enumerate(self.keys)]
@@ -129,7 +129,7 @@ def group_program(parts: GroupParts, tables: Mapping[str, TableInfo]) -> Streame
     if isinstance(windows, SessionWindows):
         _check_partition(parts, windows, bounds)
     grouped = [name for name in bounds if name in groups.groups]
-    closes = _closes(parts.above, grouped, _telling(windows, bounds))
+    closes = _closes(parts.above, grouped, _distinguishing(windows, bounds))
     if not closes:
         _check_times(parts)
     keys = tuple(groups.column(name) for name in groups.groups if name not in bounds)
@@ -149,7 +149,7 @@ def group_program(parts: GroupParts, tables: Mapping[str, TableInfo]) -> Streame
     )
 
 
-def telling_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
+def distinguishing_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the bounds of windows among the columns of groups, and those of all bounds that tell windows apart.
 
     Raises:
@@ -157,16 +157,16 @@ def telling_bounds(groups: Aggregate) -> tuple[tuple[str, ...], frozenset[str]]:
     """
     parts = GroupParts.of(groups)
     bounds = _bounds_through(parts.below, parts.windows)
-    return tuple(name for name in bounds if name in groups.groups), frozenset(_telling(parts.windows, bounds))
+    return tuple(name for name in bounds if name in groups.groups), frozenset(_distinguishing(parts.windows, bounds))
 
 
-def _telling(windows: TimeWindows | SessionWindows, bounds: tuple[str, str]) -> tuple[str, ...]:
+def _distinguishing(windows: TimeWindows | SessionWindows, bounds: tuple[str, str]) -> tuple[str, ...]:
     """Return the bounds of which one tells windows apart: windows of CUMULATE share their start."""
     return bounds[1:] if windows.kind == "CUMULATE" else bounds
 
 
 def _bounds_through(below: Sequence[Node], windows: TimeWindows | SessionWindows) -> tuple[str, str]:
-    """Return the ids that the bounds of windows have above some nodes, which must let them pass unread."""
+    """Return the ids that the bounds of windows have above some nodes, which must not read them."""
     start, end = (column.id for column in windows.columns[-2:])
     for step in reversed(below):
         if isinstance(step, Project):
@@ -178,37 +178,37 @@ def _bounds_through(below: Sequence[Node], windows: TimeWindows | SessionWindows
                     raise NotStreamed("a column is computed from window_start or window_end before the groups")
             start, end = renamed.get(quoted(start), start), renamed.get(quoted(end), end)
         elif isinstance(step, Filter) and any(
-            mentions(part.sql, start, end) and part.sql not in (_is_there(start), _is_there(end))
+            mentions(part.sql, start, end) and part.sql not in (_is_not_null(start), _is_not_null(end))
             for part in conjuncts(step.condition)
         ):
             raise NotStreamed("rows are filtered by window_start or window_end before the groups")
     return start, end
 
 
-def _closes(above: Sequence[Node], bounds: Collection[str], telling: Collection[str]) -> bool:
+def _closes(above: Sequence[Node], bounds: Collection[str], distinguishing: Collection[str]) -> bool:
     """Return whether a plan emits each group once its window is closed; else it does as the group changes.
 
     Args:
         above: the nodes above the groups, outermost first.
         bounds: the bounds of windows among the groups.
-        telling: those of which one tells windows apart, and when one is closed.
+        distinguishing: those of which one tells windows apart, and when one is closed.
     """
     if not bounds:
         raise NotStreamed("GROUP BY has neither window_start nor window_end")
-    if not set(bounds) & set(telling):
+    if not set(bounds) & set(distinguishing):
         raise NotStreamed("windows of CUMULATE share their start: GROUP BY window_end, too")
-    held, tells, closes = set(bounds), set(telling), False
+    held, distinct, closes = set(bounds), set(distinguishing), False
     for step in reversed(above):
         if isinstance(step, Project):
-            held, tells = _passed(step, held), _passed(step, tells)
+            held, distinct = _ids_behind(step, held), _ids_behind(step, distinct)
         elif isinstance(step, CloseSort):
-            if closes or not set(step.by) <= held or not tells & set(step.by):
+            if closes or not set(step.by) <= held or not distinct & set(step.by):
                 raise NotStreamed("it closes by other columns than those of its windows")
             closes = True
     return closes
 
 
-def _passed(step: Project, ids: set[str]) -> set[str]:
+def _ids_behind(step: Project, ids: set[str]) -> set[str]:
     """Return the ids that columns have behind a node."""
     items = {quoted(name) for name in ids}
     return {column.id for item, column in zip(step.items, step.columns, strict=True) if item in items}
@@ -229,17 +229,17 @@ def _check_partition(parts: GroupParts, windows: SessionWindows, bounds: tuple[s
 
 
 def _check_times(parts: GroupParts) -> None:
-    """Refuse windows among which rows without a time are a group that changes: of TUMBLE, where no filter drops these."""
+    """Refuse TUMBLE if no filter drops rows without a time: they are a group that changes."""
     if parts.windows.kind != "TUMBLE":
         return
     start, end = (column.id for column in parts.windows.columns[-2:])
-    there = {_is_there(name) for name in (str(parts.windows.time), start, end)}
+    there = {_is_not_null(name) for name in (str(parts.windows.time), start, end)}
     filters = [step for step in (*parts.below, *parts.first) if isinstance(step, Filter)]
     if not any(part.sql in there for step in filters for part in conjuncts(step.condition)):
         time = parts.windows.input.column(str(parts.windows.time)).name
         raise NotStreamed(f"TUMBLE keeps rows without a time as a group of their own; WHERE {time} IS NOT NULL leaves them out")
 
 
-def _is_there(name: str) -> str:
+def _is_not_null(name: str) -> str:
     """Return how a plan has the condition that a column is not NULL."""
     return f"(NOT ({quoted(name)} IS NULL))"

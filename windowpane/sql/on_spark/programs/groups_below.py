@@ -1,9 +1,9 @@
-"""Groups of windows under other nodes: the groups are a window program, the nodes above take what it gives, in the same query.
+"""Groups of windows below other nodes: the groups are a window program, the nodes above read its results in the same query.
 
-The program stands in the plan as the scan of a relation, ``GROUPS``. Where the view emits on window close, the wait for the
-watermark moves from above the nodes to the groups, if each of the nodes puts together rows of one window alone (a Top-N of each
-window, groups of its groups). All groups of a window close in one batch. So the nodes above get a window whole and once, in the
-batch that closes it, give then what they would give at last, and keep nothing of it.
+The program is in the plan as the scan of a relation, ``GROUPS``. Where the view emits on window close, the wait for the watermark
+moves from above the nodes to the groups, if each of the nodes groups rows of one window alone (a Top-N of each window, groups of
+its groups). All groups of a window close in one batch. So the nodes above get a window whole and once, in the batch that closes
+it, emit their last result then, and keep nothing of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windowpane.sql.nodes import (
     UnionAll,
     every_node,
 )
-from windowpane.sql.on_spark.programs.groups import StreamedGroups, telling_bounds
+from windowpane.sql.on_spark.programs.groups import StreamedGroups, distinguishing_bounds
 from windowpane.sql.on_spark.programs.plan import NotStreamed
 from windowpane.sql.on_spark.programs.streamed import streamed
 
@@ -43,7 +43,7 @@ class SpreadPlan:
 
     Args:
         node: what runs on the nodes of SQL.
-        groups: the program whose results it reads as ``GROUPS``; ``None``: there is none.
+        groups: the program whose results it reads as ``GROUPS``, or ``None``.
     """
 
     node: Node
@@ -120,17 +120,17 @@ def _closing(path: Sequence[Node], groups: Aggregate) -> tuple[str, ...]:
     number = next((number for number, node in enumerate(path) if not isinstance(node, Project | Filter)), 0)
     if path[number] is not waiting[0] or len(waiting) > 1:
         raise NotStreamed("further nodes stand above the one that waits for the watermark")
-    bounds, telling = telling_bounds(groups)
+    bounds, distinguishing = distinguishing_bounds(groups)
     held = {name: name for name in bounds}
     for node in reversed(path[number + 1 : -1]):
-        held = _through(node, held, telling)
+        held = _through(node, held, distinguishing)
     by = waiting[0].by
-    if not set(by) <= held.keys() or not telling & {held[name] for name in by}:
+    if not set(by) <= held.keys() or not distinguishing & {held[name] for name in by}:
         raise NotStreamed("it closes by other columns than those of its windows")
     return bounds
 
 
-def _through(node: Node, held: Mapping[str, str], telling: Collection[str]) -> dict[str, str]:
+def _through(node: Node, held: Mapping[str, str], distinguishing: Collection[str]) -> dict[str, str]:
     """Return the columns behind a node that are bounds of windows, and those of the groups that they are.
 
     Raises:
@@ -145,7 +145,7 @@ def _through(node: Node, held: Mapping[str, str], telling: Collection[str]) -> d
     if not isinstance(node, TopN | Aggregate):
         raise NotStreamed(f"{node.label} stands above the groups")
     keys = node.partition if isinstance(node, TopN) else node.groups
-    if not {held[name] for name in keys if name in held} & set(telling):
+    if not {held[name] for name in keys if name in held} & set(distinguishing):
         raise NotStreamed(f"{node.label} puts groups of several windows together")
     return {name: bound for name, bound in held.items() if isinstance(node, TopN) or name in keys}
 
@@ -155,7 +155,7 @@ def _closed(groups: Node, by: Sequence[str]) -> Node:
 
 
 def _scan(groups: Node) -> Scan:
-    """Return groups as the scan of what a program gives."""
+    """Return groups as the scan of the results of a program."""
     ids = tuple(column.id for column in groups.columns)
     return Scan(groups.columns, groups.key, groups.append_only, groups.watermarks, relation=GROUPS, stored=ids)
 

@@ -49,7 +49,7 @@ class StreamedOver(StreamedPlan):
 
     @property
     def results(self) -> tuple[tuple[str, Column], ...]:
-        """The columns that the operator gives, by name, and those of the plan that they are."""
+        """The columns of the operator's result, by name, and those of the plan that they are."""
         width = len(self.over.input.columns)
         names = [f"c{number}" for number in range(width)] + [f"r{number}" for number in range(len(self.over.calls))]
         return tuple(zip(names, self.over.columns, strict=True))

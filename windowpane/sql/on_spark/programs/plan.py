@@ -80,7 +80,7 @@ class StreamedPlan(ABC):
     @property
     @abstractmethod
     def results(self) -> tuple[tuple[str, Column], ...]:
-        """The columns that the operator gives, by name, and those of the plan that they are."""
+        """The columns of the operator's result, by name, and those of the plan that they are."""
 
     @property
     @abstractmethod

@@ -45,12 +45,12 @@ def streamed_changes(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: 
         rows: the streaming DataFrame of the source.
         exchange: the ``BatchExchange`` between driver and tasks.
     """
-    return _program_result(plan, table, rows, exchange)._built.mapped(Leaving(plan))
+    return _program_result(plan, table, rows, exchange)._built.mapped(ToViewChanges(plan))
 
 
 def streamed_groups(plan: StreamedGroups, table: TableInfo, rows: Any, exchange: Any) -> Any:
     """Return the changes of groups below further nodes, and the watermarks, as ``mapped_with_reports`` does; see above."""
-    return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(Leaving(plan))
+    return _program_result(plan, table, rows, exchange)._built.mapped_with_reports(ToViewChanges(plan))
 
 
 def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: Any) -> Any:
@@ -59,7 +59,7 @@ def _program_result(plan: StreamedPlan, table: TableInfo, rows: Any, exchange: A
     source = SourceRows(table, exchange)
     carried = ", ".join(f"{column.name} {column.spark}" for column in plan.carried)
     schema = f"{_TIME} timestamp, {_HEARTBEAT} boolean" + (f", {carried}" if carried else "")
-    made = mapped(read_columns(rows, source.needed(plan.scan.stored)), Arriving(plan, source), schema)
+    made = mapped(read_columns(rows, source.needed(plan.scan.stored)), ToOperatorRows(plan, source), schema)
     assert isinstance(plan, StreamedGroups | StreamedOver), "there are two kinds"
     return _over(plan, made) if isinstance(plan, StreamedOver) else _groups(plan, made)
 
@@ -122,7 +122,7 @@ def _aggregate(function: str, argument: str | None, number: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Arriving:
+class ToOperatorRows:
     """Makes the rows for the operator from those of the source, without late ones.
 
     Args:
@@ -155,7 +155,7 @@ class Arriving:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class ToViewChanges:
     """Makes changes of the view from the results of the operator: rows that are final, or what a batch changes of all rows."""
 
     plan: StreamedPlan
