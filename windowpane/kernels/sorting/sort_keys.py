@@ -10,7 +10,7 @@ compares within all keys of one spec and schema, whatever the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -227,7 +227,7 @@ def _hashes(columns: Sequence[pa.Array], rows: int) -> tuple[_Hashes, Integers]:
     hashes, numbers = np.zeros(1, f"V{_HASH_BYTES}"), np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode()
-        added = _digests(_written(each) for each in [*encoded.dictionary.to_pylist(), None])
+        added = _digests([*_written(encoded.dictionary), b"NoneType:None"])
         numbers_added = encoded.indices.fill_null(len(added) - 1).to_numpy(zero_copy_only=False)
         if len(columns) == 1:
             return added, numbers_added
@@ -238,7 +238,7 @@ def _hashes(columns: Sequence[pa.Array], rows: int) -> tuple[_Hashes, Integers]:
     return hashes, numbers
 
 
-def _digests(contents: Iterable[bytes]) -> _Hashes:
+def _digests(contents: Sequence[bytes]) -> _Hashes:
     begun, digests = blake2b(digest_size=_HASH_BYTES), []
     for content in contents:
         digest = begun.copy()
@@ -247,10 +247,11 @@ def _digests(contents: Iterable[bytes]) -> _Hashes:
     return np.frombuffer(b"".join(digests), f"V{_HASH_BYTES}")
 
 
-def _written(value: object) -> bytes:
-    """Return what is hashed of a value: its type and how Python writes it, of NaN "NaN"; state on disk lies by it."""
-    if isinstance(value, bytes):
-        return b"bytes:" + value
-    if isinstance(value, float):
-        value = value + 0.0 if value == value else "NaN"
-    return f"{type(value).__name__}:{value!r}".encode()
+def _written(values: pa.Array) -> list[bytes]:
+    """Return what is hashed of values: type and content as Python writes them, of NaN a text; state on disk lies by it."""
+    plain = values.to_pylist()
+    if pa.types.is_binary(values.type):
+        return [b"bytes:" + value for value in plain]
+    if pa.types.is_floating(values.type):
+        plain = [value + 0.0 if value == value else "NaN" for value in plain]
+    return [f"{type(value).__name__}:{value!r}".encode() for value in plain]
