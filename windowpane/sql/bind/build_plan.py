@@ -275,7 +275,7 @@ def _joined_watermarks(
 
 
 def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> Node:
-    """Return the rows of all branches, whose first columns stand for ``columns``."""
+    """Return the rows of all branches, whose first columns become ``columns``."""
     number, identity = ids.column("branch", BRANCH_TYPE), ids.column("identity", IDENTITY_TYPE)
     watermarks = {}
     for index, column in enumerate(columns):
@@ -292,7 +292,7 @@ def union_all(branches: Sequence[Node], columns: Sequence[Column], ids: Ids) -> 
 
 
 def set_operation(left: Node, right: Node, kind: str, columns: Sequence[Column]) -> Node:
-    """Return EXCEPT or INTERSECT of two nodes whose first columns stand for ``columns``."""
+    """Return EXCEPT or INTERSECT of two nodes whose first columns become ``columns``."""
     watermarks = {}
     for column, one, other in zip(columns, left.columns, right.columns, strict=False):
         if one.id in left.watermarks and other.id in right.watermarks:

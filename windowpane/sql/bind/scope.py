@@ -29,7 +29,7 @@ class Visible:
     merged: bool = False
     """Whether a NATURAL or USING join has merged it into another column, so that its bare name means that one."""
     starred: bool = True
-    """Whether ``*`` stands for it, too."""
+    """Whether ``*`` includes it."""
 
 
 @dataclass(frozen=True)

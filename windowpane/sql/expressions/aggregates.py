@@ -74,7 +74,7 @@ class Parts:
     Args:
         primitives: the calls.
         finish: makes the result of theirs.
-        of_distinct: ``None`` if DISTINCT can stand in each call, else what to write instead.
+        of_distinct: ``None`` if each call can have DISTINCT, else what to write instead.
     """
 
     primitives: tuple[Primitive, ...]

@@ -90,9 +90,9 @@ class ScalarBinder:
     """Turns a parsed expression into a bound one, over the columns of a scope.
 
     Args:
-        text: the text it stands in, for places.
+        text: the text that has it, for places.
         scope: what names mean.
-        clause: the clause it stands in, for messages.
+        clause: the clause that has it, for messages.
         subquery: binds a subquery where a clause allows one.
     """
 
@@ -107,7 +107,7 @@ class ScalarBinder:
         """Return the bound expression.
 
         Raises:
-            SqlError: a name, function or type that is not there or does not fit, with its place.
+            SqlError: a name, function or type that does not exist or does not fit, with its place.
         """
         special = self.intercept(tree)
         if special is not None:

@@ -72,7 +72,7 @@ class Expr:
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column as it stands."""
+        """Whether it is a column and nothing else."""
         return len(self.columns) == 1 and self.sql == quoted(next(iter(self.columns)))
 
     @property

@@ -1,6 +1,6 @@
 """The types of SQL: PostgreSQL's names and conversions, each with the DuckDB type that holds its values.
 
-``numeric`` has at most 38 digits, of which the binder knows how many stand behind the point: 10 in a column declared without a
+``numeric`` has at most 38 digits, of which the binder knows how many are behind the point: 10 in a column declared without a
 scale, up to 20 in sums and products, which are exact, and 28 in quotients. A value that does not fit is an error, never rounded;
 a quotient has 28 significant digits. docs/decisions.md says why. Sources: PostgreSQL, "Data Types" and "Type Conversion";
 RisingWave's ``numeric`` has at most 28 decimal places.

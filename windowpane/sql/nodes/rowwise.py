@@ -123,7 +123,7 @@ class TimeWindows(Unary):
 
 @dataclass(frozen=True)
 class Unnest(Unary):
-    """Each row once for each element of a list; behind its columns stand the element and its number, from 1.
+    """Each row once for each element of a list; behind its columns are the element and its number, from 1.
 
     ``series`` is the list as a relation of DuckDB's, where it is one of whole numbers that are the same for all rows.
     """
@@ -153,7 +153,7 @@ class Unnest(Unary):
 class Expand(Unary):
     """Each row once for each grouping set, with NULL in the columns of GROUP BY that the set leaves out.
 
-    ``sets`` are, for each column of ``masked``, the numbers of the sets that have it; behind the input's columns stand those
+    ``sets`` are, for each column of ``masked``, the numbers of the sets that have it; behind the input's columns are those
     that are masked, and the number of the set.
     """
 

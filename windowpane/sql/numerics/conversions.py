@@ -71,7 +71,7 @@ def text_of(sql: str, kind: SqlType) -> str:
 
 
 def literal_type(text: str) -> SqlType | None:
-    """Return the numeric that holds a literal as it stands, ``None`` if none does."""
+    """Return the numeric that holds a literal exactly, ``None`` if none does."""
     try:
         value = Decimal(text.strip())
     except ArithmeticError:

@@ -14,7 +14,7 @@ def known_connector(options: Mapping[str, str], needed: Mapping[str, tuple[str, 
     Args:
         options: the options given.
         needed: the options that each connector needs.
-        place: where they stand.
+        place: where they are written.
         sink: the name of the sink, empty for a source.
 
     Raises:

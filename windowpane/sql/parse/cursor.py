@@ -30,7 +30,7 @@ class Cursor:
 
     @property
     def place(self) -> Place:
-        """Where the next token stands, or the end of the statement."""
+        """The place of the next token, or of the end of the statement."""
         token = self._tokens[min(self._at, len(self._tokens) - 1)]
         return place_at(self._text, token.start if self._at < len(self._tokens) else token.end + 1)
 
@@ -59,7 +59,7 @@ class Cursor:
         return _word(self._tokens[index]) if index < len(self._tokens) else ""
 
     def peek_text(self) -> str:
-        """Return the next token as it stands, "" at the end."""
+        """Return the next token as written, "" at the end."""
         return str(self._tokens[self._at].text) if self._at < len(self._tokens) else ""
 
     def skip(self) -> Token:
@@ -146,7 +146,7 @@ class Cursor:
         return name.lower()
 
     def cut_emit_clause(self) -> bool:
-        """Take ``EMIT ON WINDOW CLOSE`` off the end, and say whether it was there."""
+        """Take ``EMIT ON WINDOW CLOSE`` off the end, and say whether the statement had it."""
         if tuple(_word(token) for token in self._tokens[-4:]) == _EMIT:
             del self._tokens[-4:]
             return True
@@ -183,7 +183,7 @@ class Cursor:
         return self._tokens[start : self._at]
 
     def leads_to(self, word: str) -> bool:
-        """Whether ``word`` stands ahead, outside parentheses; that of IS DISTINCT FROM does not count."""
+        """Whether ``word`` follows, outside parentheses; that of IS DISTINCT FROM does not count."""
         depth, before = 0, ""
         for token in self._tokens[self._at :]:
             found = _word(token)

@@ -31,7 +31,7 @@ class Text:
         self.text = text
 
     def place(self, tree: exp.Expr | None) -> Place:
-        """Return where the first word of ``tree`` stands that has a place; the beginning if none has."""
+        """Return the place of the first word of ``tree`` that has one; the beginning if none has."""
         starts = [] if tree is None else [node.meta["start"] for node in tree.walk() if "start" in node.meta]
         return place_at(self.text, min(starts, default=0))
 

@@ -89,7 +89,7 @@ def _as_text(token: Token, text: str) -> Token:
 
 
 def read_statement(cursor: Cursor) -> Statement:
-    """Return the one statement that a cursor stands before."""
+    """Return the one statement behind a cursor."""
     try:
         statement = _read(cursor)
     except ParseError as error:

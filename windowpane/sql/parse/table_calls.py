@@ -58,7 +58,7 @@ def _end_of_columns(tokens: list[Token], at: int) -> int:
 
 
 def _is_argument(tokens: list[Token], index: int) -> bool:
-    """Whether a PARTITION BY stands in the parentheses of SESSION: behind ``SESSION(TABLE name`` or ``SESSION(DATA => name``."""
+    """Whether the parentheses of SESSION have a PARTITION BY: behind ``SESSION(TABLE name`` or ``SESSION(DATA => name``."""
     depth = 0
     for position in range(index - 1, 0, -1):
         depth += {"(": -1, ")": 1}.get(_text(tokens, position), 0)

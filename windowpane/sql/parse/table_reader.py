@@ -23,7 +23,7 @@ class _Items:
 
 
 def read_table(cursor: Cursor, text: str) -> CreateTable:
-    """Return the statement that a cursor behind CREATE stands before."""
+    """Return the statement of a cursor behind CREATE."""
     is_source = cursor.take("SOURCE")
     if not is_source:
         cursor.expect("TABLE")

@@ -215,7 +215,7 @@ MACROS = (
         "year(y)",
         f"CASE WHEN y = 0 THEN CAST({_NO_YEAR} AS BIGINT) WHEN y < 0 THEN y + 1 ELSE y END",
     ),
-    # The fields of a NULL that stands in the query are doubles to DuckDB.
+    # The fields of a NULL that is written in the query are doubles to DuckDB.
     _macro("interval_months(i)", "CAST(datepart('year', i) * 12 + datepart('month', i) AS BIGINT)"),
     _macro(
         "interval_micros(i)",

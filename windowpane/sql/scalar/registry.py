@@ -56,7 +56,7 @@ def _named(sql: str) -> frozenset[str]:
 
 
 _BY_NAME: Final[dict[str, str]] = {_WORD.findall(macro)[0]: macro for macro in MACROS}
-"""The macros by name; each stands behind those that it is made of."""
+"""The macros by name; each follows those that it is made of."""
 _NEEDED: Final[dict[str, frozenset[str]]] = {}
 """A macro and all that it is made of."""
 

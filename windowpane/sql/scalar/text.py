@@ -32,7 +32,7 @@ def _pad(name: str) -> Builder:
 
 
 def _replace(arguments: Sequence[Expr]) -> Expr:
-    """Return ``replace``; a new text that stands in the query is short, and the length of the result is not checked."""
+    """Return ``replace``; a new text that is written in the query is short, and the length of the result is not checked."""
     is_short = len(arguments) == 3 and arguments[2].literal is not None
     name = "replace" if is_short else "windowpane_replace"
     return fixed(VARCHAR, f"{name}({{0}}, {{1}}, {{2}})", VARCHAR, VARCHAR, VARCHAR)(arguments)

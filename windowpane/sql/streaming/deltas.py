@@ -113,7 +113,7 @@ def apply_to(storage: Storage, table: str, delta: str, columns: Sequence[str], k
 
 
 def with_words(delta: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return a netted batch with ``_change_type`` in place of weights: both halves of an update stand together.
+    """Return a netted batch with ``_change_type`` in place of weights: both halves of an update are adjacent.
 
     The words are insert, update_preimage, update_postimage, delete.
     """

@@ -71,7 +71,7 @@ def far_timestamp(micros: int, *, has_zone: bool = False) -> str:
 
 
 def _calendar(days: int) -> tuple[str, str]:
-    """Return a day, and what stands behind it before Christ; the calendar repeats itself every 400 years."""
+    """Return a day, and the text behind it (BC) before Christ; the calendar repeats itself every 400 years."""
     cycles = (days + _EPOCH - 1) // _CYCLE_DAYS
     near = dt.date.fromordinal(days + _EPOCH - cycles * _CYCLE_DAYS)
     year = near.year + cycles * _CYCLE_YEARS

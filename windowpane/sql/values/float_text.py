@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 _DOUBLE, _REAL = (16, -5), (13, -6)
-"""How many digits stand before the point of a plain number, and below how many zeros behind it."""
+"""How many digits a plain number may have before the point, and below how many zeros behind it."""
 
 
 def double_text(value: float) -> str:

@@ -76,6 +76,6 @@ def instant_sql(text: str, kind: SqlType) -> str:
 
 
 def instant_literal(literal: str, text: str, kind: SqlType) -> str:
-    """Return a literal, and the same as SQL, cast to a date or timestamp: as it stands where DuckDB reads it."""
+    """Return a literal, and the same as SQL, cast to a date or timestamp: unchanged where DuckDB reads it."""
     is_plain = re.fullmatch(_PLAIN, literal) is not None and (kind != TIMESTAMP or re.search(_FINER, literal) is None)
     return f"CAST({text} AS {kind.duckdb})" if is_plain else instant_sql(text, kind)
